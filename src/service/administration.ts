@@ -1,13 +1,13 @@
 /**
- * What operators do with tenants and keys, wherever they ask from: the admin API and the command line call the same. A running
- * service follows what was done within the age of its caches.
+ * Administration of tenants and keys, for the admin API and the command line. A running service follows within the age of its
+ * caches.
  */
 import { randomUUID } from 'node:crypto';
 import { generateApiKey, hashApiKey } from '../catalog/api-key.ts';
 import type { ApiKey, Catalog, KeyAccess, Tenant, TenantLimits } from '../catalog/contract.ts';
 import { defaultLimits } from '../catalog/default-limits.ts';
 
-/** A key that was just made: its text is known now and never again. */
+/** A key that was just made. Its text is known now and never again. */
 export interface MadeKey {
   readonly keyId: string;
   readonly apiKey: string;
@@ -20,11 +20,11 @@ export type KeyCreation =
 
 export interface TenantDeletion {
   readonly indexes: number;
-  /** Otherwise the running service removes the files of these indexes within a minute. */
+  /** False: a running service removes the files of these indexes within a minute. */
   readonly filesRemoved: boolean;
 }
 
-/** `undefined`: there is no such tenant, or key. */
+/** A function returns `undefined` when there is no such tenant or key. */
 export interface Administration extends Pick<
   Catalog,
   | 'listTenants'
@@ -36,7 +36,7 @@ export interface Administration extends Pick<
   | 'usageDays'
   | 'listAudit'
 > {
-  /** With its first key. */
+  /** Makes a tenant with its first key. */
   createTenant(name: string, limits: Partial<TenantLimits>): Promise<MadeKey & { readonly tenant: Tenant }>;
   /** Erases the tenant with its keys, indexes, documents and usage. */
   deleteTenant(tenantId: string): Promise<TenantDeletion | undefined>;
@@ -45,11 +45,11 @@ export interface Administration extends Pick<
 
 export interface AdministrationDeps {
   readonly catalog: Catalog;
-  /** Who asks, for the audit log; absent: whoever opened the catalog. */
+  /** The name in the audit log; absent = that of the process that opened the catalog. */
   readonly actor?: string;
-  /** What API keys are hashed with, 32 bytes. */
+  /** API keys are hashed with it; 32 bytes. */
   readonly keyPepper: Uint8Array;
-  /** Removes the files of deleted indexes; `false`: that is left to a running service. */
+  /** Removes the files of deleted indexes. Resolves to false when a running service shall do that. */
   readonly purge: (indexIds: readonly string[]) => Promise<boolean>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Who may start a request now: key and tenant (401, 403), then rate, then concurrency (429). A key that was
- * revoked, a session that was ended on another node, and a tenant that was suspended, are refused within the age of the cache.
+ * Decides who may start a request: it checks key and tenant (401, 403), then rate, then concurrency (429). A revoked key, a
+ * session that was ended on another node and a suspended tenant are refused within the age of the cache.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { apiKeyMatches, parseApiKey } from '../catalog/api-key.ts';
@@ -15,15 +15,15 @@ import type { UsageRecorder } from './usage/usage-recorder.ts';
 
 export interface AdmissionDeps {
   readonly catalog: Catalog;
-  /** What API keys are hashed with, 32 bytes. */
+  /** API keys are hashed with it; 32 bytes. */
   readonly keyPepper: Uint8Array;
   readonly limiter: Limiter;
   readonly usage: UsageRecorder;
   readonly inFlight: InFlight;
   readonly nowMs: () => number;
-  /** What rate windows go by. */
+  /** The clock of rate windows. */
   readonly rateNowMs: () => number;
-  /** An answer stands that the ledger does not have. */
+  /** Called when the ledger does not have an answer that was sent. */
   readonly onUncounted: (error: unknown) => void;
 }
 
@@ -34,12 +34,12 @@ const concurrencyRetrySeconds = 1;
 export class Admission {
   readonly #deps: AdmissionDeps;
   readonly #records = new HotCache<KeyRecord>({ rowsMax: keysMax, ageMsMax: keyAgeMsMax });
-  /** Whether sessions were signed out, by their digests. */
+  /** By the digest of a session: whether it was signed out. */
   readonly #endings = new HotCache<{ readonly hasEnded: boolean }>({
     rowsMax: keysMax,
     ageMsMax: keyAgeMsMax,
   });
-  /** Keys that were found to match their record, for as long as that is kept: every request would pay for the hash. */
+  /** The key that was found to match a record, for as long as the record is kept. Otherwise every request would pay for a hash. */
   readonly #matched = new WeakMap<KeyRecord, Buffer>();
   readonly #sessions: Sessions;
   #draining = false;
@@ -49,12 +49,11 @@ export class Admission {
     this.#sessions = new Sessions(deps.keyPepper);
   }
 
-  /** From now on nobody is admitted. */
   drain(): void {
     this.#draining = true;
   }
 
-  /** Keys, tenants and their limits may not be as they were. */
+  /** Forgets the cached keys, tenants and limits. */
   forgetAll(): void {
     this.#records.forgetAll();
   }
@@ -68,7 +67,7 @@ export class Admission {
     return await this.#admitTenant(await this.#authenticate(authorization));
   }
 
-  /** Likewise, by a session that `openSession` gave. */
+  /** Does the same for a session that `openSession` gave. */
   async admitSession(session: string | undefined): Promise<AdmittedRequest> {
     if (this.#draining) throw shuttingDown();
     const record = session === undefined ? undefined : await this.#keyOfSession(session);
@@ -76,12 +75,12 @@ export class Admission {
     return await this.#admitTenant(record);
   }
 
-  /** What stands for the key from now on, for `sessionMs`. */
+  /** Opens a session, which stands for the key for `sessionMs`. */
   async openSession(authorization: string | undefined): Promise<string> {
     return this.#sessions.open(await this.#authenticate(authorization), this.#deps.nowMs());
   }
 
-  /** Here at once, and on other nodes within the age of the cache; nothing happens to what is no session any more. */
+  /** Ends a session: here at once, on other nodes within the age of the cache. Does nothing if it has ended. */
   async endSession(session: string | undefined): Promise<void> {
     const record = session === undefined ? undefined : await this.#keyOfSession(session);
     if (session === undefined || record === undefined) return;
@@ -90,7 +89,7 @@ export class Admission {
     this.#endings.forget(nameOf(ended.digest));
   }
 
-  /** The key of a session that goes on. */
+  /** The key of a session; `undefined` if the session has ended. */
   async #keyOfSession(session: string): Promise<KeyRecord | undefined> {
     const keyId = this.#sessions.keyIdOf(session, this.#deps.nowMs());
     const record = keyId === undefined ? undefined : await this.#liveRecord(keyId);
@@ -138,8 +137,8 @@ export class Admission {
   }
 
   /**
-   * Always 403, and counted here, since only admitted requests are counted by the caller; but beyond its rate a
-   * tenant that goes on asking costs no write.
+   * Refuses a suspended tenant with 403. The refusal is counted here, because the caller counts admitted requests alone. Above
+   * its rate the tenant's refusals are not counted, so that they cost no write.
    */
   async #refuseSuspended(tenant: Tenant): Promise<ServiceError> {
     const { usage, onUncounted } = this.#deps;

@@ -5,7 +5,7 @@ export function monthOf(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 7);
 }
 
-/** First instant of the month and of the next one, milliseconds since the epoch. */
+/** The first instants of the month and of the next one, in milliseconds since the epoch. */
 export function monthBounds(nowMs: number): { readonly startMs: number; readonly endMs: number } {
   const now = new Date(nowMs);
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];

@@ -1,7 +1,4 @@
-/**
- * What the HTTP layer asks of the service, in plain data. Names are ours (camelCase); the HTTP layer
- * maps them to the wire. Every failure is a `ServiceError`.
- */
+/** What the HTTP layer asks of the service, as plain data. The HTTP layer maps names to the wire. Every failure is a `ServiceError`. */
 import type {
   DocumentCount,
   DocumentPage,
@@ -11,47 +8,45 @@ import type {
   Page,
   StoredDocument,
   Tenant,
+  TenantLimits,
   UsageDay,
+  UsageTotals,
 } from '../catalog/contract.ts';
 import type { RateState } from '../errors.ts';
 import type { ConcurrencyPermit } from './limits/limiter.ts';
 import type { StageTimings } from './stage-timings.ts';
 
-/** Results of a search that does not say. */
+/** Results of a search without `top_k`. */
 export const topKDefault = 10;
-/** Chunks of a search that are scored exactly, at most. */
 export const candidateKMax = 500;
 
-/** Chunks of a document in a grouped result (native/search/search.h). */
+/** A grouped result has at most this many chunks of a document (native/search/search.h). */
 export const chunksOfDocumentMax = 10;
 
-/** Travels down with one request; stage timings flow back up in `timings`. */
+/** Goes down with one request. Operations note the times of their stages in `timings`. */
 export interface RequestContext {
   readonly requestId: string;
   readonly tenant: Tenant;
   /** Aborted when the client has gone. */
   readonly signal: AbortSignal;
-  /** Absolute, milliseconds since the epoch. */
+  /** Milliseconds since the epoch. */
   readonly deadlineMs: number;
   readonly startedAtMs: number;
   readonly timings: StageTimings;
-  /** What the encoder has run for it so far: charged when the caller leaves before the answer. */
+  /** Tokens that the encoder has run for it so far. They are charged when the caller leaves before the answer. */
   readonly spent: { inputTokens: number };
 }
 
 export interface AdmittedRequest {
   readonly tenant: Tenant;
-  /** What the key may do. */
+  /** The rights of the key. */
   readonly access: KeyAccess;
   readonly rate: RateState;
-  /** Release when the response is closed and the request's work has ended. */
+  /** To be released when the response is closed and the work of the request has ended. */
   readonly permit: ConcurrencyPermit;
 }
 
-/**
- * A JSON object of the customer's as text without white space between tokens: checked by whoever takes it in,
- * stored and returned as it is.
- */
+/** A JSON object of the customer, as text without white space between tokens. The HTTP layer has checked it. It is stored as it is. */
 export type JsonObjectText = string;
 
 export interface DocumentInput {
@@ -71,7 +66,7 @@ export interface RequestUsage {
 export interface CreateIndexRequest {
   readonly name: string;
   readonly model?: string | undefined;
-  /** Absent = the default version of the default model, the newest of another. */
+  /** Absent = the default version of the default model, or the newest version of another. */
   readonly modelVersion?: string | undefined;
   readonly chunking?:
     | {
@@ -91,7 +86,7 @@ export interface SearchRequest {
   readonly returnComponents: boolean;
 }
 
-/** One of the searches of a request that has several. */
+/** One of several searches of a request. */
 export interface QueryRequest extends SearchRequest {
   readonly where?: JsonObjectText | undefined;
   /** `topK` counts documents. */
@@ -106,7 +101,7 @@ export interface DeleteMatchingRequest {
 
 export interface DeletedMatching {
   readonly deleted: number;
-  /** Others match that are left. */
+  /** Whether more documents match. */
   readonly more: boolean;
 }
 
@@ -118,7 +113,7 @@ export interface ScoreRequest {
 
 export interface ResultComponents {
   readonly maxsim: number;
-  /** For each query token, its best similarity in the chunk and the token of the chunk that has it. */
+  /** For each query token: its best similarity in the chunk, and the token of the chunk with that. */
   readonly similarities: Float32Array;
   readonly documentTokens: Uint32Array;
   readonly candidateScore?: number;
@@ -141,7 +136,7 @@ export interface IndexPage {
 
 export interface UnknownTokens {
   readonly docId: string;
-  /** More than none, of `inputTokens`. */
+  /** At least 1, out of `inputTokens`. */
   readonly unknownTokens: number;
   readonly inputTokens: number;
 }
@@ -151,7 +146,7 @@ export interface UpsertResponse {
   readonly upsertedDocuments: number;
   readonly upsertedChunks: number;
   readonly failed: readonly { readonly docId: string; readonly error: string }[];
-  /** Upserted documents with text that the model does not know. */
+  /** The upserted documents with text that the model does not know. */
   readonly unknownTokens: readonly UnknownTokens[];
   readonly usage: RequestUsage;
 }
@@ -161,14 +156,14 @@ export interface RankedResponse {
   readonly usage: RequestUsage;
 }
 
-/** A document with those of its chunks that match best, best first. */
+/** A document and its best chunks, the best first. */
 export interface DocumentResult {
   readonly docId: string;
   readonly metadata: JsonObjectText;
   readonly chunks: readonly ResultItem[];
 }
 
-/** Chunks, or documents where they were asked for. */
+/** Chunks, or documents where a query groups by document. */
 export type QueryAnswer =
   | RankedResponse
   | { readonly documents: readonly DocumentResult[]; readonly usage: RequestUsage };
@@ -182,20 +177,8 @@ export interface QueryResponse {
 export interface UsageSummary {
   readonly periodStartMs: number;
   readonly periodEndMs: number;
-  readonly usage: {
-    readonly inputTokens: bigint;
-    readonly requests: number;
-    readonly documentUpserts: number;
-    readonly searches: number;
-    readonly scores: number;
-    readonly documents: number;
-  };
-  readonly limits: {
-    readonly inputTokens: bigint;
-    readonly documents: number;
-    readonly requestsPerMinute: number;
-    readonly maxConcurrentRequests: number;
-  };
+  readonly usage: UsageTotals;
+  readonly limits: TenantLimits;
   readonly remaining: { readonly inputTokens: bigint; readonly documents: number };
 }
 
@@ -203,53 +186,52 @@ export interface IndexDescription {
   readonly documents: number;
   readonly segments: readonly {
     readonly state: 'active' | 'sealed';
-    /** Live ones. */
     readonly documents: number;
     readonly records: number;
     readonly chunks: number;
     readonly tokenVectors: number;
     readonly bytes: number;
     readonly derivedBytes: number;
-    /** Size of the codebook that candidates come from; 0 = its chunks are scored exactly. */
+    /** Size of the codebook; 0 = none, so that its chunks are scored exactly. */
     readonly centroids: number;
   }[];
 }
 
-/** A text whose tokens are to be found again: a query, or a chunk of a document. Nothing of it is kept. */
+/** Texts whose tokens are to be located: a query, and a chunk of a document. Nothing of them is kept. */
 export interface LocateRequest {
-  /** Whose model and chunking hold; absent: those of a transient score. */
+  /** The index whose model and chunking count; absent: those of `score`. */
   readonly indexId?: string | undefined;
   readonly query: string;
   readonly document?: { readonly text: string; readonly chunkIndex: number } | undefined;
 }
 
-/** In the order of token indexes: start and end of each in UTF-16 units; equal for tokens that are no text. */
+/** The start and end of each token, in UTF-16 units, in the order of token indexes. They are equal for a token that is no text. */
 export type TokenSpanList = readonly (readonly [start: number, end: number])[];
 
 export interface LocatedTokens {
-  /** `undefined` where the model's tokenizer cannot say. */
+  /** `undefined` if the model's tokenizer cannot say. */
   readonly query: TokenSpanList | undefined;
-  /** Likewise where the document has no such chunk, or none was given. */
+  /** Also `undefined` without a document, or if the document has no such chunk. */
   readonly document: TokenSpanList | undefined;
 }
 
 export interface Readiness {
   readonly ready: boolean;
-  /** By part: `ok`, `degraded: ` and how, or what is wrong, in a few words fit for the public. */
+  /** The state of each part: `ok`, `degraded: ` and how, or what is wrong, in a few words fit for the public. */
   readonly checks: Readonly<Record<'catalog' | 'encoder' | 'disk' | 'draining', string>> & {
-    /** The object store; of a node alone. */
+    /** The object store. Only a node has it. */
     readonly objects?: string;
-    /** What limits are counted with; of a node alone, and never a reason not to be ready. */
+    /** The shared limiter. Only a node has it. It is never a reason not to be ready. */
     readonly limiter?: string;
   };
 }
 
 export interface Service {
-  /** Key -> tenant (401, 403), then rate (429), then concurrency (429). `authorization` is the raw header value. */
+  /** Checks the key (401) and its tenant (403), then rate (429), then concurrency (429). `authorization`: the raw header. */
   admit(authorization: string | undefined): Promise<AdmittedRequest>;
-  /** Likewise, by a session in place of a key. */
+  /** Does the same for a session in place of a key. */
   admitSession(session: string | undefined): Promise<AdmittedRequest>;
-  /** A session of the key that is authorized (401). */
+  /** Opens a session of the key in the header (401). */
   openSession(authorization: string | undefined): Promise<string>;
   /** Signs out, on every node. */
   endSession(session: string | undefined): Promise<void>;
@@ -273,11 +255,11 @@ export interface Service {
     indexId: string,
     request: DeleteMatchingRequest,
   ): Promise<DeletedMatching>;
-  /** By the bytes of their ids. */
+  /** Documents in the order of the bytes of their ids. */
   listDocuments(context: RequestContext, indexId: string, page: Page<string>): Promise<DocumentPage>;
   getDocument(context: RequestContext, indexId: string, docId: string): Promise<StoredDocument>;
   countDocuments(context: RequestContext, indexId: string): Promise<DocumentCount>;
-  /** A new version of the document with the token vectors that it has. */
+  /** Makes a new version of the document, with the same token vectors. */
   updateMetadata(
     context: RequestContext,
     indexId: string,
@@ -291,14 +273,11 @@ export interface Service {
   usage(context: RequestContext): Promise<UsageSummary>;
   /** Days in UTC, `YYYY-MM-DD`, both included. */
   usageDays(context: RequestContext, from: string, to: string): Promise<readonly UsageDay[]>;
-  /**
-   * Counts a `/v1` request in the ledger before its answer leaves, unless the operation's own commit
-   * already did (upsert, delete, search and score count theirs; the context remembers it).
-   */
+  /** Counts a `/v1` request in the ledger before its answer leaves, unless its operation has: upsert, delete, search and score do. */
   countRequest(context: RequestContext): Promise<void>;
-  /** Charges a request whose caller has left what was run for it. */
+  /** Charges a caller who left for what was run. */
   countLeft(context: RequestContext): Promise<void>;
   readiness(): Promise<Readiness>;
-  /** Stop admitting (503), wait for the work in flight, close everything below. */
+  /** Admits no more requests (503), waits for those in flight, then closes everything below. */
   drain(): Promise<void>;
 }

@@ -37,15 +37,15 @@ export interface ServiceDeps {
   readonly catalog: Catalog;
   readonly encoders: EncoderPool;
   readonly engine: NativeEngine;
-  /** Where segments lie: in a directory of this process alone, or where several nodes find them. */
+  /** Where segments are kept: in a directory of this process alone, or where nodes share them. */
   readonly blobs: BlobStore | ClusterBlobs;
   readonly limiter: Limiter;
-  /** What API keys are hashed with, 32 bytes. */
+  /** API keys are hashed with it; 32 bytes. */
   readonly keyPepper: Uint8Array;
   readonly defaultModel: ModelChoice;
-  /** Token vectors one search may scan exactly; 0 = measured. */
+  /** Token vectors that one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
-  /** A failure nobody waits for. */
+  /** Called with a failure that nobody waits for. */
   readonly onBackgroundError: (job: string, error: unknown, indexId?: string) => void;
   readonly nowMs?: () => number;
   readonly indexSettings?: Partial<IndexSettings>;
@@ -56,7 +56,7 @@ export interface ServiceStatistics {
   readonly openIndexes: number;
   readonly recordsLive: number;
   readonly segments: readonly SegmentInfo[];
-  /** What this node has of each open index. */
+  /** How much this node has of each open index. */
   readonly followed: readonly FollowedIndex[];
   readonly recordsVerified: number;
   readonly recordsDamaged: number;
@@ -65,42 +65,84 @@ export interface ServiceStatistics {
 
 export interface RunningService extends Service {
   statistics(): ServiceStatistics;
-  /** One round of upkeep now; it also goes on by itself. */
+  /** Makes a round of upkeep now. Rounds also come by themselves. */
   maintain(): Promise<void>;
-}
-
-/** What a search costs beside its query's characters, in those. */
-const queryRunCharacters = 20;
-
-function searchesOf(requests: readonly SearchRequest[]): {
-  readonly requests: number;
-  readonly work: number;
-} {
-  const characters = requests.reduce((sum, { query }) => sum + query.length, 0);
-  return { requests: requests.length, work: requests.length * queryRunCharacters + characters };
 }
 
 /** Long reads of the catalog at a time: one thread does them, or some of the connections to PostgreSQL. */
 const ownScansMax = 1;
 const sharedScansMax = 3;
 
-/** How late a node may refuse early what other nodes have used up. */
+/** A node may notice this late that other nodes have used up an allowance. */
 const sharedLedgerAgeMsMax = 2_000;
+
+/** A search counts as much as this many characters of query, beside its own. */
+const charactersPerSearch = 20;
 
 /** Removes what a crash left behind, then serves. */
 export async function createService(deps: ServiceDeps): Promise<RunningService> {
-  const { catalog, encoders, engine, limiter, keyPepper, blobs, onBackgroundError } = deps;
-  const nowMs = deps.nowMs ?? Date.now;
-  const scanQueue = new FairQueue({ runningMax: 'objects' in blobs ? sharedScansMax : ownScansMax });
-  const store = createIndexStore({
-    ...deps,
-    scanQueue,
-    settings: { ...defaultIndexSettings, nowMs, ...deps.indexSettings },
+  const { catalog, onBackgroundError } = deps;
+  const shared = sharedBlobs(deps);
+  const parts = composed(deps);
+  const { operation, admission, inFlight, store } = parts;
+  const { indexes, allowance, versions } = operation;
+  shared?.catalog.watchEpoch(() => {
+    for (const kept of [admission, allowance, versions]) kept.forgetAll();
+    indexes.forgetAll().catch((error: unknown) => onBackgroundError('another epoch', error));
   });
+  await Promise.all([indexes.removeUnknown(), warmUp(catalog)]);
+  const upkeep = new Upkeep({
+    catalog,
+    indexes,
+    onError: onBackgroundError,
+    ...(shared === undefined ? {} : { claimSweep: () => claimSweep(shared) }),
+  });
+  const drain = async (): Promise<void> => {
+    admission.drain();
+    // A merge may have minutes to go, so background work ends first.
+    indexes.windDown();
+    await Promise.all([upkeep.stop(), inFlight.idle()]);
+    await indexes.close();
+    await deps.encoders.close();
+    await catalog.close();
+    deps.engine.close();
+  };
+  let drained: Promise<void> | undefined;
+  return {
+    ...requestsOf(parts),
+    drain: () => (drained ??= drain()),
+    maintain: () => upkeep.run(),
+    statistics() {
+      const statistics = indexes.openIndexes().map((index) => index.statistics());
+      return {
+        requestsInFlight: inFlight.count,
+        openIndexes: statistics.length,
+        recordsLive: statistics.reduce((sum, { recordsLive }) => sum + recordsLive, 0),
+        segments: statistics.flatMap(({ segments }) => segments),
+        followed: statistics.flatMap(({ followed }) => followed ?? []),
+        ...store.verification,
+        plans: store.plans,
+      };
+    },
+  };
+}
+
+function sharedBlobs({ blobs }: ServiceDeps): ClusterBlobs | undefined {
+  return 'objects' in blobs ? blobs : undefined;
+}
+
+/** The objects that a service is made of. */
+function composed(deps: ServiceDeps) {
+  const { catalog, encoders, engine, limiter, keyPepper, onBackgroundError } = deps;
+  const nowMs = deps.nowMs ?? Date.now;
+  const shared = sharedBlobs(deps);
+  const scanQueue = new FairQueue({ runningMax: shared === undefined ? ownScansMax : sharedScansMax });
+  const settings = { ...defaultIndexSettings, nowMs, ...deps.indexSettings };
+  const store = createIndexStore({ ...deps, scanQueue, settings });
   const indexes = new Indexes({
     catalog,
     store,
-    ...('objects' in blobs ? { shared: blobs.catalog } : {}),
+    ...(shared === undefined ? {} : { shared: shared.catalog }),
     onRemovalError: (indexId, error) => onBackgroundError('removal of files', error, indexId),
   });
   const usage = new UsageRecorder({ catalog, limiter, nowMs });
@@ -115,21 +157,9 @@ export async function createService(deps: ServiceDeps): Promise<RunningService> 
     rateNowMs: deps.nowMs ?? steadyNowMs,
     onUncounted: (error) => onBackgroundError('usage of a refused request', error),
   });
-  const readiness = new ReadinessProbe({
-    catalog,
-    encoders,
-    store,
-    limiter,
-    draining: () => admission.draining,
-    nowMs,
-  });
+  const draining = () => admission.draining;
+  const readiness = new ReadinessProbe({ catalog, encoders, store, limiter, draining, nowMs });
   const { threads } = engine.info;
-  // One waits behind those that run, so that no thread waits for this one.
-  const engineQueue = new FairQueue({
-    runningMax: threads + 1,
-    longRunningMax: Math.max(1, threads - 1),
-  });
-  const searchWait = new PromisedWait(() => performance.now());
   const operation: OperationDeps = {
     catalog,
     encoders,
@@ -139,30 +169,25 @@ export async function createService(deps: ServiceDeps): Promise<RunningService> 
       limiter,
       usageTotals: (tenantId, month) => catalog.usageTotals(tenantId, month),
       nowMs,
-      ...('objects' in blobs ? { ageMsMax: sharedLedgerAgeMsMax } : {}),
+      ...(shared === undefined ? {} : { ageMsMax: sharedLedgerAgeMsMax }),
     }),
     usage,
-    engineQueue,
+    // One more than there are threads waits in the engine, so that no thread waits for this process.
+    engineQueue: new FairQueue({ runningMax: threads + 1, longRunningMax: Math.max(1, threads - 1) }),
     scanQueue,
     versions: new VersionResolver(catalog),
     defaultModel: deps.defaultModel,
     nowMs,
   };
-  if ('objects' in blobs) {
-    blobs.catalog.watchEpoch(() => {
-      for (const kept of [admission, operation.allowance, operation.versions]) kept.forgetAll();
-      indexes.forgetAll().catch((error: unknown) => onBackgroundError('another epoch', error));
-    });
-  }
-  await Promise.all([indexes.removeUnknown(), warmUp(catalog)]);
-  const upkeep = new Upkeep({
-    catalog,
-    indexes,
-    onError: onBackgroundError,
-    ...('objects' in blobs ? { claimSweep: () => claimSweep(blobs) } : {}),
-  });
-  let drained: Promise<void> | undefined;
+  return { operation, admission, readiness, inFlight, store };
+}
 
+type Requests = Omit<Service, 'drain'>;
+
+/** The requests of the service, each bound to its operation. */
+function requestsOf({ operation, admission, readiness }: ReturnType<typeof composed>): Requests {
+  const { catalog, indexes, usage } = operation;
+  const searchWait = new PromisedWait(() => performance.now());
   return {
     admit: (authorization) => admission.admit(authorization),
     admitSession: (session) => admission.admitSession(session),
@@ -199,40 +224,20 @@ export async function createService(deps: ServiceDeps): Promise<RunningService> 
     countRequest: (context) => usage.countRequest(context),
     countLeft: (context) => usage.countLeft(context),
     readiness: () => readiness.readiness(),
-    drain() {
-      drained ??= drain();
-      return drained;
-    },
-    maintain: () => upkeep.run(),
-    statistics() {
-      const statistics = indexes.openIndexes().map((index) => index.statistics());
-      return {
-        requestsInFlight: inFlight.count,
-        openIndexes: statistics.length,
-        recordsLive: statistics.reduce((sum, { recordsLive }) => sum + recordsLive, 0),
-        segments: statistics.flatMap(({ segments }) => segments),
-        followed: statistics.flatMap(({ followed }) => followed ?? []),
-        ...store.verification,
-        plans: store.plans,
-      };
-    },
   };
+}
 
-  async function drain(): Promise<void> {
-    admission.drain();
-    // A merge may have minutes to go.
-    indexes.windDown();
-    await Promise.all([upkeep.stop(), inFlight.idle()]);
-    await indexes.close();
-    await encoders.close();
-    await catalog.close();
-    engine.close();
-  }
+function searchesOf(searches: readonly SearchRequest[]): {
+  readonly requests: number;
+  readonly work: number;
+} {
+  const characters = searches.reduce((sum, { query }) => sum + query.length, 0);
+  return { requests: searches.length, work: searches.length * charactersPerSearch + characters };
 }
 
 /**
- * The catalog starts its threads at their first use: the first request must not wait for that. What fails now fails
- * again when it is needed; on a full disk the rest goes on without it.
+ * Makes the catalog start its threads, so that the first request need not wait for that. A failure does not matter here: it
+ * comes again when the thread is needed, and on a full disk the rest of the service goes on.
  */
 async function warmUp(catalog: Catalog): Promise<void> {
   const noIndex = '';

@@ -1,15 +1,15 @@
 /**
- * Removes the objects that no index needs any more: what was put and never named, and what a merge or the end of an
- * index has replaced, once nobody may go back to it. The catalog says which, so that no store is ever listed.
+ * Removes the objects that no index needs any more: those that were put and never named, and those that a merge or a deleted
+ * index has left. The catalog says which may go by now, so that the object store is never listed.
  */
 import type { ClusterCatalog } from '../catalog/cluster-contract.ts';
 import { objectEndings } from '../index/cluster/segment-objects.ts';
 import type { ObjectStore } from '../index/storage/object-store.ts';
 
-/** Rows of one round; the next round follows while there are as many. */
+/** Rows of one round. A full round is followed by the next. */
 const rowsMax = 100;
 
-/** Returns how many segments' objects are gone. `keptMs`: how long replaced ones are kept. */
+/** Resolves to the number of segments whose objects were removed. `keptMs`: how long replaced objects are kept. */
 export async function removeGarbage(
   catalog: Pick<ClusterCatalog, 'collectGarbage' | 'forgetGarbage'>,
   objects: Pick<ObjectStore, 'remove'>,

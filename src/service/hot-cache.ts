@@ -1,7 +1,6 @@
 /**
- * Rows that every request needs, kept for at most `maxAgeMs`: another process (the command line) changes
- * them too, and what it did must hold within seconds. Absent rows are not kept, and those past their age go
- * with the next load.
+ * Keeps rows that every request needs for at most `ageMsMax`, because another process (the command line, another node) may
+ * change them, and its changes must hold within seconds. An absent row is not kept.
  */
 import { LRUCache } from 'lru-cache';
 
@@ -28,12 +27,11 @@ export class HotCache<Value extends object> {
     });
   }
 
-  /** Rows held. */
   get size(): number {
     return this.#rows.size;
   }
 
-  /** The row as it was at most `maxAgeMs` ago; callers that come at the same time share one load. */
+  /** The row as it was at most `ageMsMax` ago. Callers share a load. */
   async get(key: string, load: () => Promise<Value | undefined>): Promise<Value | undefined> {
     const row = this.#rows.get(key);
     if (row !== undefined) return row;
@@ -41,7 +39,7 @@ export class HotCache<Value extends object> {
     return await loading;
   }
 
-  /** The next `get` loads anew; a load under way is not kept. */
+  /** The next `get` loads the row again. The result of a load under way is not kept. */
   forget(key: string): void {
     this.#rows.delete(key);
     this.#loading.delete(key);
@@ -66,7 +64,7 @@ export class HotCache<Value extends object> {
     return loading;
   }
 
-  /** Once in `maxAgeMs`, since it looks at every row. */
+  /** Removes rows past their age, once in `ageMsMax`, since it looks at every row. */
   #purge(): void {
     if (this.#nowMs() - this.#purgedAtMs < this.#ageMsMax) return;
     this.#purgedAtMs = this.#nowMs();

@@ -1,4 +1,6 @@
-/** How much is going on, and when it has ended. */
+import { once } from './once.ts';
+
+/** Counts the work that is going on, and says when all of it has ended. */
 export class InFlight {
   #count = 0;
   #idle: PromiseWithResolvers<void> | undefined;
@@ -7,16 +9,13 @@ export class InFlight {
     return this.#count;
   }
 
-  /** Returns what ends it; only the first call counts. */
+  /** Counts one more. The returned function ends it. */
   enter(): () => void {
     this.#count += 1;
-    let entered = true;
-    return () => {
-      if (!entered) return;
-      entered = false;
+    return once(() => {
       this.#count -= 1;
       if (this.#count === 0) this.#idle?.resolve();
-    };
+    });
   }
 
   /** Resolves when nothing is going on. */

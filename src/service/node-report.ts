@@ -1,16 +1,16 @@
-/** What a node tells of itself with every heartbeat, as plain data: for people (`maxsimd cluster status`), and for metrics. */
+/** The report that a node sends with every heartbeat, for people (`maxsimd cluster status`) and for metrics. */
 import { z } from 'zod';
 import type { ClusterCatalog } from '../catalog/cluster-contract.ts';
 import type { FollowedIndex } from '../index/contract.ts';
 import type { BlobCache } from '../index/storage/blob-cache.ts';
 
 export const nodeReportSchema = z.object({
-  /** The release that it runs. */
+  /** The release that the node runs. */
   version: z.string(),
   cache: z.object({ bytes: z.number(), bytes_max: z.number(), files: z.number() }),
   indexes: z.object({
     open: z.number(),
-    /** Commits that this node lacks of the open index that it is furthest behind with. Its next search catches up first. */
+    /** Commits that the node lacks of the open index that it is furthest behind with. The next search there catches up first. */
     behind_max: z.number(),
   }),
 });
@@ -20,7 +20,7 @@ export interface ReportingNode {
   readonly version: string;
   readonly catalog: Pick<ClusterCatalog, 'readHead'>;
   readonly cache: Pick<BlobCache, 'statistics'>;
-  /** What the node has of each open index. */
+  /** How much the node has of each open index. */
   readonly followed: readonly FollowedIndex[];
 }
 
@@ -39,7 +39,7 @@ export async function nodeReport({ version, catalog, cache, followed }: Reportin
   };
 }
 
-/** `undefined` for what another release writes and this one does not understand. */
+/** `undefined` when another release wrote a report that this one does not understand. */
 export function readNodeReport(text: string): NodeReport | undefined {
   try {
     return nodeReportSchema.safeParse(JSON.parse(text)).data;

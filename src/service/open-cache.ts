@@ -1,7 +1,7 @@
 /**
- * What is open, by key. A thing is opened at first use: callers that come together share one open. It stays open while
- * it is used, and beyond `openMax` the one idle for longest is closed. It is open at most once: a caller that comes
- * while it closes waits, because opening an index cuts the tail that a writer may still own.
+ * Keeps things open, by key. A thing is opened at first use, and callers share that. It stays open while it is used. When more than
+ * `openMax` are open, those that were idle for longest are closed. A thing is never open twice: a caller that comes
+ * while it closes waits, because opening an index cuts a tail that a writer may still own.
  */
 import { assertInvariant } from '../errors.ts';
 import type { OpenIndex } from '../index/contract.ts';
@@ -9,7 +9,7 @@ import type { OpenIndex } from '../index/contract.ts';
 type Openable = Pick<OpenIndex, 'usable' | 'busy' | 'close' | 'settled'>;
 
 export interface OpenCacheOptions {
-  /** Kept open when none of them is in use. */
+  /** How many stay open when none is in use. */
   readonly openMax: number;
 }
 
@@ -18,9 +18,9 @@ interface Entry<T extends Openable> {
   readonly closed: PromiseWithResolvers<void>;
   opened: T | undefined;
   users: number;
-  /** No new user; closed when the last one leaves. */
+  /** It takes no new user and is closed when the last one leaves. */
   leaving: boolean;
-  /** The last one has left. */
+  /** The last user has left. */
   closing: boolean;
 }
 
@@ -33,7 +33,7 @@ export class OpenCache<T extends Openable> {
     this.#openMax = options.openMax;
   }
 
-  /** Runs `work` on what is open under the key, and opens it first if it must. */
+  /** Runs `work` on the thing with this key, which is opened first if it is not open. */
   async use<R>(key: string, open: () => Promise<T>, work: (opened: T) => Promise<R>): Promise<R> {
     for (;;) {
       const entry = this.#entries.get(key) ?? this.#open(key, open);
@@ -42,13 +42,13 @@ export class OpenCache<T extends Openable> {
     }
   }
 
-  /** Runs `work` if it is open or being opened; `undefined` otherwise. */
+  /** Runs `work` if the thing is open or being opened. Otherwise resolves to `undefined`. */
   async useIfOpen<R>(key: string, work: (opened: T) => Promise<R>): Promise<R | undefined> {
     const entry = this.#entries.get(key);
     return entry === undefined || entry.leaving ? undefined : await this.#useEntry(key, entry, work);
   }
 
-  /** Closes it once its users have left; resolves when it is closed (at once when it is not open). */
+  /** Closes it once its users have left. Resolves when it is closed. */
   async close(key: string): Promise<void> {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
@@ -60,7 +60,6 @@ export class OpenCache<T extends Openable> {
     await Promise.all([...this.#entries.keys()].map((key) => this.close(key)));
   }
 
-  /** Keys of what is open now. */
   openKeys(): readonly string[] {
     return [...this.#entries].flatMap(([key, { leaving }]) => (leaving ? [] : [key]));
   }
@@ -91,7 +90,7 @@ export class OpenCache<T extends Openable> {
       return await work(entry.opened);
     } finally {
       entry.users -= 1;
-      // Last used, last in line for closing.
+      // The last used is the last to be closed.
       this.#entries.delete(key);
       this.#entries.set(key, entry);
       if (entry.leaving || entry.opened?.usable !== true) this.#leave(key, entry);
@@ -109,7 +108,7 @@ export class OpenCache<T extends Openable> {
       return;
     }
     entry.opened.close();
-    // Background work that is cut short may still be at the catalog: one opened now would not see its end.
+    // Background work may still write to the catalog. An index that is opened before its end would miss that.
     void entry.opened.settled().finally(() => this.#closed(key, entry));
   }
 

@@ -1,4 +1,4 @@
-/** What the operations are made of. Composition happens in `create-service.ts`. */
+/** The dependencies of operations, which `create-service.ts` composes, and functions that operations share. */
 import type { Catalog } from '../catalog/contract.ts';
 import type {
   EncodedQuery,
@@ -18,9 +18,9 @@ import type { UsageRecorder } from './usage/usage-recorder.ts';
 import type { VersionResolver } from './indexes/version-resolver.ts';
 
 export interface OperationDeps {
-  /** Before the engine's threads. */
+  /** Work waits here for the engine's threads. */
   readonly engineQueue: FairQueue;
-  /** Before reads of the catalog that may be long. */
+  /** Long reads of the catalog wait here. */
   readonly scanQueue: FairQueue;
   readonly catalog: Catalog;
   readonly encoders: EncoderPool;
@@ -42,7 +42,10 @@ export function encodeOptions(context: RequestContext, model: EncodeOptions['mod
   };
 }
 
-/** Encodes the text of a field; one that the model cannot encode is a fault of the request. */
+/**
+ * Encodes the text of a field.
+ * @throws {ServiceError} `validation_error` when the model cannot encode it.
+ */
 export async function encodedQuery(
   { encoders }: Pick<OperationDeps, 'encoders'>,
   context: RequestContext,
@@ -55,7 +58,7 @@ export async function encodedQuery(
   return query;
 }
 
-/** What an encoder says of its part, as parts of the stage `encode`. */
+/** The times that an encoder reports, as parts of the stage `encode`. */
 export function encoderStages({
   tokenizeMs,
   queueMs,
@@ -64,24 +67,24 @@ export function encoderStages({
   return { encoder_tokenize: tokenizeMs, encoder_queue: queueMs, encoder_run: runMs };
 }
 
-/** Tokens that are charged without an answer: those that were run, if the caller has left. */
+/** The tokens that are charged without an answer: those that were run, if the caller has left. */
 export function tokensLeftBehind({ signal, spent }: RequestContext): bigint {
   return signal.aborted ? BigInt(spent.inputTokens) : 0n;
 }
 
-/** Ends work that nobody waits for any more: the client has gone, or the deadline has passed. */
+/** Throws when nobody waits for the request any more: the client has gone, or the deadline has passed. */
 export function assertWanted(context: RequestContext, nowMs: number): void {
   context.signal.throwIfAborted();
   if (nowMs < context.deadlineMs) return;
   throw unavailable('the request did not end before its deadline');
 }
 
-/** A piece of a request's work, for a queue. */
+/** A piece of work of a request, for a queue. */
 export function pieceOf({ deadlineMs, signal }: RequestContext, work: number): Piece {
   return { work, deadlineMs, signal };
 }
 
-/** Milliseconds until the deadline, for work that takes a time and not a moment; never none. */
+/** Milliseconds until the deadline, at least 1. */
 export function timeLeftMs({ deadlineMs }: RequestContext, nowMs: number): number {
   return Math.max(1, deadlineMs - nowMs);
 }

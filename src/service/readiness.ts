@@ -1,4 +1,4 @@
-/** Whether requests can be served now. Probes come from anywhere, so they share one look a second. */
+/** Says whether requests can be served now. Anybody may ask, so all who ask within a second share one look. */
 import type { Catalog } from '../catalog/contract.ts';
 import { whyAway } from '../away-reasons.ts';
 import type { EncoderPool } from '../encoder/protocol/contract.ts';
@@ -15,7 +15,7 @@ export interface ReadinessDeps {
   readonly nowMs: () => number;
 }
 
-/** Below this, appends are about to fail. */
+/** With less free space appends are about to fail. */
 const freeBytesMin = 64 * 1024 * 1024;
 const lookAgeMsMax = 1_000;
 
@@ -73,7 +73,7 @@ export class ReadinessProbe {
   }
 }
 
-/** Whether a part in this state is no reason to send requests elsewhere. */
+/** Whether a part in this state still serves. */
 export function isServing(state: string): boolean {
   return state === 'ok' || state.startsWith(degraded);
 }

@@ -1,11 +1,11 @@
 /**
- * Sessions of the console: what a browser holds in place of an API key. A session is a text,
+ * Sessions of the console, which a browser holds in place of an API key. A session is a text,
  *
  *     expiry, 6 bytes | key id, 12 characters | HMAC-SHA-256 of both and of the key's hash      in base64url
  *
- * under a secret that is derived from the key pepper (HKDF, RFC 5869), so that every node knows the sessions of all and
- * keeps none. It ends when it expires, when its key is revoked or its tenant suspended, or when its owner signs out: the catalog
- * has the digests of sessions that were signed out.
+ * under a secret that is derived from the key pepper (HKDF, RFC 5869). So every node can check every session, and none is
+ * stored. A session ends when it expires, when its key is revoked, when its tenant is suspended, or when its owner signs out. The
+ * catalog has the digests of sessions that were signed out.
  */
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { isKeyId } from '../catalog/api-key.ts';
@@ -32,7 +32,7 @@ export class Sessions {
     return Buffer.concat([payload, this.#mac(payload, hash)]).toString('base64url');
   }
 
-  /** The id of the key that a session of now claims to be of; `undefined` for anything else. */
+  /** The id of the key that a session claims; `undefined` if it has expired or is no session. */
   keyIdOf(session: string, nowMs: number): string | undefined {
     if (session.length !== sessionCharacters) return undefined;
     const bytes = Buffer.from(session, 'base64url');
@@ -41,12 +41,12 @@ export class Sessions {
     return isKeyId(keyId) ? keyId : undefined;
   }
 
-  /** Covers the bytes and not the text: the last character has bits that are no part of them, so that several texts are one session. */
+  /** A digest of the bytes, not of the text: the last character of the text has spare bits, so several texts are one session. */
   digestOf(session: string): Buffer {
     return createHash('sha256').update(Buffer.from(session, 'base64url')).digest();
   }
 
-  /** What is to be known of a session of this key that its owner ends. */
+  /** What the catalog must know of a session that its owner ends. */
   ended(session: string, { key }: KeyRecord): EndedSession {
     const expiresAtMs = Buffer.from(session, 'base64url').readUIntBE(0, 6);
     return { digest: this.digestOf(session), keyId: key.id, expiresAtMs };

@@ -1,27 +1,27 @@
-/** What a request's time went into. Durations come from whoever did the work; those of other processes come with their replies. */
+/** The times of the stages of a request. Other processes send theirs with their replies. */
 import { assertInvariant } from '../errors.ts';
 
 export interface Stage {
-  /** The stage that it is a part of. */
+  /** The stage that this one is a part of. */
   readonly within?: string;
-  /** As `performance.now()` tells it. */
+  /** By `performance.now`. */
   readonly startedAt: number;
   readonly ms: number;
 }
 
-/** What an operation does between its body and its answer; its stages are parts of it. */
+/** The stage between the body of a request and its answer. The stages of the operation are parts of it. */
 export const serviceStage = 'service';
 
 export class StageTimings {
   readonly #stages = new Map<string, Stage>();
 
-  /** A stage that is noted again adds its time to what it had, and keeps its start. */
+  /** Notes a stage. If it was noted before, its time is added, and its start stays. */
   note(name: string, stage: Stage): void {
     const noted = this.#stages.get(name);
     this.#stages.set(name, noted === undefined ? stage : { ...noted, ms: noted.ms + stage.ms });
   }
 
-  /** Parts that say how long they took and not when: they stand one after another, from the start of `whole`. */
+  /** Notes parts whose starts are unknown: they count as one after the other, from the start of `whole`. */
   noteParts(whole: string, parts: Readonly<Record<string, number>>): void {
     const noted = this.#stages.get(whole);
     assertInvariant(noted !== undefined, 'a stage is noted before its parts');

@@ -1,4 +1,4 @@
-/** One index's side of the catalog, in the words of the index layer. */
+/** Binds the functions of the catalog that an open index needs to one index. */
 import type { Catalog } from '../../catalog/contract.ts';
 import { assertInvariant } from '../../errors.ts';
 import type { SegmentCatalog } from '../../index/segments/segment-catalog.ts';

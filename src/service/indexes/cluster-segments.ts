@@ -1,4 +1,4 @@
-/** One index's side of the catalog that several nodes share, in the words of the index layer. */
+/** Binds the functions of a shared catalog that an open index needs to one index, and tells `events` of leases and commits. */
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import { mergeTurnMs } from '../../index/cluster/cluster-merge.ts';
 import type { ClusterIndexCatalog } from '../../index/cluster/cluster-catalog.ts';
@@ -12,7 +12,7 @@ export function clusterSegments(
   nodeId: string,
   events?: Pick<ClusterEvents, 'lease' | 'committed'>,
 ): ClusterIndexCatalog {
-  /** False when the turn is lost. */
+  /** Tells `events` of a call that keeps the turn, or finds it lost (false). */
   const noted = async (kept: Promise<boolean>, event?: 'renewed'): Promise<boolean> => {
     const isKept = await kept;
     if (!isKept) events?.lease('lost');

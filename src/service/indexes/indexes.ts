@@ -1,7 +1,4 @@
-/**
- * Indexes by id: the row (cached for moments), the model it needs, and the open index. Everything about one
- * index that operations share: existence, damage, erasure.
- */
+/** What operations ask for an index by its id: its row, which is cached for moments, the open index, its erasure. */
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import type { EncoderModel } from '../../encoder/protocol/contract.ts';
@@ -21,7 +18,7 @@ export interface IndexesDeps {
   readonly catalog: Catalog;
   readonly store: IndexStore;
   readonly onRemovalError: (indexId: string, error: unknown) => void;
-  /** Other processes write, make and erase indexes, too. */
+  /** Present where other processes write, make and erase indexes, too. */
   readonly shared?: Pick<ClusterCatalog, 'readHead'>;
 }
 
@@ -45,7 +42,7 @@ export class Indexes {
   }
 
   /**
-   * The row as it was moments ago. Whether the index is there still is for what is done with it to say: the commit, the head, a read
+   * The row as it was moments ago. The index may have been erased since. Its use finds that out: the commit, the head, or a read
    * of its documents.
    */
   async recentRow(tenantId: string, indexId: string): Promise<IndexRow> {
@@ -63,13 +60,13 @@ export class Indexes {
     return row;
   }
 
-  /** As it is after the call, where other processes write, too. 404 if the index has gone. */
+  /** Where other processes write, too: the head of the index after the call. 404 if the index has gone. */
   head(indexId: string): Promise<IndexHead> | undefined {
     const head = this.#deps.shared?.readHead(indexId).then((found) => {
       if (found === undefined) throw missingIndex();
       return found;
     });
-    // Whoever reads the index learns of it.
+    // The read of the index awaits it. Until then a failure must not count as unhandled.
     head?.catch(() => undefined);
     return head;
   }
@@ -82,18 +79,18 @@ export class Indexes {
   ): Promise<T> {
     return await this.#open.use(
       row.id,
-      () => this.#openIndex(row.id, { dim: model.dim, tenantId: row.tenantId }),
+      () => this.#deps.store.open(row.id, { dim: model.dim, tenantId: row.tenantId }),
       async (stored) => {
-        // It was opened without a model.
+        // It may have been opened without a model.
         if (stored.dim !== model.dim) throw otherModel();
         return await work(stored);
       },
     );
   }
 
-  /** Likewise for work that needs no model; 503 when the index has no segments. */
+  /** Does the same for work that needs no model. 503 when the index has no segments. */
   useWithoutModel<T>(indexId: string, work: (stored: OpenIndex) => Promise<T>): Promise<T> {
-    return this.#open.use(indexId, () => this.#openIndex(indexId), work);
+    return this.#open.use(indexId, () => this.#deps.store.open(indexId, {}), work);
   }
 
   /** Runs `work` if the index is open or being opened. */
@@ -125,8 +122,8 @@ export class Indexes {
   }
 
   /**
-   * Erases an index: the row first, so that whatever happens next its files are unreferenced. They go once
-   * the requests that use the index have ended; should that fail, upkeep or the next start removes them.
+   * Erases an index. The row goes first, so that nothing refers to the files from then on. The files go once the requests that
+   * use the index have ended. If that fails, upkeep or the next start removes them.
    */
   async erase(tenantId: string, indexId: string): Promise<boolean> {
     const erased = await this.#deps.catalog.deleteIndex(tenantId, indexId);
@@ -137,7 +134,7 @@ export class Indexes {
     return erased;
   }
 
-  /** Closes an index that the catalog does not know any more, and removes its files. */
+  /** Closes an index that the catalog does not have any more, and removes its files. */
   async #removeFiles(indexId: string): Promise<void> {
     const leave = this.#removals.enter();
     try {
@@ -148,14 +145,14 @@ export class Indexes {
     }
   }
 
-  /** Every index that has files. */
+  /** The ids of all indexes that have files. */
   storedIds(): Promise<readonly string[]> {
     return this.#deps.store.storedIndexIds();
   }
 
-  /** Removes the files of indexes that the catalog does not know: of erased tenants, or left by a crash. */
+  /** Removes the files of indexes that the catalog does not have: those of erased tenants, or left by a crash. */
   async removeUnknown(): Promise<readonly string[]> {
-    // Files first: an index has files only after it has a row.
+    // Files are listed before rows, because an index gets files only after it has a row.
     const stored = await this.storedIds();
     const known = new Set(await this.#deps.catalog.listIndexIds());
     const unknown = stored.filter((indexId) => !known.has(indexId));
@@ -163,20 +160,13 @@ export class Indexes {
     return unknown;
   }
 
-  #openIndex(
-    indexId: string,
-    options: { readonly dim?: number; readonly tenantId?: string } = {},
-  ): Promise<OpenIndex> {
-    return this.#deps.store.open(indexId, options);
-  }
-
-  /** Rows and open indexes may be of a history that the catalog has lost; requests in flight find out by themselves. */
+  /** Forgets rows and closes open indexes, which may be of an epoch that the catalog has lost. Requests in flight notice by themselves. */
   async forgetAll(): Promise<void> {
     this.#rows.forgetAll();
     await this.#open.closeAll();
   }
 
-  /** Gives up what goes on in the background of open indexes; requests in flight go on. */
+  /** Gives up the background work of open indexes. Requests in flight go on. */
   windDown(): void {
     for (const stored of this.#open.opened()) stored.windDown();
   }

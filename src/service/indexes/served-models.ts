@@ -1,4 +1,4 @@
-/** Which model a new index gets, and the model that an index needs. */
+/** Finds the model of an index, and the model that a new index gets. */
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { EncoderPool, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { invalid, unavailable } from '../../errors.ts';
@@ -6,18 +6,18 @@ import type { CreateIndexRequest, RequestContext } from '../contract.ts';
 
 const retryAfterSeconds = 5;
 
-/** A model named in configuration: `version` absent = the one that the encoders serve. */
+/** A model of the configuration. `version` absent = the one that the encoders serve. */
 export interface ModelChoice {
   readonly name: string;
   readonly version?: string;
 }
 
-/** How long the caller wants to wait for an encoder that is about to come back. */
+/** How long the caller waits for an encoder that is about to come back. */
 type Limits = Pick<RequestContext, 'deadlineMs' | 'signal'>;
 
 type ModelReference = Pick<IndexRow, 'model' | 'modelVersion'>;
 
-/** The model of an index in exactly its version; another version is never used in its place. */
+/** The model of an index, in exactly its version. Another version is never used in its place. */
 export async function modelOfIndex(
   encoders: EncoderPool,
   { model: name, modelVersion: version }: ModelReference,
@@ -43,7 +43,7 @@ export async function defaultModel(
   throw unavailable('no encoder serves the default model at the moment', undefined, retryAfterSeconds);
 }
 
-/** The model a create-index request asks for: any that there is; of the default model its default version. */
+/** The model that a request for a new index asks for. Of the default model it is the default version, unless the request names one. */
 export async function chooseModel(
   encoders: EncoderPool,
   choice: ModelChoice,

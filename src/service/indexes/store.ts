@@ -1,4 +1,4 @@
-/** Where the indexes of this process are kept, and what becomes of damage there. */
+/** Makes the index store of this process, and marks an index in the catalog when it is found damaged. */
 import type { ClusterCatalog, SweptIndex } from '../../catalog/cluster-contract.ts';
 import type { Catalog } from '../../catalog/contract.ts';
 import type { ClusterEvents } from '../../index/cluster/cluster-events.ts';
@@ -17,13 +17,13 @@ import { catalogSegments } from './catalog-segments.ts';
 import { clusterSegments } from './cluster-segments.ts';
 import { sweptAtOnce, wasteAges } from './waste-ages.ts';
 
-/** What a node keeps its indexes with. */
+/** Where a node keeps its indexes. */
 export interface ClusterBlobs {
   readonly catalog: ClusterCatalog;
   readonly objects: ObjectStore;
   readonly cache: BlobCache;
   readonly nodeId: string;
-  /** How long objects are kept that were replaced. */
+  /** How long replaced objects are kept. */
   readonly replacedKeptMs: number;
   readonly events?: ClusterEvents;
 }
@@ -43,7 +43,7 @@ export function createIndexStore(deps: IndexStoreDeps): IndexStore {
   return 'objects' in blobs ? clusterStore(deps, blobs) : localStore(deps, blobs);
 }
 
-/** Metadata of many documents is read in turn with the lists and counts of all tenants. */
+/** Reads metadata of many documents in turn with the lists and counts of all tenants. */
 function metadataInTurn(
   { catalog, scanQueue }: IndexStoreDeps,
   indexId: string,
@@ -99,7 +99,7 @@ function clusterStore(deps: IndexStoreDeps, blobs: ClusterBlobs): IndexStore {
   });
 }
 
-/** Claims indexes of the cluster whose objects this node shall sweep. */
+/** Claims indexes that this node shall sweep. */
 export function claimSweep({ catalog, replacedKeptMs }: ClusterBlobs): Promise<readonly SweptIndex[]> {
   return catalog.claimSweep({ ageMs: wasteAges(replacedKeptMs).sweepAgeMs, limit: sweptAtOnce });
 }

@@ -1,9 +1,9 @@
 /**
- * What goes on without requests: indexes forget dead versions and give space back, files of erased indexes
- * go, and now and then every index is looked at, also those nobody uses, because deleted data must be
- * physically gone within 24 hours, whether or not their model is served. One thing at a time.
+ * Background work on all indexes, one thing at a time. Open indexes forget dead versions and give space back. The files of
+ * erased indexes go. Every few hours a sweep looks at every index, used or not and with or without its model, because deleted
+ * data must be physically gone within 24 hours.
  *
- * Nodes share that look: each takes up a few indexes at a time that are due, and opens those of them that hold waste.
+ * Nodes share the sweep. Each takes up some indexes that are due and opens those that hold waste.
  */
 import type { SweptIndex } from '../../catalog/cluster-contract.ts';
 import type { Catalog } from '../../catalog/contract.ts';
@@ -15,14 +15,14 @@ export interface UpkeepDeps {
   readonly catalog: Catalog;
   readonly indexes: Indexes;
   readonly onError: (job: string, error: unknown) => void;
-  /** Indexes that nodes share and that are due; absent: every stored index is looked at. */
+  /** Claims shared indexes that are due; absent where this process looks at every stored index. */
   readonly claimSweep?: () => Promise<readonly SweptIndex[]>;
   readonly intervalMs?: number;
   readonly sweepIntervalMs?: number;
 }
 
 const intervalMsDefault = 60_000;
-/** Twice within the age at which waste becomes due, and 24 h are kept with time to spare. */
+/** A sweep comes twice within the age at which waste is due (`wasteAgeMsMax`, 12 hours), which keeps 24 hours with time to spare. */
 const sweepIntervalMsDefault = 6 * 3_600_000;
 
 export class Upkeep {
@@ -38,7 +38,7 @@ export class Upkeep {
     this.#timer.unref();
   }
 
-  /** One round; resolves when it (or the one under way) has ended. Never rejects. */
+  /** Makes a round. Callers share one. Never rejects. */
   run(): Promise<void> {
     this.#running ??= this.#round().finally(() => {
       this.#running = undefined;
@@ -46,7 +46,7 @@ export class Upkeep {
     return this.#running;
   }
 
-  /** No new round; the one under way ends after the index it is at. */
+  /** Begins no new round. The one under way ends after its current index. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
@@ -80,8 +80,10 @@ export class Upkeep {
     const stored = new Set(await indexes.storedIds());
     for (const tenant of await catalog.listTenants()) {
       const found = await catalog.listIndexes(tenant.id);
-      const sound = found.filter(({ id, status }) => stored.has(id) && status !== 'error');
-      await this.#maintainAll(sound.map(({ id }) => id));
+      for (const { id } of found.filter(({ id, status }) => stored.has(id) && status !== 'error')) {
+        if (this.#stopped) return;
+        await this.#attempt('maintenance', () => this.#maintain(id));
+      }
     }
   }
 
@@ -94,23 +96,16 @@ export class Upkeep {
     if (isWasteful) await this.#attempt('maintenance', () => this.#maintain(indexId));
   }
 
-  async #maintainAll(indexIds: readonly string[]): Promise<void> {
-    for (const indexId of indexIds) {
-      if (this.#stopped) return;
-      await this.#attempt('maintenance', () => this.#maintain(indexId));
-    }
-  }
-
   async #maintain(indexId: string): Promise<void> {
     try {
       await this.#deps.indexes.useWithoutModel(indexId, (stored) => this.#maintainOpen(stored));
     } catch (error) {
-      // Gone meanwhile.
+      // The index was erased meanwhile.
       if (!(error instanceof ServiceError && error.code === 'not_found')) throw error;
     }
   }
 
-  /** An index may have been opened for this after the service began to drain. */
+  /** The service may have begun to drain while the index was opened. */
   async #maintainOpen(stored: OpenIndex): Promise<void> {
     if (!this.#stopped) await stored.maintain();
   }

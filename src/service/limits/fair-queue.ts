@@ -1,37 +1,38 @@
 /**
- * Divides what can do a few pieces of work at a time among tenants, by the work that they ask for and not by the number of
- * their requests: start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996). Each piece has a start tag, the
- * later of the queue's virtual time and the end of the tenant's piece before it; the smallest tag is served next. Whoever
- * has had little is served before whoever has had much.
+ * Divides a resource that runs a few pieces of work at a time among tenants, by their work and not by the number of their
+ * requests. This is start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996). The start tag of a piece is the later of
+ * two times: the virtual time of the queue, and the end of the tenant's piece before it. The piece with the smallest tag runs
+ * next. So a tenant that has had little work done comes before one that has had much.
  *
- * A piece that took longer than its estimate counts as what it took. Long pieces never take the last place: a short one
- * always finds one soon.
+ * A piece that takes longer than its estimate counts as what it took. Long pieces never take the last place, so that a
+ * short piece never waits long.
  */
 import { unavailable } from '../../errors.ts';
+import { once } from '../once.ts';
 import { tenantWorkMax, tooMuchWaits, unitsPerMs } from './work.ts';
 
 export interface FairQueueOptions {
   /** Pieces that run at the same time. */
   readonly runningMax: number;
-  /** Long pieces that do. */
+  /** Long pieces that run at the same time; absent = as many as all. */
   readonly longRunningMax?: number;
 }
 
 export interface Piece {
   /** In units (`work.ts`). */
   readonly work: number;
-  /** One that still waits then, or whose caller leaves, is dropped; absent = it waits for its turn. */
+  /** Milliseconds since the epoch. A piece that still waits then is dropped. So is one whose `signal` aborts. */
   readonly deadlineMs?: number;
   readonly signal?: AbortSignal;
 }
 
-/** A request's place in the queue, for the pieces that it consists of. */
+/** The place of a request in the queue. Its pieces run from there. */
 export interface Place {
   run<T>(piece: Piece, task: () => Promise<T>): Promise<T>;
   leave(): void;
 }
 
-/** Work beyond which a piece is long: ten milliseconds. */
+/** A piece of more than 10 ms is long. */
 const longWork = 100;
 
 const waitedTooLong = 'the request waited for its turn until its deadline';
@@ -42,11 +43,12 @@ interface Waiting {
   readonly start: () => void;
 }
 
+/** What the queue knows of a tenant. */
 interface Line {
   readonly tenantId: string;
-  /** Where its next piece begins, in virtual time. */
+  /** The virtual time at which its next piece begins. */
   nextTag: number;
-  /** That its requests with a place ask for. */
+  /** The work of its requests that have a place, and their number. */
   work: number;
   places: number;
   readonly waiting: Waiting[];
@@ -65,34 +67,31 @@ export class FairQueue {
     this.#longRunningMax = longRunningMax;
   }
 
-  /** Tenants that are remembered. */
+  /** The number of tenants that are remembered. */
   get size(): number {
     return this.#lines.size;
   }
 
   /**
-   * A place for a request of about so much work.
-   * @throws {ServiceError} `service_unavailable` when the tenant's requests ask for too much together.
+   * Gives a request of about this much work a place.
+   * @throws {ServiceError} `service_unavailable` when the tenant's requests together ask for too much.
    */
   enter(tenantId: string, work: number): Place {
     const line = this.#lineOf(tenantId);
     if (line.places > 0 && line.work + work > tenantWorkMax) throw tooMuchWaits(work, line.work);
     line.work += work;
     line.places += 1;
-    let left = false;
     return {
       run: (piece, task) => this.#run(line, piece, task),
-      leave: () => {
-        if (left) return;
-        left = true;
+      leave: once(() => {
         line.work -= work;
         line.places -= 1;
         this.#forget(line);
-      },
+      }),
     };
   }
 
-  /** Runs one piece that is a request's only one. */
+  /** Runs the only piece of a request. */
   async run<T>(tenantId: string, piece: Piece, task: () => Promise<T>): Promise<T> {
     const place = this.enter(tenantId, piece.work);
     try {
@@ -142,7 +141,7 @@ export class FairQueue {
       line.waiting.splice(line.waiting.indexOf(waiting), 1);
       line.nextTag -= work;
       reject(reason);
-      // What waited behind it may run.
+      // Pieces that waited behind it may run now.
       this.#serve();
     };
     const onAbort = (): void => drop(signal?.reason as Error);
@@ -190,12 +189,12 @@ export class FairQueue {
     return line;
   }
 
-  /** A tenant that is ahead of the others is remembered until they have caught up. */
+  /** Forgets a tenant without requests. One that has had more than the others is remembered until they have caught up. */
   #forget(line: Line): void {
     if (line.places === 0 && line.nextTag <= this.#virtualTime) this.#lines.delete(line.tenantId);
   }
 
-  /** Nothing runs: nobody is ahead any more. */
+  /** Called when nothing runs: then no tenant has had more than another. */
   #forgetAll(): void {
     for (const line of this.#lines.values()) {
       line.nextTag = Math.min(line.nextTag, this.#virtualTime);

@@ -1,23 +1,22 @@
 /**
- * What the service asks of a limiter: admission by rate and concurrency, and reservations against the
- * monthly token allowance. One process that owns a data directory counts in memory; several nodes
- * count in Redis, and answer later.
+ * What the service asks of a limiter: admission by rate and concurrency, and reservations of tokens of the monthly
+ * allowance. A process that owns a data directory counts in memory. Nodes count in Redis, and answer asynchronously.
  */
 
 export interface RateAdmission {
   readonly admitted: boolean;
-  /** Requests left in the current window after this one, for `RateLimit-Remaining`. */
+  /** Requests that the current window still admits, for `RateLimit-Remaining`. */
   readonly remaining: number;
-  /** Seconds until the next request fits (when refused) or until the window is empty again. */
+  /** After a refusal: seconds until the next request fits. Otherwise: seconds until the window is empty again. */
   readonly retryAfterSeconds: number;
 }
 
-/** Hold on one concurrency slot. `release` is idempotent. */
+/** One concurrency slot. `release` is idempotent. */
 export interface ConcurrencyPermit {
   release(): void;
 }
 
-/** Hold on input tokens of one calendar month, until they are in the ledger or will not be. `release` is idempotent. */
+/** Input tokens of one calendar month that are reserved until the ledger has them, or never will. `release` is idempotent. */
 export interface TokenReservation {
   readonly inputTokens: bigint;
   release(): void;
@@ -28,20 +27,20 @@ export interface TokenReservationRequest {
   /** UTC month `YYYY-MM`. */
   readonly month: string;
   readonly inputTokens: bigint;
-  /** Allowance of the month. */
+  /** The allowance of the month. */
   readonly allowance: bigint;
-  /** Tokens the ledger holds for the month at this moment (in-flight reservations excluded). */
+  /** Tokens of the month that the ledger holds now, without reservations. */
   readonly ledger: bigint;
 }
 
 export interface Limiter {
-  /** Whether a limiter that nodes share cannot be asked; absent: this process has its own. */
+  /** Whether the limiter that nodes share cannot be asked; absent where this process has its own. */
   readonly isAway?: boolean;
-  /** Sliding window: never more than `perMinute` admissions in any 60 s. A refused request leaves no trace. */
+  /** Admits at most `perMinute` requests in any 60 s. A refused request does not count. */
   admitRate(tenantId: string, perMinute: number, nowMs: number): RateAdmission | Promise<RateAdmission>;
-  /** What a restart must not forget of a tenant's window; `undefined` when that is kept elsewhere, or there is nothing. */
+  /** The window of a tenant, for a restart; `undefined` when it is empty, or kept elsewhere. */
   packedWindow(tenantId: string): Uint8Array | undefined;
-  /** `undefined` when `max` slots are taken. */
+  /** `undefined` when the tenant has `max` slots. */
   acquireSlot(
     tenantId: string,
     max: number,

@@ -1,14 +1,14 @@
 /**
- * The limiter of one api process, in memory. A restart empties the slots (whose requests ended with the process).
- * Rate windows are recorded with the usage of each answer and come back: forgotten is only what a process that was
- * killed had admitted and not answered. The token ledger is the catalog's, only reservations are here.
+ * The limiter of one process, in memory. A restart empties the slots, whose requests ended with the process. Rate windows are
+ * recorded with the usage of each answer, and a restart reads them again. A process that is killed loses only the
+ * admissions that it had not answered. The catalog has the token ledger, and the limiter has the reservations.
  *
- * Memory is bounded by what the last 60 s used: a tenant without admissions in its window, slots or
- * reservations takes none.
+ * A tenant without admissions in its window, slots or reservations takes no memory.
  */
 import type { Catalog } from '../../catalog/contract.ts';
 import { assertInvariant } from '../../errors.ts';
 import { monthOf } from '../calendar-month.ts';
+import { once } from '../once.ts';
 import type {
   ConcurrencyPermit,
   Limiter,
@@ -18,19 +18,22 @@ import type {
 } from './limiter.ts';
 import { RateWindow, windowMs } from './rate-window.ts';
 
-/** Idle tenants looked at, at most, by one admission. */
+/** One admission looks at no more idle tenants than this. */
 const sweepMax = 2;
-/** Longer than any request: its usage, and the window with it, is recorded in the month in which it began. */
+/**
+ * Longer than any request. The window is recorded with the usage of a request, in the month in which the request began, so a
+ * restart must read the last month, too, for this long.
+ */
 const recordedMsMax = 86_400_000;
 
 export class MemoryLimiter implements Limiter {
-  /** Least recently admitted tenant first. */
+  /** The tenant that was admitted longest ago comes first. */
   readonly #windows = new Map<string, RateWindow>();
   readonly #slots = new Map<string, number>();
   readonly #reserved = new Map<string, bigint>();
   readonly #clock = new SteadyClock();
 
-  /** With the windows that an earlier process left. */
+  /** A limiter with the windows that an earlier process left. */
   static async restore(catalog: Pick<Catalog, 'rateWindows'>, nowMs: number): Promise<MemoryLimiter> {
     const limiter = new MemoryLimiter();
     const now = Math.floor(nowMs);
@@ -54,16 +57,16 @@ export class MemoryLimiter implements Limiter {
     return this.#windows.get(tenantId)?.pack();
   }
 
-  /** `nowMs`: any clock; should it step back, time stands still and goes on from there. */
+  /** `nowMs`: any clock. If it steps back, time stands still and goes on from there. */
   admitRate(tenantId: string, perMinute: number, nowMs: number): RateAdmission {
     const now = this.#clock.read(nowMs);
-    // The present rounded down and admissions rounded up: no 60 s ever hold one too many.
+    // The present is rounded down and admissions are rounded up, so that no 60 s ever hold one too many.
     const floor = Math.floor(now);
     this.#dropIdle(floor);
     const window = this.#windows.get(tenantId) ?? new RateWindow();
     window.expire(floor);
     if (window.count >= perMinute) {
-      // So many must leave that one fits; with a limit of zero none ever does.
+      // The next request fits when all but `perMinute - 1` admissions have left. With a limit of 0 none ever fits.
       const wait = perMinute < 1 ? windowMs : window.msUntilExpired(window.count - perMinute, floor);
       return { admitted: false, remaining: 0, retryAfterSeconds: wholeSeconds(wait) };
     }
@@ -77,7 +80,7 @@ export class MemoryLimiter implements Limiter {
     };
   }
 
-  /** As if `count` requests had been admitted evenly over the 60 s before. */
+  /** Fills the window as if `count` requests had been admitted evenly over the last 60 s. */
   fillWindow(tenantId: string, count: number, nowMs: number): void {
     const now = Math.floor(this.#clock.read(nowMs));
     const window = new RateWindow();
@@ -105,7 +108,7 @@ export class MemoryLimiter implements Limiter {
     return { inputTokens, release: once(() => this.#giveBack(key, inputTokens)) };
   }
 
-  /** Entries held, of all kinds. */
+  /** The number of entries of all kinds. */
   get size(): number {
     return this.#windows.size + this.#slots.size + this.#reserved.size;
   }
@@ -136,7 +139,7 @@ export class MemoryLimiter implements Limiter {
   }
 }
 
-/** Turns a clock that may step back into one that does not. */
+/** Turns a clock that may step back into one that goes on from where it was. */
 class SteadyClock {
   #lastMs = Number.NEGATIVE_INFINITY;
   #offsetMs = 0;
@@ -150,13 +153,4 @@ class SteadyClock {
 
 function wholeSeconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000));
-}
-
-function once(work: () => void): () => void {
-  let done = false;
-  return () => {
-    if (done) return;
-    done = true;
-    work();
-  };
 }

@@ -1,24 +1,24 @@
 /**
- * Bounds how long a tenant's requests wait for each other. A request that would have to wait longer is refused at once,
- * before work is spent on it; what is admitted is answered. Without it, beyond what the service can answer, all would wait
- * until their deadlines and most would be given up then.
+ * Bounds how long the requests of a tenant wait for each other. A request that would wait longer is refused at once, before it
+ * costs work. An admitted request is answered. Without this bound all requests of an overloaded tenant would wait until
+ * their deadlines, and most would be given up then.
  *
- * The wait is foretold by Little's law (Operations Research 9, 1961): the time that answers took, over the work that
- * was there when their requests came, is what a unit of work takes now. The tenant's share of the encoders and whatever
- * else slows it down are in that measure, so nothing needs to be known of other tenants, and none is refused for them.
+ * The wait is predicted by Little's law (Operations Research 9, 1961). Each answer took some time, and some work of the tenant
+ * was there when its request came. The time divided by the work is what a unit of work takes now. Everything that slows
+ * the tenant down is in that measure, so nothing needs to be known of other tenants, and no tenant is refused for another.
  */
 import { unavailable } from '../../errors.ts';
 
 interface Line {
   requests: number;
   work: number;
-  /** What recent answers took, and the work that was there with their requests; both smoothed from 0 on. */
+  /** How long recent answers took, and the work that was there with their requests. Both are smoothed from 0 on. */
   answeredMs: number;
   answeredWork: number;
 }
 
 export interface PromisedWaitOptions {
-  /** Never refused where fewer of the tenant are there: a request that was slow by chance says little of a wait. */
+  /** With fewer requests of the tenant none is refused: one request that was slow by chance says little about a wait. */
   readonly requestsMin: number;
   readonly waitMsMax: number;
   /** Weight of a new measure. */
@@ -28,7 +28,7 @@ export interface PromisedWaitOptions {
 const defaults: PromisedWaitOptions = { requestsMin: 64, waitMsMax: 1_000, smoothing: 0.1 };
 
 export class PromisedWait {
-  /** Tenants without requests have none: when all are answered, what was slow is forgotten. */
+  /** A tenant without requests has no line: its measures are forgotten when all are answered. */
   readonly #lines = new Map<string, Line>();
   readonly #nowMs: () => number;
   readonly #options: PromisedWaitOptions;
@@ -38,14 +38,14 @@ export class PromisedWait {
     this.#options = options;
   }
 
-  /** Tenants with requests now. */
+  /** The number of tenants with requests now. */
   get size(): number {
     return this.#lines.size;
   }
 
   /**
-   * Answers a request of about so much `work`, in any unit above 0, that counts as so many.
-   * @throws {ServiceError} `service_unavailable` when it would wait too long; and what `answer` throws.
+   * Answers a request of about this much `work`, in any unit above 0, which counts as `requests`.
+   * @throws {ServiceError} `service_unavailable` when it would wait too long. Otherwise it throws what `answer` throws.
    */
   async keep<T>(
     tenantId: string,

@@ -1,19 +1,18 @@
 /**
- * The log of one tenant's admissions in the last 60 s: a ring of times, four bytes each, as large as the
- * use of the window needs. A log and not a counter, because only the log knows exactly when the next
- * request fits, and never lets two windows' worth through at a boundary.
+ * The log of one tenant's admissions in the last 60 s: a ring of times, four bytes each, which grows and shrinks with its
+ * use. Unlike a counter, a log knows exactly when the next request fits, and never admits two windows' worth at a boundary.
  *
- * The ring holds whole milliseconds modulo 2^32. Differences are exact: when the newest admission is a
- * window old all are forgotten, so that no two times that meet are two windows apart.
+ * The ring holds whole milliseconds modulo 2^32. Differences are exact, because all admissions are forgotten when the newest
+ * one is a window old.
  */
 
 export const windowMs = 60_000;
 
 const capacityMinimum = 8;
-/** Groups of admissions in a packed window. */
+/** A packed window holds at most this many groups of admissions. */
 const groupsMax = 60;
 const packedHeadBytes = 12;
-/** Far more than any limit: what says that it holds more is no window. */
+/** Far more than any limit. Bytes that claim more admissions are no window. */
 const packedCountMax = 1 << 24;
 
 export class RateWindow {
@@ -31,9 +30,9 @@ export class RateWindow {
   }
 
   /**
-   * The window in at most 252 bytes: the time of the newest admission (double), how many there are, and how much older
-   * each is (32 bits each, little-endian). Beyond 60 they come in groups of equal size that are as young as their
-   * youngest, so that no admission leaves a window that was packed before its time.
+   * Packs the window into at most 252 bytes: the time of the newest admission (double), the number of admissions, and how much
+   * older each is (32 bits each, little-endian). More than 60 admissions are packed in groups of equal size. A group has the age
+   * of its youngest admission, so that no admission leaves a packed window too early.
    */
   pack(): Uint8Array {
     const size = groupSize(this.#count);
@@ -49,8 +48,8 @@ export class RateWindow {
   }
 
   /**
-   * What is left at `nowMs` of windows that were packed of one tenant, in any order. Each admission is as young as in any of
-   * them: which was packed last is not known where the clock was wrong for a while.
+   * Unpacks windows of one tenant, in any order, and drops what has expired at `nowMs`. Each admission is as young as in any of
+   * the windows, because nobody knows which was packed last when the clock was wrong for a while.
    */
   static unpack(packed: readonly Uint8Array[], nowMs: number): RateWindow {
     const youngest: number[] = [];
@@ -73,7 +72,7 @@ export class RateWindow {
     if (capacity > capacityMinimum && this.#count <= capacity / 8) this.#resize(capacity / 4);
   }
 
-  /** After `expire`; `timeMs` is not before the last one added. */
+  /** Call `expire` first. `timeMs` is not before the last one added. */
   add(timeMs: number): void {
     if (this.#count === this.#times.length) this.#resize(this.#count * 2);
     this.#times[(this.#first + this.#count) % this.#times.length] = timeMs;
@@ -86,7 +85,7 @@ export class RateWindow {
     return windowMs - this.#age(place, nowMs);
   }
 
-  /** Signed: a time that was rounded up may lie a millisecond ahead of `nowMs`. */
+  /** Signed, because a time that was rounded up may lie a millisecond after `nowMs`. */
   #age(place: number, nowMs: number): number {
     return (nowMs - this.#at(place)) | 0;
   }
@@ -103,7 +102,7 @@ export class RateWindow {
   }
 }
 
-/** When the admissions were, the youngest first. Those of a clock that was ahead are moved to now together. */
+/** The times of the admissions, the youngest first. If the clock was ahead, all are moved back, and the youngest is now. */
 function unpackedTimes(bytes: Uint8Array, nowMs: number): readonly number[] {
   const packed = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length < packedHeadBytes) return [];

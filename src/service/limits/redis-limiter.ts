@@ -1,14 +1,16 @@
 /**
- * The limiter of several nodes, in Redis, and the only importer of its client: sliding windows and concurrency slots by
- * scripts (`redis-scripts.ts`). A slot is a lease that is renewed while its request runs and runs out with its node.
- * Reservations of tokens stay with the node: the catalog decides the allowance.
+ * The limiter that nodes share, in Redis, and the only importer of its client. Scripts (`redis-scripts.ts`) keep sliding
+ * windows and concurrency slots. A slot is a lease. Its node renews it while the request runs, and it runs out if the node dies.
+ * Reservations of tokens stay with the node, because the catalog decides the allowance.
  *
- * While Redis is away each node admits its share by itself, the limit divided by the nodes that live, at least 1. The
- * window of a share starts full, as if its admissions had come evenly: losing Redis gives nobody a burst. And for a
- * window after Redis has come back, perhaps without its memory, a request must fit the share, too. Slots that a node
- * holds by then, its share's too, become leases before it asks for others. So a tenant gets at most one request a node
- * beyond its limit, and only where the limit is below the number of nodes; but that what Redis had admitted in the last
- * minute, and slots that are held still, come on top of the shares at the moment it is lost.
+ * While Redis is away each node admits its share: the limit divided by the number of living nodes, at least 1. The window of a
+ * share starts full, as if its admissions had come evenly, so that the loss of Redis allows no burst. Redis may come back
+ * without its memory, so for one more window a request must fit the share, too. Before a node asks Redis for slots again, it
+ * makes leases of those that it holds.
+ *
+ * So a tenant gets at most one request a node beyond its limit, and only if the limit is below the number of nodes. There is one
+ * exception: at the moment of the loss, the shares come on top of what Redis had admitted in the last minute, and of the
+ * slots that are still held.
  */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
@@ -29,27 +31,28 @@ import { acquireScript, admitScript, renewScript } from './redis-scripts.ts';
 export interface RedisLimiterOptions {
   /** `redis://user:password@host:port/database`, or `rediss://` for TLS. */
   readonly url: string;
-  /** Nodes that live now, this one among them. */
+  /** The number of living nodes, with this one. */
   readonly nodes: () => number;
-  /** Redis is away, or back: for the log and the metrics. */
+  /** Called when Redis is lost or is back. */
   readonly onChange: (isAway: boolean, cause?: Error) => void;
-  /** Each script, by name. */
+  /** Observes each script, by its name. */
   readonly onCall?: CallObserver;
-  /** How long slots of a node that died stay taken; 15 s unless given. */
+  /** How long the slots of a node that died stay taken; default: 15 s. */
   readonly leaseMs?: number;
-  /** Begins every key; `maxsimd:` unless given. */
+  /** The start of every key; default: `maxsimd:`. */
   readonly prefix?: string;
-  /** Admissions are of the times that callers give, not of Redis' own: for tests. */
+  /** Admissions use the time that the caller gives, not that of Redis. For tests. */
   readonly usesGivenTime?: boolean;
 }
 
 /**
- * A local command takes a tenth of a millisecond, but this process or Redis may pause for some hundred. A loss refuses what
- * is beyond the share for a minute; one that is noticed later only makes the requests of that second wait.
+ * Redis counts as lost without an answer for this long. A local command takes a tenth of a millisecond, but this process or Redis
+ * may pause for some hundred. Noticing a loss late costs little: the requests of that second wait. Assuming one by mistake
+ * refuses all requests above the share for a minute.
  */
 const answerMsMax = 1_000;
 const connectMsMax = 2_000;
-/** For what the client sends by itself when it connects. */
+/** The time limit of commands that the client itself sends when it connects. */
 const silenceMsMax = 10_000;
 const reconnectMsMax = 1_000;
 const defaultLeaseMs = 15_000;
@@ -66,18 +69,18 @@ export class RedisLimiter implements Limiter {
   readonly #prefix: string;
   readonly #leaseMs: number;
   readonly #node = randomUUID();
-  /** Shares, and the slots of this node in every state. */
+  /** Counts the shares, and the slots of this node whether or not Redis is there. */
   readonly #local = new MemoryLimiter();
-  /** Slots that this node has given, by the names of their leases, with their tenants. */
+  /** The tenant of each slot that this node has given, by the name of its lease. */
   readonly #leases = new Map<string, string>();
-  /** Shares in use since Redis was lost, by tenant. */
+  /** The share of each tenant since Redis was lost. */
   readonly #shared = new Map<string, number>();
   readonly #renewing: NodeJS.Timeout;
   #isAway = true;
   #connectionError: Error | undefined;
-  /** Since Redis was last there this node may have missed something of it. */
+  /** Redis has been lost since it was last there. */
   #wasLost = false;
-  /** Until then, by the clock that nobody sets, shares hold, too. */
+  /** Shares hold, too, until this time by `performance.now`. */
   #recoveredAt = 0;
   #count = 0;
   #closed = false;
@@ -98,7 +101,7 @@ export class RedisLimiter implements Limiter {
     redis.defineCommand('acquire', { numberOfKeys: 2, lua: acquireScript });
     redis.defineCommand('renew', { numberOfKeys: 2, lua: renewScript });
     this.#redis = redis as Redis & Commands;
-    // The commands report that something fails, this why there is no connection.
+    // A failed command says that there is no connection, and this event says why.
     redis.on('error', (error) => {
       this.#connectionError = error;
     });
@@ -107,7 +110,7 @@ export class RedisLimiter implements Limiter {
     this.#renewing = setInterval(() => void this.#keepLeases(), this.#leaseMs / 3).unref();
   }
 
-  /** Connects; without Redis it begins with shares. Rejects when Redis is there and refuses this program. */
+  /** Connects. Without Redis it begins with shares. Rejects when Redis is there and refuses this program. */
   static async connect(options: RedisLimiterOptions): Promise<RedisLimiter> {
     const limiter = new RedisLimiter(options);
     await limiter.#redis.connect().catch((error: unknown) => {
@@ -145,7 +148,7 @@ export class RedisLimiter implements Limiter {
     }
   }
 
-  /** Kept by Redis. */
+  /** Redis keeps the windows. */
   packedWindow(): undefined {
     return undefined;
   }
@@ -176,7 +179,7 @@ export class RedisLimiter implements Limiter {
       release: () => {
         permit.release();
         if (!this.#leases.delete(lease)) return;
-        // One that cannot be given back runs out.
+        // A lease that cannot be given back runs out.
         this.#observed('release', () => this.#redis.zrem(this.#slots(tenantId), lease)).catch(
           () => undefined,
         );
@@ -203,7 +206,7 @@ export class RedisLimiter implements Limiter {
 
   #admitShare(tenantId: string, perMinute: number, nowMs: number): RateAdmission {
     const share = this.#shareOf(perMinute);
-    // A window that was full of another share would refuse, or admit, their difference at once.
+    // When the share changes the window must, too: it would refuse or admit the difference at once.
     if (this.#shared.get(tenantId) !== share) {
       this.#shared.set(tenantId, share);
       this.#local.fillWindow(tenantId, share, nowMs);
@@ -211,7 +214,7 @@ export class RedisLimiter implements Limiter {
     return this.#local.admitRate(tenantId, share, nowMs);
   }
 
-  /** What this node holds counts in every state: a share is what the slots that Redis gave leave of it. */
+  /** The slots of this node count whether or not Redis is there. So the slots that Redis gave count against a share. */
   #acquireLocal(tenantId: string, max: number): ConcurrencyPermit | undefined {
     const limit = this.#sharesHold() ? this.#shareOf(max) : Infinity;
     return this.#local.acquireSlot(tenantId, limit);
@@ -232,7 +235,7 @@ export class RedisLimiter implements Limiter {
 
   async #back(): Promise<void> {
     try {
-      // Redis may have forgotten them, and never knew those of a share.
+      // Redis may have forgotten its leases, and never knew the slots of a share.
       if (this.#leases.size > 0) await this.#renewAll();
     } catch {
       if (this.#redis.status === 'ready') this.#redis.disconnect(true);
@@ -278,8 +281,8 @@ export class RedisLimiter implements Limiter {
 }
 
 /**
- * Rejects if there is no answer in time. Once a process goes on that was stopped, its timers are due before its sockets are
- * read: an answer that lies there has come in time.
+ * Rejects if there is no answer in time. When a stopped process goes on, its timers run before its sockets are read. So the
+ * timer gives an answer that lies in the socket one more turn of the event loop.
  */
 async function inTime<T>(answer: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();

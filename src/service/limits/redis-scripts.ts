@@ -1,8 +1,8 @@
 /**
- * What Redis does in one step. Every time is Redis' own, in milliseconds: the clocks of nodes differ. Should its clock
- * step back, time stands still and goes on from there, as in the limiter of one process.
+ * Scripts that Redis runs in one step. Every time is that of Redis, in milliseconds, because the clocks of nodes differ. If the
+ * clock of Redis steps back, time stands still and goes on from there, as in the limiter of one process.
  *
- * KEYS[1]: the tenant's; KEYS[2]: the clock. The last argument is the time, or -1 for Redis' own (tests give it).
+ * KEYS[1]: the key of the tenant. KEYS[2]: the clock. The last argument is the time, or -1 for that of Redis (tests give one).
  */
 
 const clock = `
@@ -23,12 +23,12 @@ local function now(given)
 end`;
 
 /**
- * ARGV: admission's name, limit, window in ms, time. A log of admissions (a sorted set by time): exact, and it knows
- * when the next one fits. Returns whether it was admitted, how many are left, and the milliseconds to wait as text.
+ * Admits a request. ARGV: name of the admission, limit, window in ms, time. The log of admissions is a set that is sorted by
+ * time. Returns whether the request was admitted, how many are left, and the milliseconds to wait, as text.
  */
 export const admitScript = `${clock}
 local limit, window, at = tonumber(ARGV[2]), tonumber(ARGV[3]), now(ARGV[4])
--- The present rounded down and admissions rounded up: no window ever holds one too many.
+-- The present is rounded down and admissions are rounded up, so that no window ever holds one too many.
 local floor = math.floor(at)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', floor - window)
 local count = redis.call('ZCARD', KEYS[1])
@@ -41,7 +41,7 @@ redis.call('ZADD', KEYS[1], math.ceil(at), ARGV[1])
 redis.call('PEXPIRE', KEYS[1], window + 1000)
 return {1, limit - count - 1, tostring(window)}`;
 
-/** ARGV: lease's name, limit, lease in ms, time. Returns whether there was a slot. */
+/** Takes a slot. ARGV: name of the lease, limit, lease in ms, time. Returns whether there was one. */
 export const acquireScript = `${clock}
 local limit, lease, at = tonumber(ARGV[2]), tonumber(ARGV[3]), now(ARGV[4])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', at)
@@ -50,7 +50,7 @@ redis.call('ZADD', KEYS[1], at + lease, ARGV[1])
 redis.call('PEXPIRE', KEYS[1], lease + 1000)
 return 1`;
 
-/** ARGV: lease's name, lease in ms, time. One that has run out is taken again: its request still runs. */
+/** Renews a lease, even one that has run out, since its request still runs. ARGV: name of the lease, lease in ms, time. */
 export const renewScript = `${clock}
 local lease, at = tonumber(ARGV[2]), now(ARGV[3])
 redis.call('ZADD', KEYS[1], at + lease, ARGV[1])

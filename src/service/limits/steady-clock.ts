@@ -1,6 +1,6 @@
 /**
- * The time of day as it was when the process started, and from then on by the clock that nobody sets. One that is set
- * forward would empty every rate window at once.
+ * The time of day at the start of the process, and from then on by the monotonic clock. If the system's clock is set forward, rate
+ * windows must not empty at once.
  */
 export function steadyNowMs(): number {
   return performance.timeOrigin + performance.now();

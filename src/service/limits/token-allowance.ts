@@ -1,16 +1,20 @@
 /**
- * The monthly allowance of input tokens. What the ledger holds is read once per tenant and month and counted
- * on from there: where this process is the only one that charges tokens, a reading taken later could miss
- * what was settled meanwhile. Only the reading of a tenant without open holds may be forgotten: the ledger has what
- * they settled. Never charged more than reserved, never reserved more than allowed.
+ * The monthly allowance of input tokens. A request is never charged more than it reserved, and never reserves more than is
+ * allowed.
  *
- * Where other processes charge, too, readings have an age: they refuse early what the ledger would refuse in the end.
+ * The ledger is read once for each tenant and month. From then on this process adds what it settles, because a second reading
+ * that is taken meanwhile could miss a settlement. A reading may be forgotten when its tenant has no open hold: the ledger
+ * has all that they settled.
+ *
+ * Where other processes charge tokens, too, a reading is used for `ageMsMax`. It only refuses early what the ledger would refuse
+ * in the end.
  */
 import type { Tenant, UsageTotals } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
 import { monthOf, secondsToNextMonth } from '../calendar-month.ts';
 import type { Limiter, TokenReservation } from './limiter.ts';
 
+/** The tokens of one month that the ledger is known to hold. */
 interface LedgerMonth {
   recorded: bigint;
 }
@@ -19,64 +23,61 @@ interface TenantLedger {
   readonly month: string;
   readonly ledger: Promise<LedgerMonth>;
   readonly readAtMs: number;
-  /** Open now: what they settle is not in a reading that is taken before. */
+  /** The number of open holds. A reading that is taken now would not have what they settle. */
   holds: number;
 }
 
-/** Readings kept, beside those with open holds. */
+/** Readings that are kept, beside those with open holds. */
 const ledgersMax = 1_000;
 
+export interface TokenAllowanceDeps {
+  readonly limiter: Limiter;
+  readonly usageTotals: (tenantId: string, month: string) => Promise<UsageTotals>;
+  readonly nowMs: () => number;
+  /** How long a reading is used; absent = this process alone charges tokens. */
+  readonly ageMsMax?: number;
+}
+
 export class TokenAllowance {
-  readonly #limiter: Limiter;
-  readonly #usageTotals: (tenantId: string, month: string) => Promise<UsageTotals>;
-  readonly #nowMs: () => number;
-  readonly #ageMsMax: number;
-  /** By tenant: one month each, the one asked for longest ago first. */
+  readonly #deps: TokenAllowanceDeps;
+  /** By tenant, one month each. The tenant that was asked for longest ago comes first. */
   readonly #ledgers = new Map<string, TenantLedger>();
 
-  constructor(options: {
-    readonly limiter: Limiter;
-    readonly usageTotals: (tenantId: string, month: string) => Promise<UsageTotals>;
-    readonly nowMs: () => number;
-    /** The age of a reading; absent = this process alone charges tokens. */
-    readonly ageMsMax?: number;
-  }) {
-    this.#limiter = options.limiter;
-    this.#ageMsMax = options.ageMsMax ?? Infinity;
-    this.#usageTotals = options.usageTotals;
-    this.#nowMs = options.nowMs;
+  constructor(deps: TokenAllowanceDeps) {
+    this.#deps = deps;
   }
 
-  /** Tenants whose reading is kept. */
+  /** The number of tenants whose reading is kept. */
   get size(): number {
     return this.#ledgers.size;
   }
 
-  /** A request's hold on the allowance of the current month, with nothing reserved yet. */
+  /** Opens a hold on the allowance of the current month. Nothing is reserved yet. */
   async open(tenant: Tenant): Promise<TokenHold> {
-    const month = monthOf(this.#nowMs());
+    const { limiter, nowMs } = this.#deps;
+    const month = monthOf(nowMs());
     const entry = this.#entry(tenant.id, month);
     entry.holds += 1;
     const onEnd = (): void => {
       entry.holds -= 1;
     };
     try {
-      const ledger = await entry.ledger;
-      return new TokenHold({ limiter: this.#limiter, tenant, month, ledger, nowMs: this.#nowMs, onEnd });
+      return new TokenHold({ limiter, tenant, month, ledger: await entry.ledger, nowMs, onEnd });
     } catch (error) {
       onEnd();
       throw error;
     }
   }
 
-  /** Open holds go on with what they have. */
+  /** Forgets all readings. Open holds go on with theirs. */
   forgetAll(): void {
     this.#ledgers.clear();
   }
 
   #entry(tenantId: string, month: string): TenantLedger {
     const known = this.#ledgers.get(tenantId);
-    const isFresh = known?.month === month && this.#nowMs() - known.readAtMs < this.#ageMsMax;
+    const { nowMs, ageMsMax = Infinity } = this.#deps;
+    const isFresh = known?.month === month && nowMs() - known.readAtMs < ageMsMax;
     const entry = isFresh ? known : this.#load(tenantId, month);
     this.#ledgers.delete(tenantId);
     this.#ledgers.set(tenantId, entry);
@@ -88,8 +89,9 @@ export class TokenAllowance {
   }
 
   #load(tenantId: string, month: string): TenantLedger {
-    const ledger = this.#usageTotals(tenantId, month).then(({ inputTokens }) => ({ recorded: inputTokens }));
-    const entry = { month, ledger, readAtMs: this.#nowMs(), holds: 0 };
+    const { usageTotals, nowMs } = this.#deps;
+    const ledger = usageTotals(tenantId, month).then(({ inputTokens }) => ({ recorded: inputTokens }));
+    const entry = { month, ledger, readAtMs: nowMs(), holds: 0 };
     ledger.catch(() => {
       if (this.#ledgers.get(tenantId) === entry) this.#ledgers.delete(tenantId);
     });
@@ -97,51 +99,47 @@ export class TokenAllowance {
   }
 }
 
-/** Tokens reserved for one request. `settle` or `release` ends it; the first of them counts. */
-export class TokenHold {
-  /** The month that is charged, also when the request ends in the next one. */
+export interface TokenHoldDeps {
+  readonly limiter: Limiter;
+  readonly tenant: Tenant;
   readonly month: string;
-  readonly #limiter: Limiter;
-  readonly #tenant: Tenant;
-  readonly #ledger: LedgerMonth;
-  readonly #nowMs: () => number;
-  readonly #onEnd: () => void;
+  readonly ledger: LedgerMonth;
+  readonly nowMs: () => number;
+  readonly onEnd: () => void;
+}
+
+/** Tokens that one request has reserved. The first `settle` or `release` ends the hold. */
+export class TokenHold {
+  /** The month that is charged, even when the request ends in the next one. */
+  readonly month: string;
+  readonly #deps: TokenHoldDeps;
   readonly #reservations: TokenReservation[] = [];
   #ended = false;
 
-  constructor(parts: {
-    readonly limiter: Limiter;
-    readonly tenant: Tenant;
-    readonly month: string;
-    readonly ledger: LedgerMonth;
-    readonly nowMs: () => number;
-    readonly onEnd: () => void;
-  }) {
-    this.month = parts.month;
-    this.#limiter = parts.limiter;
-    this.#tenant = parts.tenant;
-    this.#ledger = parts.ledger;
-    this.#nowMs = parts.nowMs;
-    this.#onEnd = parts.onEnd;
+  constructor(deps: TokenHoldDeps) {
+    this.#deps = deps;
+    this.month = deps.month;
   }
 
-  /** Tokens that the ledger leaves of the allowance, reservations of other requests not counted. */
+  /** The tokens that the ledger leaves of the allowance. Reservations of other requests do not count. */
   get remaining(): bigint {
-    return this.#tenant.limits.inputTokens - this.#ledger.recorded;
+    const { tenant, ledger } = this.#deps;
+    return tenant.limits.inputTokens - ledger.recorded;
   }
 
   get reserved(): bigint {
     return this.#reservations.reduce((sum, reservation) => sum + reservation.inputTokens, 0n);
   }
 
-  /** Adds to the hold; false when the allowance does not hold that much. */
+  /** Reserves more tokens. Returns false when the allowance does not hold them. */
   tryReserve(inputTokens: bigint): boolean {
-    const reservation = this.#limiter.reserveTokens({
-      tenantId: this.#tenant.id,
-      month: this.month,
+    const { limiter, tenant, month, ledger } = this.#deps;
+    const reservation = limiter.reserveTokens({
+      tenantId: tenant.id,
+      month,
       inputTokens,
-      allowance: this.#tenant.limits.inputTokens,
-      ledger: this.#ledger.recorded,
+      allowance: tenant.limits.inputTokens,
+      ledger: ledger.recorded,
     });
     if (reservation === undefined) return false;
     this.#reservations.push(reservation);
@@ -149,27 +147,21 @@ export class TokenHold {
   }
 
   reserve(inputTokens: bigint): void {
-    if (this.tryReserve(inputTokens)) return;
-    throw tokenAllowanceExceeded(this.#nowMs());
+    if (!this.tryReserve(inputTokens)) throw tokenAllowanceExceeded(this.#deps.nowMs());
   }
 
-  /** The ledger holds `used` tokens of this request now. */
+  /** Says that the ledger holds `used` tokens of this request now. */
   settle(used: bigint): void {
-    if (this.#end()) this.#ledger.recorded += used;
-  }
-
-  /** The request ends without an answer. `charged`: what was run for a caller who left. */
-  release(charged = 0n): void {
-    this.settle(charged);
-  }
-
-  /** Whether this was the first end. */
-  #end(): boolean {
-    if (this.#ended) return false;
+    if (this.#ended) return;
     this.#ended = true;
     for (const reservation of this.#reservations) reservation.release();
-    this.#onEnd();
-    return true;
+    this.#deps.onEnd();
+    this.#deps.ledger.recorded += used;
+  }
+
+  /** Ends a request without an answer. `charged`: the tokens that were run for a caller who left. */
+  release(charged = 0n): void {
+    this.settle(charged);
   }
 }
 

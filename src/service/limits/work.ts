@@ -1,6 +1,6 @@
 /**
- * Work: what a request costs, estimated before it is done. One unit is what one token costs the encoder with the default
- * model: about 100 microseconds of one core. The other numbers say how much of something else costs as much.
+ * Estimates what a request costs before it is done, in units of work. A unit is the cost of encoding one token with the default
+ * model: about 100 microseconds of one core. The constants say how much of other work costs one unit.
  */
 import { invalid, unavailable, type ServiceError } from '../../errors.ts';
 
@@ -10,51 +10,50 @@ const productsPerUnit = 1 << 18;
 const rowsPerUnit = 50;
 const bytesPerUnit = 16_384;
 
-/** Bytes of a text for each of its tokens, at least. */
+/** A text has about this many bytes for each token. */
 const bytesPerToken = 4;
-/** A search looks at its index whatever it asks for. */
+/** The least that a search costs. */
 export const unitsOfSearch = 10;
-/** Many chunks of one document are rare: a grouped search looks at so many times the candidates on an average. */
+/** A grouped search looks at this many times the candidates on average, since few documents have many chunks. */
 const groupedFactor = 4;
 
-/** What a request that searches may cost: five seconds of one core. */
+/** A request that searches may cost five seconds of one core. */
 export const searchWorkMax = 50_000;
-/** What a tenant's requests may cost together that are there at the same time. */
+/** The requests of a tenant that are here at the same time may cost this much together. */
 export const tenantWorkMax = 100_000;
 
 export interface SearchWork {
   readonly query: string;
   readonly candidateK: number;
   readonly grouped: boolean;
-  /** Token vectors of a chunk, at most. */
   readonly chunkTokensMax: number;
-  /** Positions of the model. */
+  /** The model reads no more tokens of a query than this. */
   readonly queryTokensMax: number;
 }
 
-/** Tokens of a query, about. */
+/** About how many tokens a query has. */
 export function queryTokens({ query, queryTokensMax }: Pick<SearchWork, 'query' | 'queryTokensMax'>): number {
   return Math.min(queryTokensMax, Math.ceil(Buffer.byteLength(query) / bytesPerToken));
 }
 
-/** One search in the engine. */
+/** The work of one search in the engine. */
 export function engineWork(search: SearchWork): number {
   const { candidateK, grouped, chunkTokensMax } = search;
   const candidates = candidateK * (grouped ? groupedFactor : 1);
   return unitsOfSearch + scoringWork(candidates * chunkTokensMax, queryTokens(search));
 }
 
-/** Exact scores of so many token vectors. */
+/** The work of scoring this many token vectors exactly. */
 export function scoringWork(tokenVectors: number, tokensOfQuery: number): number {
   return (tokenVectors * tokensOfQuery) / productsPerUnit;
 }
 
-/** Reading so many rows of the catalog. */
+/** The work of reading this many rows of the catalog, with bytes of metadata. */
 export function readingWork({ rows, bytes }: { readonly rows: number; readonly bytes: number }): number {
   return rows / rowsPerUnit + bytes / bytesPerUnit;
 }
 
-/** @throws {ServiceError} `validation_error` when a request alone would cost more than any may. */
+/** @throws {ServiceError} `validation_error` when a request would cost more than `searchWorkMax`. */
 export function assertAffordable(work: number, path: string): void {
   if (work <= searchWorkMax) return;
   throw invalid(
@@ -64,9 +63,9 @@ export function assertAffordable(work: number, path: string): void {
   );
 }
 
-/** Refused, for it would have to wait too long behind other requests of its tenant. */
+/** Refuses a request that would wait too long behind other requests of its tenant. */
 export function tooMuchWaits(work: number, waiting: number): ServiceError {
   return unavailable(
-    `the request would cost about ${Math.ceil(work)} units of work; requests of the tenant that are there already cost ${Math.ceil(waiting)}, and ${tenantWorkMax} is the most for all together`,
+    `the request would cost about ${Math.ceil(work)} units of work; other requests of the tenant in progress already cost ${Math.ceil(waiting)}, and together they may cost ${tenantWorkMax}`,
   );
 }

@@ -1,4 +1,4 @@
-/** Committing versions whose records have been appended, and their usage with them: whatever writes documents ends here. */
+/** Commits versions whose records have been appended, together with their usage. Everything that writes documents ends here. */
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { CommitUpsertResult, NewVersion, UsageEvent } from '../../document-commits.ts';
 import { assertInvariant } from '../../errors.ts';
@@ -7,7 +7,7 @@ import type { RecordLocation } from '../../index-state.ts';
 import type { RequestContext } from '../contract.ts';
 import type { OperationDeps } from '../operation-deps.ts';
 
-/** Where it lies is known when all records are durable. */
+/** A version without its place, which is known when all records are durable. */
 export type UnplacedVersion = Omit<NewVersion, keyof RecordLocation>;
 
 export async function commitVersions(
@@ -43,7 +43,7 @@ export async function commitVersions(
     if (outcome === 'committed') deps.usage.claim(context);
     return outcome;
   } catch (error) {
-    // It may have been counted: never count twice.
+    // The commit may have happened and counted the request, which must not be counted twice.
     if (hasBegun) deps.usage.claim(context);
     throw error;
   }

@@ -1,4 +1,4 @@
-/** Creating an index: its model version and its chunking are decided here, once and for ever. */
+/** Creates an index. Its model version and its chunking are decided here, for ever. */
 import { randomUUID } from 'node:crypto';
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { ChunkingParameters, EncoderModel } from '../../encoder/protocol/contract.ts';
@@ -38,8 +38,9 @@ export async function createIndex(
 }
 
 /**
- * The chunking of an index in tokens, within what the model can take: windows of `max_tokens` that share
- * `overlap_tokens` with their neighbour. Defaults shrink with a smaller window: an eighth of it overlaps.
+ * The chunking of an index, in tokens: windows of `max_tokens` that share `overlap_tokens` with their neighbour. The defaults
+ * shrink with the window, of which at most an eighth overlaps.
+ * @throws {ServiceError} `validation_error` when the model cannot take such windows, or the numbers contradict each other.
  */
 export function chunkingOf(
   model: Pick<EncoderModel, 'windowTokensMax'>,

@@ -1,4 +1,4 @@
-/** Deleting a document, by its name, or some by their metadata: one transaction, then made visible wherever the index is open. */
+/** Deletes one document by its id, or several by their metadata, in one transaction. An open index then makes it visible. */
 import type { CommitDeleteVersionsResult } from '../../catalog/contract.ts';
 import type { CommitWork } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
@@ -7,7 +7,7 @@ import { missingIndex } from '../indexes/indexes.ts';
 import { assertWanted, type OperationDeps } from '../operation-deps.ts';
 import { matchingVersions } from './matching.ts';
 
-/** Idempotent; whether there was one. */
+/** Returns whether there was such a document. */
 export async function deleteDocument(
   deps: OperationDeps,
   context: RequestContext,
@@ -22,7 +22,7 @@ export async function deleteDocument(
   return deleted > 0;
 }
 
-/** The oldest versions that match, at most so many. One that is replaced meanwhile stays. */
+/** Deletes the `limit` oldest documents that match. One that is replaced meanwhile stays. */
 export async function deleteMatching(
   deps: OperationDeps,
   context: RequestContext,
@@ -41,7 +41,7 @@ export async function deleteMatching(
 
 type Deletion = Parameters<OperationDeps['catalog']['commitDeleteVersions']>[0];
 
-/** How many documents it has deleted. */
+/** Returns how many documents were deleted. */
 async function commitDeletion(
   deps: OperationDeps,
   context: RequestContext,
@@ -56,7 +56,7 @@ async function commitDeletion(
   return result.outcome === 'committed' ? result.died.length : 0;
 }
 
-/** Opening an index to delete from it would be waste; but an open that begins meanwhile may read the state before. */
+/** Deletes without opening the index. If another request opens it meanwhile, that may have read the state before the delete. */
 async function deleteFromClosed(
   deps: OperationDeps,
   indexId: string,
@@ -69,7 +69,7 @@ async function deleteFromClosed(
   return result;
 }
 
-/** The transaction counts the request, too. */
+/** Runs the transaction, which also counts the request. */
 async function claimed(
   deps: OperationDeps,
   context: RequestContext,
@@ -82,7 +82,7 @@ async function claimed(
     const usage = deps.usage.event(tenantId, { month: monthOf(deps.nowMs()) });
     result = await commit({ tenantId, indexId, usage });
   } catch (error) {
-    // It may have been counted: never count twice.
+    // The commit may have happened and counted the request, which must not be counted twice.
     deps.usage.claim(context);
     throw error;
   }

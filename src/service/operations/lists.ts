@@ -1,4 +1,4 @@
-/** What a tenant has, as the catalog holds it at the moment of the request: no index is opened for it. */
+/** Lists and counts from the catalog, as it is at the moment of the request. No index is opened. */
 import type {
   DocumentCount,
   DocumentPage,
@@ -12,7 +12,7 @@ import { missingIndex } from '../indexes/indexes.ts';
 import { readingWork } from '../limits/work.ts';
 import { pieceOf, type OperationDeps } from '../operation-deps.ts';
 
-/** Metadata of a page: one document may go beyond it. */
+/** Bytes of metadata in a page. One document may exceed it. */
 const pageBytesMax = 4 * 1024 * 1024;
 
 export async function listIndexPage(

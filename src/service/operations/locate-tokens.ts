@@ -1,4 +1,4 @@
-/** Finds the tokens of a query and of a chunk again in their texts, so that people see what matched. Nothing is kept. */
+/** Locates the tokens of a query and of a chunk in their texts, so that people see what matched. Nothing is kept. */
 import type { ChunkingParameters, EncoderModel, LocatedText } from '../../encoder/protocol/contract.ts';
 import type { LocateRequest, LocatedTokens, RequestContext, TokenSpanList } from '../contract.ts';
 import { defaultModel, modelOfIndex } from '../indexes/served-models.ts';

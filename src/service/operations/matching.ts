@@ -1,21 +1,16 @@
-/** Which documents of an index have certain metadata, without a query. */
+/** Finds the documents of an index that have certain metadata, without a query. */
 import { invalid, type ServiceError } from '../../errors.ts';
-import type { JsonObjectText, RequestContext } from '../contract.ts';
-import type { Asker } from '../../index/contract.ts';
+import type { QueryRequest, RequestContext } from '../contract.ts';
 import { unitsOfSearch } from '../limits/work.ts';
-import { modelOfIndex } from '../indexes/served-models.ts';
 import { pieceOf, timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
+import { readableIndex } from './read-index.ts';
 import { filtersFor } from './search.ts';
 
-export interface MetadataFilter {
-  readonly filter?: JsonObjectText | undefined;
-  readonly where?: JsonObjectText | undefined;
-}
+export type MetadataFilter = Pick<QueryRequest, 'filter' | 'where'>;
 
 /**
- * Ids of the versions that match now, ascending: at most one for each stored document, of 8 bytes. A version that was
- * replaced since is none of the index's documents any more.
- * @throws {ServiceError} `validation_error` when `where` is no condition, or every document meets both whatever it holds; `not_found`.
+ * Ids of the versions that match now, ascending: at most one for each stored document.
+ * @throws {ServiceError} `validation_error` when `where` is no condition, or every document meets both; `not_found`.
  */
 export async function matchingVersions(
   deps: OperationDeps,
@@ -25,27 +20,17 @@ export async function matchingVersions(
 ): Promise<Float64Array> {
   const filters = filtersFor(wanted, '');
   if (filters.filterTerms === undefined && filters.where === undefined) throw unconditional();
-  const row = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
-  const head = deps.indexes.head(row.id);
-  const model = await modelOfIndex(deps.encoders, row, context);
+  const { read } = await readableIndex(deps, context, indexId);
+  const { signal, tenant } = context;
   const piece = pieceOf(context, unitsOfSearch);
-  const asker: Asker = {
-    signal: context.signal,
-    inTurn: (task) => deps.engineQueue.run(context.tenant.id, piece, task),
-  };
+  const inTurn = <T>(task: () => Promise<T>): Promise<T> => deps.engineQueue.run(tenant.id, piece, task);
   const timeoutMs = timeLeftMs(context, deps.nowMs());
-  return await deps.indexes.use(
-    row,
-    (stored) =>
-      stored.read(
-        (reader) => timed(context, 'engine', () => reader.matching({ ...filters, timeoutMs }, asker)),
-        head,
-      ),
-    model,
+  return await read((reader) =>
+    timed(context, 'engine', () => reader.matching({ ...filters, timeoutMs }, { signal, inTurn })),
   );
 }
 
-/** Everything is deleted with the index, not by a condition that was left empty. */
+/** A condition that was left empty by mistake must not delete every document. */
 function unconditional(): ServiceError {
   return invalid(
     '',

@@ -1,4 +1,4 @@
-/** Several searches of one index in one request, on one snapshot; each counts as a search. */
+/** Runs several searches of one index in one request, on one snapshot. Each counts as a search. */
 import { assertInvariant } from '../../errors.ts';
 import type {
   DocumentResult,
@@ -28,7 +28,7 @@ function answerTo(query: QueryRequest | undefined, { results, usage }: RankedRes
   return { documents: documentsOf(results), usage };
 }
 
-/** Chunks that stand together are of one document, the best first. */
+/** Gathers results that follow each other and are of one document. */
 function documentsOf(results: RankedResponse['results']): DocumentResult[] {
   const documents: { docId: string; metadata: string; chunks: RankedResponse['results'][number][] }[] = [];
   for (const result of results) {

@@ -1,9 +1,9 @@
-/** What searching and scoring share: the parts of a score. */
+/** The components of a score, which searching and scoring share. */
 import type { ResultComponents } from '../contract.ts';
 
 export interface ScoredRows {
   readonly score: number;
-  /** The place of the result among those that `similarities` holds. */
+  /** The place of the result in `similarities`. */
   readonly position: number;
   readonly queryRows: number;
   /** f32 [results x query rows], offsets included. */
@@ -13,7 +13,7 @@ export interface ScoredRows {
   readonly candidateRanks?: Uint32Array;
 }
 
-/** The parts of one score; absent unless they were asked for. The similarities add up to it. */
+/** The components of one score, whose similarities add up to it; `undefined` unless they were asked for. */
 export function componentsOf(scored: ScoredRows): ResultComponents | undefined {
   const { position, queryRows, similarities, documentTokens } = scored;
   if (similarities === undefined || documentTokens === undefined) return undefined;

@@ -1,8 +1,9 @@
 /**
- * Scoring transient documents: query and documents are encoded side by side once their tokens are reserved,
- * each document is scored as it arrives and dropped. One result per document, its best chunk; ties stand in the
- * order submitted. A document without tokens has no chunk and so no result; one that the model cannot encode, or such a query, refuses the request, whose
- * answer has no place for it. Nothing is stored but the usage.
+ * Scores transient documents. Once the tokens are reserved, query and documents are encoded side by side. Each document is
+ * scored as it arrives and then dropped. Nothing is stored but the usage.
+ *
+ * The result of a document is its best chunk. Ties stay in the order submitted. A document without tokens has no chunk and no
+ * result. A query or document that the model cannot encode refuses the request, because the answer has no place for it.
  */
 import type { EncodedDocument, EncodedQuery } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, invalid } from '../../errors.ts';
@@ -23,7 +24,7 @@ import { defaultModel } from '../indexes/served-models.ts';
 import { scoringWork } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 
-/** A document's best chunk. */
+/** The best chunk of a document. */
 interface Best {
   readonly input: DocumentInput;
   readonly documentIndex: number;
@@ -78,7 +79,7 @@ async function scoreAll(
   const model = await defaultModel(deps.encoders, deps.defaultModel, context);
   const options = encodeOptions(context, model);
   const query = Promise.withResolvers<EncodedQuery>();
-  // Awaited with the first document; until then a failure must not count as unhandled.
+  // It is awaited with the first document. Until then a failure must not count as unhandled.
   query.promise.catch(() => undefined);
   const encoded = deps.encoders.encodeDocuments(
     request.documents.map(({ text }) => text),
@@ -146,7 +147,7 @@ async function bestChunk(
   }
   const score = scores[chunkIndex];
   assertInvariant(score !== undefined, 'a document with chunks has scores');
-  // Only the chunk that is answered is explained.
+  // Components are computed for the answered chunk alone.
   const explained = request.returnComponents
     ? await deps.engine.score({ ...asked, components: true }, chunkOf(document, chunkIndex, dim))
     : {};
@@ -159,7 +160,7 @@ async function bestChunk(
   };
 }
 
-/** One chunk's token matrix, as a document of its own. */
+/** One chunk, as a document of its own. */
 function chunkOf(document: EncodedDocument, chunkIndex: number, dim: number): TokenMatrices {
   const { chunkRows, vectors, scales } = document;
   const first = chunkRows.subarray(0, chunkIndex).reduce((sum, rows) => sum + rows, 0);
@@ -172,7 +173,7 @@ function chunkOf(document: EncodedDocument, chunkIndex: number, dim: number): To
 }
 
 function resultItems({ best, chunkCounts }: Scored): ResultItem[] {
-  // Chunks are numbered through in the order submitted, whatever the order of encoding.
+  // Chunks are numbered in the order submitted, whatever the order of encoding.
   const firstChunks: number[] = [];
   let chunks = 0;
   for (const count of chunkCounts) {

@@ -1,7 +1,6 @@
 /**
- * Searching an index: encode the query, ask the engine on a pinned snapshot, read what belongs to the
- * results, charge, answer. The charge is in the ledger before the answer leaves; a search that fails before
- * it is not charged.
+ * Searches an index: it encodes the query, asks the engine on a pinned snapshot, reads the documents of the results, charges
+ * and answers. The charge is in the ledger before the answer leaves. A search that fails before that is not charged.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { IndexRow, ResolvedVersion } from '../../catalog/contract.ts';
@@ -14,6 +13,7 @@ import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import { candidateKMax, topKDefault } from '../contract.ts';
 import type {
   JsonObjectText,
+  QueryRequest,
   RankedResponse,
   RequestContext,
   RequestUsage,
@@ -33,14 +33,14 @@ import {
   type OperationDeps,
 } from '../operation-deps.ts';
 import { componentsOf } from './ranking.ts';
-import { modelOfIndex } from '../indexes/served-models.ts';
+import { readableIndex } from './read-index.ts';
 import { assertAffordable, engineWork, queryTokens } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 
 /** A filter that every document passes. */
 const noFields = '{}';
 const candidateKMin = 200;
-/** Above this much room a query's tokens are reserved by its bytes; below, counted first. */
+/** With more room than this a query's bytes are reserved for its tokens. With less its tokens are counted first. */
 const cheapReservationRoom = 1_000_000n;
 
 export async function searchIndex(
@@ -55,21 +55,21 @@ export async function searchIndex(
   return { results: only.results, usage: only.usage };
 }
 
-/** One of the searches of a request. */
+/** One search of a request. */
 export interface PlacedSearch extends SearchRequest {
   readonly where?: JsonObjectText | undefined;
   readonly groupByDocument?: boolean | undefined;
-  /** Where it stands in the request, with a point at its end. */
+  /** Its path in the request, with a point at the end. */
   readonly path: string;
 }
 
 export interface Searched {
-  /** In the order of the searches; of one that is grouped, document by document. */
+  /** In the order of the searches. A grouped answer goes document by document. */
   readonly answers: readonly RankedResponse[];
   readonly usage: RequestUsage;
 }
 
-/** Runs the searches of one request on one snapshot, one after the other; their queries are encoded together. */
+/** Runs the searches of a request on one snapshot, one after the other. Their queries are encoded together. */
 export async function runSearches(
   deps: OperationDeps,
   context: RequestContext,
@@ -77,9 +77,7 @@ export async function runSearches(
   searches: readonly PlacedSearch[],
 ): Promise<Searched> {
   const filters = await filtersOf(searches);
-  const row = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
-  const head = deps.indexes.head(row.id);
-  const model = await modelOfIndex(deps.encoders, row, context);
+  const { row, model, read } = await readableIndex(deps, context, indexId);
   const works = searches.map((search) => workOf(search, row, model));
   const queryWork = sumOf(searches, ({ query }) =>
     queryTokens({ query, queryTokensMax: model.windowTokensMax }),
@@ -91,27 +89,22 @@ export async function runSearches(
   try {
     const queries = await encodeQueries(deps, context, { model, hold, searches });
     assertWanted(context, deps.nowMs());
-    const answers = await deps.indexes.use(
-      row,
-      (stored) =>
-        stored.read(async (reader) => {
-          const found: RankedResponse[] = [];
-          for (const [number, search] of searches.entries()) {
-            const query = queries[number];
-            assertInvariant(query !== undefined, 'every query was encoded');
-            assertWanted(context, deps.nowMs());
-            const ask = { ...filters[number], ...breadthOf(search), search, query };
-            const piece = pieceOf(context, works[number] ?? 0);
-            const asker = {
-              signal: context.signal,
-              inTurn: <T>(task: () => Promise<T>) => place.run(piece, task),
-            };
-            found.push(await searchOnce(deps, context, indexId, reader, asker, ask));
-          }
-          return found;
-        }, head),
-      model,
-    );
+    const answers = await read(async (reader) => {
+      const found: RankedResponse[] = [];
+      for (const [number, search] of searches.entries()) {
+        const query = queries[number];
+        assertInvariant(query !== undefined, 'every query was encoded');
+        assertWanted(context, deps.nowMs());
+        const ask = { ...filters[number], ...breadthOf(search), search, query };
+        const piece = pieceOf(context, works[number] ?? 0);
+        const asker = {
+          signal: context.signal,
+          inTurn: <T>(task: () => Promise<T>) => place.run(piece, task),
+        };
+        found.push(await searchOnce(deps, context, indexId, reader, asker, ask));
+      }
+      return found;
+    });
     const inputTokens = sumOf(queries, (query) => query.inputTokens);
     assertWanted(context, deps.nowMs());
     await timed(context, 'usage', () =>
@@ -137,7 +130,7 @@ export async function runSearches(
 
 type Filters = Pick<NativeMatching, 'filterTerms' | 'where'>;
 
-/** What each search compares metadata with. A text may take a millisecond. */
+/** The filters of each search. A filter may take a millisecond, so other requests get a turn between two. */
 async function filtersOf(searches: readonly PlacedSearch[]): Promise<readonly Filters[]> {
   const filters: Filters[] = [];
   for (const { filter, where, path } of searches) {
@@ -148,13 +141,7 @@ async function filtersOf(searches: readonly PlacedSearch[]): Promise<readonly Fi
 }
 
 /** @throws {ServiceError} `validation_error` when `where` is no condition. */
-export function filtersFor(
-  {
-    filter,
-    where,
-  }: { readonly filter?: JsonObjectText | undefined; readonly where?: JsonObjectText | undefined },
-  path: string,
-): Filters {
+export function filtersFor({ filter, where }: Pick<QueryRequest, 'filter' | 'where'>, path: string): Filters {
   const condition = where === undefined ? undefined : conditionOf(where, `${path}where`);
   return {
     ...(filter === undefined || filter === noFields ? {} : { filterTerms: metadataTerms(filter) }),
@@ -162,7 +149,7 @@ export function filtersFor(
   };
 }
 
-/** What a search asks of the engine, in units of work. */
+/** The work of a search in the engine, in units (`work.ts`). */
 function workOf(search: PlacedSearch, { chunking }: IndexRow, model: EncoderModel): number {
   return engineWork({
     query: search.query,
@@ -173,7 +160,7 @@ function workOf(search: PlacedSearch, { chunking }: IndexRow, model: EncoderMode
   });
 }
 
-/** One search on a snapshot, with the documents of its results. */
+/** Runs one search on a snapshot and reads the documents of its results. */
 async function searchOnce(
   deps: OperationDeps,
   context: RequestContext,
@@ -219,7 +206,7 @@ async function searchOnce(
   return { results, usage };
 }
 
-/** `top_k` and `candidate_k` with their defaults; candidates are never fewer than results. */
+/** `top_k` and `candidate_k` with their defaults. `candidate_k` is at least `top_k`. */
 export function breadthOf(request: Pick<SearchRequest, 'topK' | 'candidateK'>): {
   readonly topK: number;
   readonly candidateK: number;
@@ -230,9 +217,9 @@ export function breadthOf(request: Pick<SearchRequest, 'topK' | 'candidateK'>): 
 }
 
 /**
- * Encodes queries with their tokens reserved first. No text has more tokens than bytes, so with room to spare
- * their bytes are reserved without counting; near the end of the allowance the tokens are counted, so that
- * only a request that really exceeds it is refused.
+ * Reserves the tokens of queries, then encodes them. A text has at most as many tokens as bytes. So with room to spare the
+ * bytes are reserved. Near the end of the allowance the tokens are counted first, so that only a request that really exceeds
+ * the allowance is refused.
  */
 async function encodeQueries(
   deps: OperationDeps,
@@ -257,11 +244,11 @@ async function encodeQueries(
       ),
     ),
   );
-  // They ran side by side: the slowest says where the time went.
+  // The queries ran side by side, so the slowest says where the time went.
   const stages = queries.map((query) => encoderStages(query.timings));
   const msOf = (one: (typeof stages)[number]) => sumOf(Object.values(one), (ms) => ms);
   context.timings.noteParts('encode', stages.toSorted((a, b) => msOf(b) - msOf(a))[0] ?? {});
-  // A tokenizer whose normalisation makes characters could exceed the bytes: then the rest is reserved now.
+  // A tokenizer whose normalisation adds characters could exceed the bytes. The rest is reserved now.
   const tokens = BigInt(sumOf(queries, (query) => query.inputTokens));
   if (tokens > hold.reserved) hold.reserve(tokens - hold.reserved);
   return queries;
@@ -295,7 +282,7 @@ function resultItems(
   return items;
 }
 
-/** Version ids are never reused, so a chunk's id is its own until its document is replaced. */
+/** Version ids are never reused. So the id of a chunk holds until its document is replaced. */
 function chunkIdOf(versionId: number, chunkIndex: number): string {
   return `${versionId.toString(36)}-${chunkIndex.toString(36)}`;
 }

@@ -1,8 +1,8 @@
 /**
- * Replacing the metadata of a document without encoding it again: its record is read, and written once more as the record
- * of a new version, with other terms for filters. The rest is an upsert: durable, visible to every later search, and
- * the old version dies in the same commit. That commit says which version it replaces, so that an upsert that came
- * between is never undone; then the newer version is taken.
+ * Replaces the metadata of a document without encoding it again. The record is read and written once more, as the record of a
+ * new version with other filter terms. The rest is as in an upsert: the new version is durable and visible to every later
+ * search, and the old one dies in the same commit. The commit names the version that it replaces. If an upsert came between,
+ * the commit changes nothing, and the newer version is taken.
  */
 import type { CommitUpsertResult, DocumentVersion } from '../../document-commits.ts';
 import type { StoredDocument } from '../../catalog/contract.ts';
@@ -38,7 +38,7 @@ export async function updateMetadata(
     const outcome = await replace(deps, context, update, live);
     if (outcome === 'index_missing') throw missingIndex();
     if (outcome === 'committed') return { docId, metadata, chunkCount: live.chunkCount };
-    assertInvariant(outcome === 'document_changed', `nothing else refuses this: ${outcome}`);
+    assertInvariant(outcome === 'document_changed', `an update of metadata has the outcome ${outcome}`);
   }
 }
 

@@ -1,10 +1,10 @@
 /**
- * Upserting a batch: count tokens and reserve them, encode, append each document as it arrives, make all
- * durable, commit in one transaction, publish, answer. Nothing is stored, replaced or charged before the
- * commit; once it has begun it completes, whoever has gone.
+ * Upserts a batch of documents. It counts and reserves the tokens, encodes, appends each document as it arrives, makes all
+ * durable, commits in one transaction, publishes and answers. Nothing is stored, replaced or charged before the commit.
+ * A commit that has begun completes even if the caller has gone.
  *
- * Charged are the tokens of the documents that were upserted; a failed document costs nothing and leaves
- * what was stored under its id as it was.
+ * The tokens of upserted documents are charged. A failed document costs nothing, and the document that was stored under its id
+ * stays.
  */
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { CommitUpsertResult } from '../../document-commits.ts';
@@ -29,7 +29,7 @@ import { serviceStage } from '../stage-timings.ts';
 import { commitVersions, type UnplacedVersion } from './commit-versions.ts';
 import { tokenAllowanceExceeded, type TokenHold } from '../limits/token-allowance.ts';
 
-/** What became of the documents before the commit. */
+/** The documents before the commit. */
 interface PreparedUpsert {
   /** In the order of the appends. */
   readonly versions: UnplacedVersion[];
@@ -123,7 +123,7 @@ async function encodeInto(
         context.spent.inputTokens += tokens;
       },
       onTokenCounts: async (inputTokens) => {
-        // A text without tokens will fail, so it takes no room.
+        // A text without tokens will fail, so it takes none of the allowance.
         const storable = documents.filter((_document, index) => (inputTokens[index] ?? 0) > 0);
         await assertRoom(deps, context, row, storable);
         hold.reserve(inputTokens.reduce((sum, tokens) => sum + BigInt(tokens), 0n));
@@ -197,7 +197,7 @@ function assertCommitted(outcome: CommitUpsertResult['outcome'], nowMs: number):
   if (outcome === 'token_allowance_exceeded') throw tokenAllowanceExceeded(nowMs);
 }
 
-/** Refuses a hopeless batch before it is encoded; the commit decides for good. */
+/** Refuses a batch that exceeds the allowance of documents before it is encoded. The commit decides for good. */
 async function assertRoom(
   deps: OperationDeps,
   context: RequestContext,
@@ -223,7 +223,6 @@ function allowanceExceeded(): ServiceError {
   );
 }
 
-/** The slowest document speaks for the request. */
 function slowestOf(one: EncodeTimings, other: EncodeTimings): EncodeTimings {
   return {
     tokenizeMs: Math.max(one.tokenizeMs, other.tokenizeMs),

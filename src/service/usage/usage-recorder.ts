@@ -1,7 +1,7 @@
 /**
- * What a request adds to the ledger, exactly once: an operation that records its own usage claims the
- * request first, and `countRequest` then leaves it alone. A record that fails half-way is not tried again:
- * counting too little favours the customer, counting twice does not.
+ * Adds the usage of a request to the ledger, exactly once. An operation that records its own usage claims the request first,
+ * and `countRequest` then does nothing. A record that fails is not tried again, because the ledger may have it: counting
+ * too little favours the customer, counting twice does not.
  */
 import type { Catalog } from '../../catalog/contract.ts';
 import type { UsageEvent } from '../../document-commits.ts';
@@ -11,43 +11,40 @@ import type { RequestContext } from '../contract.ts';
 import type { Limiter } from '../limits/limiter.ts';
 import { tokenAllowanceExceeded } from '../limits/token-allowance.ts';
 
+export interface UsageRecorderDeps {
+  readonly catalog: Catalog;
+  readonly limiter: Pick<Limiter, 'packedWindow'>;
+  readonly nowMs: () => number;
+}
+
+type OperationUsage = Omit<UsageEvent, 'tenantId' | 'requests' | 'rateWindow'>;
+
 export class UsageRecorder {
-  readonly #catalog: Catalog;
-  readonly #limiter: Pick<Limiter, 'packedWindow'>;
-  readonly #nowMs: () => number;
+  readonly #deps: UsageRecorderDeps;
   readonly #claimed = new WeakSet<RequestContext>();
 
-  constructor(options: {
-    readonly catalog: Catalog;
-    readonly limiter: Pick<Limiter, 'packedWindow'>;
-    readonly nowMs: () => number;
-  }) {
-    this.#catalog = options.catalog;
-    this.#limiter = options.limiter;
-    this.#nowMs = options.nowMs;
+  constructor(deps: UsageRecorderDeps) {
+    this.#deps = deps;
   }
 
-  /** One answered request of a tenant, with what its operation used. */
-  event(tenantId: string, usage: Omit<UsageEvent, 'tenantId' | 'requests' | 'rateWindow'>): UsageEvent {
-    return { ...usage, tenantId, requests: 1, rateWindow: this.#limiter.packedWindow(tenantId) };
+  /** The usage of one answered request, with that of its operation. */
+  event(tenantId: string, usage: OperationUsage): UsageEvent {
+    return { ...usage, tenantId, requests: 1, rateWindow: this.#deps.limiter.packedWindow(tenantId) };
   }
 
-  /** Records an operation together with its request, as far as the tenant's allowance of tokens holds it. */
-  async record(
-    context: RequestContext,
-    usage: Omit<UsageEvent, 'tenantId' | 'requests' | 'rateWindow'>,
-  ): Promise<void> {
+  /** Records the usage of an operation with its request. Rejects when the allowance of tokens does not hold it. */
+  async record(context: RequestContext, usage: OperationUsage): Promise<void> {
     const { id, limits } = context.tenant;
     this.claim(context);
     try {
-      await this.#catalog.recordUsage(this.event(id, usage), limits.inputTokens);
+      await this.#deps.catalog.recordUsage(this.event(id, usage), limits.inputTokens);
     } catch (error) {
       const isExceeded = error instanceof ServiceError && error.code === 'usage_limit_exceeded';
-      throw isExceeded ? tokenAllowanceExceeded(this.#nowMs()) : error;
+      throw isExceeded ? tokenAllowanceExceeded(this.#deps.nowMs()) : error;
     }
   }
 
-  /** The request is counted by a transaction of the operation's own. */
+  /** Says that a transaction of the operation counts the request. */
   claim(context: RequestContext): void {
     this.#claimed.add(context);
   }
@@ -59,17 +56,16 @@ export class UsageRecorder {
     await this.countAnswer(context.tenant.id);
   }
 
-  /** Charges what was run for a caller who left, unless an operation has claimed the request. */
+  /** Charges a caller who left for what was run, unless an operation has claimed the request. */
   async countLeft(context: RequestContext): Promise<void> {
     if (this.#claimed.has(context)) return;
-    await this.record(context, {
-      month: monthOf(this.#nowMs()),
-      inputTokens: BigInt(context.spent.inputTokens),
-    });
+    const inputTokens = BigInt(context.spent.inputTokens);
+    await this.record(context, { month: monthOf(this.#deps.nowMs()), inputTokens });
   }
 
   /** Counts an answer to a request that was not admitted. */
   async countAnswer(tenantId: string): Promise<void> {
-    await this.#catalog.recordUsage(this.event(tenantId, { month: monthOf(this.#nowMs()) }));
+    const { catalog, nowMs } = this.#deps;
+    await catalog.recordUsage(this.event(tenantId, { month: monthOf(nowMs()) }));
   }
 }

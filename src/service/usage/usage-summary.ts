@@ -1,4 +1,4 @@
-/** The tenant's counters of the current UTC month, its limits, and what is left of them. */
+/** The counters of a tenant in the current UTC month, its limits, and the rest of its allowances. */
 import { monthBounds, monthOf } from '../calendar-month.ts';
 import type { RequestContext, UsageSummary } from '../contract.ts';
 import type { OperationDeps } from '../operation-deps.ts';

@@ -1,0 +1,26 @@
+/** Prepares a read of an index: its row, its model, and the head that the read must have reached. */
+import type { IndexRow } from '../../catalog/contract.ts';
+import type { EncoderModel } from '../../encoder/protocol/contract.ts';
+import type { IndexReader } from '../../index/contract.ts';
+import type { RequestContext } from '../contract.ts';
+import { modelOfIndex } from '../indexes/served-models.ts';
+import { timed, type OperationDeps } from '../operation-deps.ts';
+
+export interface ReadableIndex {
+  readonly row: IndexRow;
+  readonly model: EncoderModel;
+  /** Runs `work` on a snapshot that sees all that was answered before the index was prepared. */
+  readonly read: <T>(work: (reader: IndexReader) => Promise<T>) => Promise<T>;
+}
+
+/** @throws {ServiceError} `not_found`, `internal_error` when the index is damaged, `service_unavailable` without its model. */
+export async function readableIndex(
+  deps: OperationDeps,
+  context: RequestContext,
+  indexId: string,
+): Promise<ReadableIndex> {
+  const row = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
+  const head = deps.indexes.head(row.id);
+  const model = await modelOfIndex(deps.encoders, row, context);
+  return { row, model, read: (work) => deps.indexes.use(row, (index) => index.read(work, head), model) };
+}
