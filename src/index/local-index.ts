@@ -25,7 +25,7 @@ import { PublishQueue, type BornVersion, type Commit } from './publishing/publis
 import { Scrub, type Verification } from './segments/scrub.ts';
 import { SegmentUpkeep } from './segments/segment-upkeep.ts';
 import { SegmentWriter } from './segments/segment-writer.ts';
-import type { Segment, SegmentDeps } from './segments/segment.ts';
+import type { SegmentDeps } from './segments/segment.ts';
 import { ValueLoader } from './segments/value-loader.ts';
 import { SharedLock } from './publishing/shared-lock.ts';
 import { SnapshotPins } from './publishing/snapshot-pins.ts';

@@ -19,13 +19,18 @@ import { newSegment, type Segment } from './segments/segment.ts';
 import type { IndexStore, SearchPlans } from './contract.ts';
 import { LocalIndex, type LocalIndexEvents } from './local-index.ts';
 
-export interface LocalStoreDeps {
+/** What every index store is given. */
+export interface StoreDeps<Catalog> {
   readonly engine: NativeEngine;
-  readonly blobs: BlobStore;
   /** Token vectors that one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
   readonly settings: IndexSettings;
-  readonly catalogOf: (indexId: string, tenantId?: string) => SegmentCatalog;
+  /** The catalog of one index. `tenantId`: the tenant on whose account long reads wait. */
+  readonly catalogOf: (indexId: string, tenantId?: string) => Catalog;
+}
+
+export interface LocalStoreDeps extends StoreDeps<SegmentCatalog> {
+  readonly blobs: BlobStore;
   readonly events: LocalIndexEvents;
 }
 
@@ -78,7 +83,7 @@ async function openIndex(deps: LocalStoreDeps, shared: Shared, opening: Opening)
 }
 
 async function attemptOpen(deps: LocalStoreDeps, shared: Shared, opening: Opening): Promise<LocalIndex> {
-  const { engine, blobs, settings, events } = deps;
+  const { engine, blobs } = deps;
   const { indexId, tenantId } = opening;
   const catalog = deps.catalogOf(indexId, tenantId);
   const state = await catalog.loadState();
@@ -90,19 +95,8 @@ async function attemptOpen(deps: LocalStoreDeps, shared: Shared, opening: Openin
     await loadLifespans(native, state.versions);
     noteWaste(native, segments);
     await removeUnreferenced(blobs, indexId, state, native);
-    return new LocalIndex({
-      indexId,
-      dim,
-      native,
-      blobs,
-      catalog,
-      segments,
-      generation: state.generation,
-      engine,
-      ...shared,
-      settings,
-      events,
-    });
+    const { generation } = state;
+    return new LocalIndex({ ...deps, ...shared, indexId, dim, native, catalog, segments, generation });
   } catch (error) {
     native?.close();
     throw error;

@@ -17,13 +17,11 @@ import type {
   SearchPlans,
 } from '../contract.ts';
 import { absentParts, fromEngine, unreadRecord } from '../engine/engine-errors.ts';
-import type { NativeIndex, NativeMatching, NativeRecord } from '../engine/native.ts';
+import type { NativeMatching, NativeRecord } from '../engine/native.ts';
 import type { IndexHead, RecordLocation } from '../../index-state.ts';
 import type { IndexSettings } from '../index-settings.ts';
 import type { CopyPace } from '../segments/copy-pace.ts';
 import { ValueLoader } from '../segments/value-loader.ts';
-import type { BlobCache } from '../storage/blob-cache.ts';
-import type { ObjectStore } from '../storage/object-store.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import { ClusterMerges } from './cluster-merge.ts';
@@ -32,13 +30,9 @@ import { Follower } from './follower.ts';
 import { UpsertGroups, type UpsertDeps } from './upsert-groups.ts';
 import { UpsertSession } from './upsert-session.ts';
 
-export interface ClusterIndexDeps {
-  readonly indexId: string;
+export interface ClusterIndexDeps extends Omit<DeltaDeps, 'catalog' | 'staged'> {
   readonly dim: number;
-  readonly native: NativeIndex;
   readonly catalog: ClusterIndexCatalog;
-  readonly cache: BlobCache;
-  readonly objects: ObjectStore;
   readonly settings: IndexSettings;
   /** The pace of the merges of all indexes together. */
   readonly pace: CopyPace;
@@ -68,37 +62,19 @@ export class ClusterIndex implements OpenIndex {
   #closed = false;
 
   constructor(deps: ClusterIndexDeps) {
-    const { indexId, native, catalog, cache, objects, settings, events } = deps;
     const staged = new StagedSegments();
     const onError = (job: string, error: unknown): void => this.#noteBackgroundError(job, error);
     this.#deps = deps;
-    const deltas: DeltaDeps = { indexId, native, catalog, cache, objects, staged };
     this.#upserts = {
-      ...deltas,
-      catalog,
-      tokenVectorsMax: settings.segmentTokenVectorsMax,
+      ...deps,
+      staged,
       onEnd: (ended, isCommitted) =>
         this.#inBackground('catching up', () => this.#endDeltas(ended, isCommitted)),
     };
     this.#groups = new UpsertGroups(this.#upserts);
-    this.#follower = new Follower({
-      native,
-      catalog,
-      cache,
-      staged,
-      nowMs: settings.nowMs,
-      onError: (error) => onError('cache', error),
-      ...(events === undefined ? {} : { events }),
-    });
+    this.#follower = new Follower({ ...deps, staged, onError: (error) => onError('cache', error) });
     this.#values = new ValueLoader(deps);
-    this.#merges = new ClusterMerges({
-      ...deltas,
-      catalog,
-      settings,
-      pace: deps.pace,
-      follower: this.#follower,
-      onError,
-    });
+    this.#merges = new ClusterMerges({ ...deps, staged, follower: this.#follower, onError });
   }
 
   get dim(): number {

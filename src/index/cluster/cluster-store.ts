@@ -2,8 +2,7 @@
 import type { IndexStore, SearchPlans } from '../contract.ts';
 import { fromEngine } from '../engine/engine-errors.ts';
 import type { NativeEngine } from '../engine/native.ts';
-import type { IndexSettings } from '../index-settings.ts';
-import { dimOfSegment, otherModel } from '../local-store.ts';
+import { dimOfSegment, otherModel, type StoreDeps } from '../local-store.ts';
 import { CopyPace } from '../segments/copy-pace.ts';
 import { Verification } from '../segments/scrub.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
@@ -13,20 +12,15 @@ import type { ClusterEvents } from './cluster-events.ts';
 import { ClusterIndex } from './cluster-index.ts';
 import { fetchSegment } from './segment-objects.ts';
 
-export interface ClusterStoreDeps {
-  readonly engine: NativeEngine;
+export interface ClusterStoreDeps extends StoreDeps<ClusterIndexCatalog> {
   readonly cache: BlobCache;
   readonly objects: ObjectStore;
-  readonly catalogOf: (indexId: string, tenantId?: string) => ClusterIndexCatalog;
-  /** Token vectors that one search may scan exactly; 0 = measured. */
-  readonly exactTokenVectorsMax: number;
-  readonly settings: IndexSettings;
   readonly events?: ClusterEvents;
   readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
 }
 
 export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
-  const { engine, cache, objects, settings, exactTokenVectorsMax, events, onBackgroundError } = deps;
+  const { engine, cache, objects, settings, exactTokenVectorsMax } = deps;
   const plans: SearchPlans = { exact: 0, codes: 0, lists: 0, device: 0 };
   const pace = new CopyPace(settings.copyBytesPerSecond);
   return {
@@ -38,19 +32,7 @@ export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
       const dim = modelDim ?? (await dimOf(deps, catalog));
       try {
         const native = engine.createIndex({ dim, exactTokenVectorsMax });
-        return new ClusterIndex({
-          indexId,
-          dim,
-          native,
-          catalog,
-          cache,
-          objects,
-          settings,
-          pace,
-          plans,
-          ...(events === undefined ? {} : { events }),
-          onBackgroundError,
-        });
+        return new ClusterIndex({ ...deps, indexId, dim, native, catalog, pace, plans });
       } catch (error) {
         throw fromEngine(error);
       }

@@ -3,7 +3,7 @@
  * names it. No other node reads it before that. If nothing ever names it, the catalog knows its objects as garbage.
  */
 import type { NamedSegment, RecordLocation } from '../../index-state.ts';
-import { fromEngine } from '../engine/engine-errors.ts';
+import { fromEngine, throughEngine } from '../engine/engine-errors.ts';
 import type { NativeIndex, NativeRecord } from '../engine/native.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
@@ -74,21 +74,12 @@ export async function appendTo(
   { id }: Delta,
   record: NativeRecord,
 ): Promise<RecordLocation> {
-  try {
-    return { segmentId: id, record: (await native.append(id, record)).record };
-  } catch (error) {
-    throw fromEngine(error);
-  }
+  return { segmentId: id, ...(await throughEngine(() => native.append(id, record))) };
 }
 
 /** Makes the records of a delta durable in the object store. */
-export async function sealAndPut(deps: DeltaDeps, delta: Delta): Promise<NamedSegment> {
-  try {
-    const info = await deps.native.seal(delta.id);
-    return await putSegment(deps, delta, info);
-  } catch (error) {
-    throw fromEngine(error);
-  }
+export function sealAndPut(deps: DeltaDeps, delta: Delta): Promise<NamedSegment> {
+  return throughEngine(async () => putSegment(deps, delta, await deps.native.seal(delta.id)));
 }
 
 /** Drops a delta, unless the catalog has named it and the follower has taken it. */

@@ -11,6 +11,7 @@ import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts
 import { hasCode } from '../../system-errors.ts';
 import { absentParts, type AbsentParts } from '../engine/engine-errors.ts';
 import type { NativeIndex } from '../engine/native.ts';
+import type { IndexSettings } from '../index-settings.ts';
 import { loadLifespans } from '../segments/load-lifespans.ts';
 import type { BlobCache, PartialCopy } from '../storage/blob-cache.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
@@ -24,7 +25,7 @@ export interface FollowerDeps {
   readonly catalog: Pick<ClusterIndexCatalog, 'changesSince'>;
   readonly cache: BlobCache;
   readonly staged: StagedSegments;
-  readonly nowMs: () => number;
+  readonly settings: Pick<IndexSettings, 'nowMs'>;
   readonly onError: (error: unknown) => void;
   readonly events?: Pick<ClusterEvents, 'caughtUp'>;
 }
@@ -239,7 +240,7 @@ export class Follower {
 
   /** Makes all changes in one turn of the event loop. New versions become visible with the generation, at the end. */
   #changeOver(changes: IndexChanges, opened: readonly NamedSegment[], isFirst: boolean): void {
-    const { native, nowMs } = this.#deps;
+    const { native, settings } = this.#deps;
     if (!isFirst) {
       if (changes.generation > this.#generation) native.publish(changes.generation, noRecords, changes.died);
       if (changes.versions.versionIds.length > 0) native.loadLifespans(changes.versions);
@@ -247,7 +248,7 @@ export class Follower {
     for (const { id, blob } of opened) this.#segments.set(id, { blob, wasteSinceMs: undefined });
     this.#dropRemoved(changes);
     // Nobody knows how old the waste is that a node finds at first, so it counts as old enough to be rewritten.
-    this.#noteWaste(isFirst ? 0 : nowMs());
+    this.#noteWaste(isFirst ? 0 : settings.nowMs());
     this.#generation = changes.generation;
     this.#layout = changes.layout;
     this.#epoch = changes.epoch;

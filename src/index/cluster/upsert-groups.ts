@@ -10,13 +10,13 @@ import { ServiceError } from '../../errors.ts';
 import type { RecordLocation } from '../../index-state.ts';
 import type { PlacedRecords } from '../contract.ts';
 import type { NativeRecord } from '../engine/native.ts';
+import type { IndexSettings } from '../index-settings.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
 import { appendTo, nameDelta, openDelta, sealAndPut, type Delta, type DeltaDeps } from './deltas.ts';
 
 export interface UpsertDeps extends DeltaDeps {
   readonly catalog: DeltaDeps['catalog'] & Pick<ClusterIndexCatalog, 'commitUpserts'>;
-  /** A delta with this many token vectors is full. */
-  readonly tokenVectorsMax: number;
+  readonly settings: Pick<IndexSettings, 'segmentTokenVectorsMax'>;
   /** Called when an upsert has ended, with its deltas. The catalog names them, or never will. */
   readonly onEnd: (deltas: readonly Delta[], isCommitted: boolean) => void;
 }

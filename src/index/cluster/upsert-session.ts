@@ -68,7 +68,8 @@ export class UpsertSession {
 
   async #current(): Promise<Delta> {
     const last = this.#deltas.at(-1);
-    if (last !== undefined && this.#tokenVectors < this.#deps.tokenVectorsMax) return last;
+    const { segmentTokenVectorsMax } = this.#deps.settings;
+    if (last !== undefined && this.#tokenVectors < segmentTokenVectorsMax) return last;
     const delta = await createDelta(this.#deps);
     this.#deltas.push(delta);
     this.#tokenVectors = 0;

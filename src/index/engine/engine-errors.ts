@@ -39,6 +39,15 @@ export function absentParts(error: unknown): AbsentParts | undefined {
   return hasEngineCode(error, 'absent') ? (error as Error & AbsentParts) : undefined;
 }
 
+/** Runs `work`, whose errors become those of `fromEngine`. */
+export async function throughEngine<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw fromEngine(error);
+  }
+}
+
 /** Operating errors, the system's too, become `ServiceError`s. Any other error is a defect and returned as it is. */
 export function fromEngine(error: unknown): unknown {
   const is = (code: EngineErrorCode): boolean => hasEngineCode(error, code);

@@ -7,7 +7,7 @@
  */
 import { assertInvariant } from '../../errors.ts';
 import type { RecordLocation } from '../../index-state.ts';
-import { fromEngine, hasEngineCode } from '../engine/engine-errors.ts';
+import { fromEngine, hasEngineCode, throughEngine } from '../engine/engine-errors.ts';
 import type { NativeRecord } from '../engine/native.ts';
 import { newSegment, segmentBlob, type Segment, type SegmentDeps } from './segment.ts';
 
@@ -46,13 +46,11 @@ export class SegmentWriter {
     const { indexId, native, blobs, catalog, segments } = this.#deps;
     const id = await catalog.allocateSegmentId();
     const blob = segmentBlob(indexId, id);
-    try {
+    // After a failure the catalog may have the segment. So the file stays until an open finds that nothing refers to it.
+    await throughEngine(async () => {
       await native.createSegment(id, await blobs.create(blob));
       await catalog.createSegment({ id, blob });
-    } catch (error) {
-      // The catalog may have the segment. So the file stays until an open finds that nothing refers to it.
-      throw fromEngine(error);
-    }
+    });
     const segment = newSegment(id, blob);
     segments.set(id, segment);
     return segment;

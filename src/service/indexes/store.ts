@@ -4,9 +4,7 @@ import type { Catalog } from '../../catalog/contract.ts';
 import type { ClusterEvents } from '../../index/cluster/cluster-events.ts';
 import { createClusterStore } from '../../index/cluster/cluster-store.ts';
 import type { IndexStore } from '../../index/contract.ts';
-import type { NativeEngine } from '../../index/engine/native.ts';
-import type { IndexSettings } from '../../index/index-settings.ts';
-import { createLocalStore } from '../../index/local-store.ts';
+import { createLocalStore, type StoreDeps } from '../../index/local-store.ts';
 import type { BlobCache } from '../../index/storage/blob-cache.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';
@@ -28,12 +26,9 @@ export interface ClusterBlobs {
   readonly events?: ClusterEvents;
 }
 
-export interface IndexStoreDeps {
+export interface IndexStoreDeps extends Omit<StoreDeps<never>, 'catalogOf'> {
   readonly catalog: Catalog;
-  readonly engine: NativeEngine;
   readonly blobs: BlobStore | ClusterBlobs;
-  readonly exactTokenVectorsMax: number;
-  readonly settings: IndexSettings;
   readonly scanQueue: FairQueue;
   readonly onBackgroundError: (job: string, error: unknown, indexId?: string) => void;
 }
@@ -58,12 +53,10 @@ function metadataInTurn(
 }
 
 function localStore(deps: IndexStoreDeps, blobs: BlobStore): IndexStore {
-  const { catalog, engine, exactTokenVectorsMax, settings, onBackgroundError } = deps;
+  const { catalog, onBackgroundError } = deps;
   return createLocalStore({
-    engine,
+    ...deps,
     blobs,
-    exactTokenVectorsMax,
-    settings,
     catalogOf: (indexId, tenantId) => ({
       ...catalogSegments(catalog, indexId),
       ...metadataInTurn(deps, indexId, tenantId),
@@ -81,21 +74,17 @@ function localStore(deps: IndexStoreDeps, blobs: BlobStore): IndexStore {
 }
 
 function clusterStore(deps: IndexStoreDeps, blobs: ClusterBlobs): IndexStore {
-  const { engine, exactTokenVectorsMax, onBackgroundError } = deps;
-  const { catalog, cache, objects, nodeId, events } = blobs;
+  const { catalog, nodeId, events } = blobs;
   const { wasteAgeMsMax } = wasteAges(blobs.replacedKeptMs);
   return createClusterStore({
-    engine,
-    cache,
-    objects,
-    exactTokenVectorsMax,
+    ...deps,
+    ...blobs,
     settings: { ...deps.settings, wasteAgeMsMax: Math.min(deps.settings.wasteAgeMsMax, wasteAgeMsMax) },
     catalogOf: (indexId, tenantId) => ({
       ...clusterSegments(catalog, indexId, nodeId, events),
       ...metadataInTurn(deps, indexId, tenantId),
     }),
-    ...(events === undefined ? {} : { events }),
-    onBackgroundError: (indexId, job, error) => onBackgroundError(job, error, indexId),
+    onBackgroundError: (indexId, job, error) => deps.onBackgroundError(job, error, indexId),
   });
 }
 

@@ -79,9 +79,9 @@ export class Upkeep {
     const { catalog, indexes } = this.#deps;
     const stored = new Set(await indexes.storedIds());
     for (const tenant of await catalog.listTenants()) {
-      const found = await catalog.listIndexes(tenant.id);
-      for (const { id } of found.filter(({ id, status }) => stored.has(id) && status !== 'error')) {
+      for (const { id, status } of await catalog.listIndexes(tenant.id)) {
         if (this.#stopped) return;
+        if (!stored.has(id) || status === 'error') continue;
         await this.#attempt('maintenance', () => this.#maintain(id));
       }
     }
