@@ -19,7 +19,6 @@ import { newSegment, type Segment } from './segments/segment.ts';
 import type { IndexStore, SearchPlans } from './contract.ts';
 import { LocalIndex, type LocalIndexEvents } from './local-index.ts';
 
-/** What every index store is given. */
 export interface StoreDeps<Catalog> {
   readonly engine: NativeEngine;
   /** Token vectors that one search may scan exactly; 0 = measured. */

@@ -36,7 +36,6 @@ export interface Administration extends Pick<
   | 'usageDays'
   | 'listAudit'
 > {
-  /** Makes a tenant with its first key. */
   createTenant(name: string, limits: Partial<TenantLimits>): Promise<MadeKey & { readonly tenant: Tenant }>;
   /** Erases the tenant with its keys, indexes, documents and usage. */
   deleteTenant(tenantId: string): Promise<TenantDeletion | undefined>;

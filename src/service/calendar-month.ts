@@ -1,6 +1,5 @@
 /** The usage period: the UTC calendar month. */
 
-/** `YYYY-MM` of an instant. */
 export function monthOf(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 7);
 }
@@ -12,7 +11,6 @@ export function monthBounds(nowMs: number): { readonly startMs: number; readonly
   return { startMs: Date.UTC(year, month), endMs: Date.UTC(year, month + 1) };
 }
 
-/** Whole seconds until the next month has begun. */
 export function secondsToNextMonth(nowMs: number): number {
   return Math.ceil((monthBounds(nowMs).endMs - nowMs) / 1000);
 }

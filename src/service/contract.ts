@@ -39,7 +39,6 @@ export interface RequestContext {
 
 export interface AdmittedRequest {
   readonly tenant: Tenant;
-  /** The rights of the key. */
   readonly access: KeyAccess;
   readonly rate: RateState;
   /** To be released when the response is closed and the work of the request has ended. */
@@ -86,7 +85,6 @@ export interface SearchRequest {
   readonly returnComponents: boolean;
 }
 
-/** One of several searches of a request. */
 export interface QueryRequest extends SearchRequest {
   readonly where?: JsonObjectText | undefined;
   /** `topK` counts documents. */
@@ -101,7 +99,6 @@ export interface DeleteMatchingRequest {
 
 export interface DeletedMatching {
   readonly deleted: number;
-  /** Whether more documents match. */
   readonly more: boolean;
 }
 
@@ -275,7 +272,6 @@ export interface Service {
   usageDays(context: RequestContext, from: string, to: string): Promise<readonly UsageDay[]>;
   /** Counts a `/v1` request in the ledger before its answer leaves, unless its operation has: upsert, delete, search and score do. */
   countRequest(context: RequestContext): Promise<void>;
-  /** Charges a caller who left for what was run. */
   countLeft(context: RequestContext): Promise<void>;
   readiness(): Promise<Readiness>;
   /** Admits no more requests (503), waits for those in flight, then closes everything below. */

@@ -131,7 +131,6 @@ function sharedBlobs({ blobs }: ServiceDeps): ClusterBlobs | undefined {
   return 'objects' in blobs ? blobs : undefined;
 }
 
-/** The objects that a service is made of. */
 function composed(deps: ServiceDeps) {
   const { catalog, encoders, engine, limiter, keyPepper, onBackgroundError } = deps;
   const nowMs = deps.nowMs ?? Date.now;

@@ -5,7 +5,6 @@ import type { FollowedIndex } from '../index/contract.ts';
 import type { BlobCache } from '../index/storage/blob-cache.ts';
 
 export const nodeReportSchema = z.object({
-  /** The release that the node runs. */
   version: z.string(),
   cache: z.object({ bytes: z.number(), bytes_max: z.number(), files: z.number() }),
   indexes: z.object({
@@ -20,7 +19,6 @@ export interface ReportingNode {
   readonly version: string;
   readonly catalog: Pick<ClusterCatalog, 'readHead'>;
   readonly cache: Pick<BlobCache, 'statistics'>;
-  /** How much the node has of each open index. */
   readonly followed: readonly FollowedIndex[];
 }
 

@@ -20,7 +20,6 @@ interface Entry<T extends Openable> {
   users: number;
   /** It takes no new user and is closed when the last one leaves. */
   leaving: boolean;
-  /** The last user has left. */
   closing: boolean;
 }
 

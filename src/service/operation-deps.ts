@@ -79,7 +79,6 @@ export function assertWanted(context: RequestContext, nowMs: number): void {
   throw unavailable('the request did not end before its deadline');
 }
 
-/** A piece of work of a request, for a queue. */
 export function pieceOf({ deadlineMs, signal }: RequestContext, work: number): Piece {
   return { work, deadlineMs, signal };
 }
@@ -89,7 +88,6 @@ export function timeLeftMs({ deadlineMs }: RequestContext, nowMs: number): numbe
   return Math.max(1, deadlineMs - nowMs);
 }
 
-/** Runs one stage and notes its time. */
 export async function timed<T>(context: RequestContext, stage: string, work: () => Promise<T>): Promise<T> {
   const startedAt = performance.now();
   try {

@@ -52,7 +52,6 @@ export class Sessions {
     return { digest: this.digestOf(session), keyId: key.id, expiresAtMs };
   }
 
-  /** Whether the session is of this key. */
   matches(session: string, { hash }: KeyRecord): boolean {
     const bytes = Buffer.from(session, 'base64url');
     return timingSafeEqual(bytes.subarray(payloadBytes), this.#mac(bytes.subarray(0, payloadBytes), hash));

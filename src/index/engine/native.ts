@@ -39,9 +39,7 @@ export interface EngineDevice {
   /** Bytes of the segments in its memory, and their number. */
   readonly bytes: number;
   readonly segments: number;
-  /** Segments that are being copied there. */
   readonly coming: number;
-  /** Segments that searches have scored there. */
   readonly scored: number;
   /** Why a segment could not be copied there last; '' = never. */
   readonly refusal: string;
@@ -60,7 +58,6 @@ export interface EngineMemory {
 
 export interface EngineInfo {
   readonly kernel: KernelName;
-  /** In the order of preference. */
   readonly kernels: readonly { readonly name: KernelName; readonly supported: boolean }[];
   readonly threads: number;
 }
@@ -94,7 +91,6 @@ export interface SegmentInfo {
   readonly recordsLive: number;
   readonly chunks: number;
   readonly tokenVectors: number;
-  /** Bytes of the terms of all records. */
   readonly termBytes: number;
   readonly fileBytes: number;
   /** Bytes of its files of codes and postings. A codebook that segments share counts with the first of them. */
@@ -172,7 +168,6 @@ export interface NativeSearchResult {
   readonly plan: 'exact' | 'codes' | 'lists' | 'device';
   /** Codes could not be read and were not used. They must be built again. */
   readonly codesLost: boolean;
-  /** Milliseconds by stage. */
   readonly timings: {
     readonly queueMs: number;
     readonly filterMs: number;
@@ -282,7 +277,6 @@ export interface NativeIndex {
   close(): void;
 }
 
-/** The contents of a segment file. */
 export interface SegmentInspection {
   readonly segmentId: number;
   readonly dim: number;
@@ -296,7 +290,6 @@ export interface SegmentInspection {
   readonly directoryBytes: number;
   readonly recordsVerified: number;
   readonly damaged: readonly { readonly record: number; readonly what: string }[];
-  /** The version of each record. */
   readonly versionIds: Float64Array;
 }
 

@@ -8,7 +8,6 @@ export interface CopyDeps {
   readonly pace: CopyPace;
   /** Multiplies the pace when merges are behind. */
   readonly haste: () => number;
-  /** Throws when the copy is to be given up. */
   readonly assertOpen: () => void;
 }
 

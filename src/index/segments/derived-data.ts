@@ -77,7 +77,6 @@ export class DerivedData {
     });
   }
 
-  /** Sealed segments that have no usable postings. */
   withoutPostings(): readonly Segment[] {
     const { native, segments } = this.#deps;
     return native.segments().flatMap(({ segmentId, postingBytes }) => {

@@ -26,9 +26,7 @@ export interface MergeDeps extends SegmentDeps, Pick<CopyDeps, 'pace' | 'haste'>
   /** Resolves when the index is closed. A merge gives up at its next batch then. */
   readonly closed: Promise<void>;
   readonly isClosed: () => boolean;
-  /** The oldest generation that a reader looks at. */
   readonly pinnedGeneration: () => number;
-  /** Runs work while no commit is under way. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
   /** Called in the turn of the event loop in which records move. */
   readonly onMoved: () => void;

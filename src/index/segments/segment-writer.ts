@@ -121,7 +121,6 @@ export class WriteSession {
     }
   }
 
-  /** Makes all records of this session durable. */
   async sync(): Promise<void> {
     const syncs = [...this.#segments].map((segment) =>
       this.#deps.native.sync(segment.id).catch((error: unknown) => {

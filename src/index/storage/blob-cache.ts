@@ -4,7 +4,6 @@
 export interface CachedFile {
   /** `<index id>/<file>`, relative to the cache. */
   readonly name: string;
-  /** Key of the object. */
   readonly key: string;
   readonly bytes: number;
   readonly sha256: string;

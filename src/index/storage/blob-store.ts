@@ -15,7 +15,6 @@ export interface BlobStore {
   list(prefix: string): Promise<readonly { readonly name: string; readonly bytes: number }[]>;
   /** Idempotent and durable: the directory is synced. */
   remove(name: string): Promise<void>;
-  /** Free bytes where active blobs are written. */
   freeBytes(): Promise<number>;
 }
 

@@ -14,7 +14,6 @@ import type { turns } from './turns.ts';
 
 export interface PartialFileOptions {
   readonly object: CachedFile;
-  /** The file is written here. */
   readonly path: string;
   /** The file is moved here when it is whole. */
   readonly wholePath: string;
@@ -93,7 +92,6 @@ export class PartialFile implements PartialCopy {
     return this.#completing;
   }
 
-  /** Removes the file. */
   async discard(): Promise<void> {
     if (this.#discarded) return;
     this.#discarded = true;

@@ -16,7 +16,7 @@ import type { ObjectStore, PutObject } from './object-store.ts';
 import { turns } from './turns.ts';
 
 const attemptsMax = 4;
-/** A put holds `partsAtOnce` parts in memory. */
+/** A put holds two parts in memory. */
 const partBytes = 8 * 1024 * 1024;
 const partsAtOnce = 2;
 const pingMs = 3_000;

@@ -54,7 +54,6 @@ function joined(kind: 'all' | 'any', conditions: readonly Condition[], ofNone: b
 
 const stepKinds = { terms: 1, range: 2, all: 3, any: 4, not: 5 } as const;
 
-/** The steps in postfix order. */
 export function stepsOf(condition: Exclude<Condition, true>): Uint8Array {
   if (condition === false) return counted('any', 0);
   const steps: Uint8Array[] = [];

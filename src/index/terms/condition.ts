@@ -73,7 +73,6 @@ class ConditionReader {
     );
   }
 
-  /** The condition of one field. */
   #condition(name: string, text: string, path: string): Condition {
     if (!text.startsWith('{')) return this.#terms(name, [text], path);
     const bounds: Bound[] = [];
@@ -148,7 +147,6 @@ function assertBound({ value, path }: Bound): void {
   }
 }
 
-/** The text of a string token. */
 function textOf(token: string): string {
   return JSON.parse(token) as string;
 }

@@ -145,7 +145,6 @@ export class Indexes {
     }
   }
 
-  /** The ids of all indexes that have files. */
   storedIds(): Promise<readonly string[]> {
     return this.#deps.store.storedIndexIds();
   }

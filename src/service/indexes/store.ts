@@ -15,13 +15,11 @@ import { catalogSegments } from './catalog-segments.ts';
 import { clusterSegments } from './cluster-segments.ts';
 import { sweptAtOnce, wasteAges } from './waste-ages.ts';
 
-/** Where a node keeps its indexes. */
 export interface ClusterBlobs {
   readonly catalog: ClusterCatalog;
   readonly objects: ObjectStore;
   readonly cache: BlobCache;
   readonly nodeId: string;
-  /** How long replaced objects are kept. */
   readonly replacedKeptMs: number;
   readonly events?: ClusterEvents;
 }
@@ -88,7 +86,6 @@ function clusterStore(deps: IndexStoreDeps, blobs: ClusterBlobs): IndexStore {
   });
 }
 
-/** Claims indexes that this node shall sweep. */
 export function claimSweep({ catalog, replacedKeptMs }: ClusterBlobs): Promise<readonly SweptIndex[]> {
   return catalog.claimSweep({ ageMs: wasteAges(replacedKeptMs).sweepAgeMs, limit: sweptAtOnce });
 }

@@ -67,7 +67,6 @@ export class FairQueue {
     this.#longRunningMax = longRunningMax;
   }
 
-  /** The number of tenants that are remembered. */
   get size(): number {
     return this.#lines.size;
   }
@@ -91,7 +90,6 @@ export class FairQueue {
     };
   }
 
-  /** Runs the only piece of a request. */
   async run<T>(tenantId: string, piece: Piece, task: () => Promise<T>): Promise<T> {
     const place = this.enter(tenantId, piece.work);
     try {

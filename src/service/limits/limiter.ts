@@ -27,7 +27,6 @@ export interface TokenReservationRequest {
   /** UTC month `YYYY-MM`. */
   readonly month: string;
   readonly inputTokens: bigint;
-  /** The allowance of the month. */
   readonly allowance: bigint;
   /** Tokens of the month that the ledger holds now, without reservations. */
   readonly ledger: bigint;

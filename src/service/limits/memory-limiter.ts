@@ -108,7 +108,6 @@ export class MemoryLimiter implements Limiter {
     return { inputTokens, release: once(() => this.#giveBack(key, inputTokens)) };
   }
 
-  /** The number of entries of all kinds. */
   get size(): number {
     return this.#windows.size + this.#slots.size + this.#reserved.size;
   }

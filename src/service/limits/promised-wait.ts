@@ -21,7 +21,6 @@ export interface PromisedWaitOptions {
   /** With fewer requests of the tenant none is refused: one request that was slow by chance says little about a wait. */
   readonly requestsMin: number;
   readonly waitMsMax: number;
-  /** Weight of a new measure. */
   readonly smoothing: number;
 }
 
@@ -38,7 +37,6 @@ export class PromisedWait {
     this.#options = options;
   }
 
-  /** The number of tenants with requests now. */
   get size(): number {
     return this.#lines.size;
   }

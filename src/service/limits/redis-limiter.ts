@@ -33,7 +33,6 @@ export interface RedisLimiterOptions {
   readonly url: string;
   /** The number of living nodes, with this one. */
   readonly nodes: () => number;
-  /** Called when Redis is lost or is back. */
   readonly onChange: (isAway: boolean, cause?: Error) => void;
   /** Observes each script, by its name. */
   readonly onCall?: CallObserver;
@@ -148,7 +147,6 @@ export class RedisLimiter implements Limiter {
     }
   }
 
-  /** Redis keeps the windows. */
   packedWindow(): undefined {
     return undefined;
   }

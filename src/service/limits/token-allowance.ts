@@ -47,7 +47,6 @@ export class TokenAllowance {
     this.#deps = deps;
   }
 
-  /** The number of tenants whose reading is kept. */
   get size(): number {
     return this.#ledgers.size;
   }

@@ -31,12 +31,10 @@ export interface SearchWork {
   readonly queryTokensMax: number;
 }
 
-/** About how many tokens a query has. */
 export function queryTokens({ query, queryTokensMax }: Pick<SearchWork, 'query' | 'queryTokensMax'>): number {
   return Math.min(queryTokensMax, Math.ceil(Buffer.byteLength(query) / bytesPerToken));
 }
 
-/** The work of one search in the engine. */
 export function engineWork(search: SearchWork): number {
   const { candidateK, grouped, chunkTokensMax } = search;
   const candidates = candidateK * (grouped ? groupedFactor : 1);

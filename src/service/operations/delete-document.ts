@@ -41,7 +41,6 @@ export async function deleteMatching(
 
 type Deletion = Parameters<OperationDeps['catalog']['commitDeleteVersions']>[0];
 
-/** Returns how many documents were deleted. */
 async function commitDeletion(
   deps: OperationDeps,
   context: RequestContext,

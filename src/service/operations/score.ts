@@ -24,7 +24,6 @@ import { defaultModel } from '../indexes/served-models.ts';
 import { scoringWork } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 
-/** The best chunk of a document. */
 interface Best {
   readonly input: DocumentInput;
   readonly documentIndex: number;
@@ -160,7 +159,6 @@ async function bestChunk(
   };
 }
 
-/** One chunk, as a document of its own. */
 function chunkOf(document: EncodedDocument, chunkIndex: number, dim: number): TokenMatrices {
   const { chunkRows, vectors, scales } = document;
   const first = chunkRows.subarray(0, chunkIndex).reduce((sum, rows) => sum + rows, 0);

@@ -55,7 +55,6 @@ export async function searchIndex(
   return { results: only.results, usage: only.usage };
 }
 
-/** One search of a request. */
 export interface PlacedSearch extends SearchRequest {
   readonly where?: JsonObjectText | undefined;
   readonly groupByDocument?: boolean | undefined;

@@ -29,7 +29,7 @@ import { serviceStage } from '../stage-timings.ts';
 import { commitVersions, type UnplacedVersion } from './commit-versions.ts';
 import { tokenAllowanceExceeded, type TokenHold } from '../limits/token-allowance.ts';
 
-/** The documents before the commit. */
+/** The documents of a batch once they are encoded and appended. */
 interface PreparedUpsert {
   /** In the order of the appends. */
   readonly versions: UnplacedVersion[];

@@ -1,6 +1,6 @@
 /**
- * Nodes on one index, driven below the service: the real catalog and the real object store, an engine and a cache of its
- * own for each. Documents are token matrices made here, as in `stages/index-stage.ts`.
+ * Nodes on one index, driven below the service, with the real catalog and object store. Each has an engine and a cache of its
+ * own. Documents are the token matrices of `stages/index-stage.ts`.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
@@ -8,8 +8,6 @@ import path from 'node:path';
 import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
 import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
 import { parseConfig, type Config } from '../../../src/app/config.ts';
-import type { DocumentVersion } from '../../../src/document-commits.ts';
-import type { RecordLocation } from '../../../src/index-state.ts';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import type { Migration } from '../../../src/catalog/postgres/schema.ts';
@@ -25,28 +23,32 @@ import { metadataTerms } from '../../../src/index/terms/metadata-terms.ts';
 import { clusterSegments } from '../../../src/service/indexes/cluster-segments.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
 import { newIndex, newTenant } from '../stages/catalog-fixture.ts';
-import { dim, month, query, type TestDocument } from '../stages/index-stage.ts';
+import {
+  appendDocuments,
+  deletionOf,
+  dim,
+  exactSearch,
+  month,
+  type TestDocument,
+} from '../stages/index-stage.ts';
 import { newDatabase } from './servers.ts';
-
-/** Half-precision bits of 1/128. */
-const scaleBits = 0x2000;
 
 export interface Node {
   readonly id: string;
   readonly catalog: ClusterCatalog;
   readonly cache: BlobCache;
-  /** Where its copies lie. */
+  /** The folder of its copies. */
   readonly folder: string;
   readonly objects: ObjectStore;
   readonly errors: unknown[];
   readonly storage: IndexStore;
   index(): OpenIndex;
-  /** Returns the generation. `written`: is awaited between the records and the commit. */
+  /** Returns the generation. `written` is awaited between the records and the commit. */
   upsert(documents: readonly TestDocument[], written?: () => Promise<void>): Promise<number>;
   remove(docId: string): Promise<boolean>;
-  /** Other metadata beside the vectors that a document has; whether it is there, and has not changed meanwhile. */
+  /** Replaces the metadata of a document. Returns whether it is there and has not changed meanwhile. */
   update(docId: string, metadata: TestDocument['metadata'], read?: () => Promise<void>): Promise<boolean>;
-  /** Document ids with the metadata of each, in order; every chunk is looked at. */
+  /** Document ids with their metadata, in order, by an exact scan. */
   found(filter?: Readonly<Record<string, unknown>>): Promise<readonly string[]>;
   statistics(): Promise<IndexStatistics>;
   /** Closes the index and opens it again. */
@@ -57,9 +59,9 @@ export interface Node {
 export interface NodeStage {
   /** The database of its catalog. */
   readonly url: string;
-  /** What the command line works on it with. */
+  /** The configuration for the command line. */
   readonly config: Config;
-  /** What the nodes put is there. */
+  /** The nodes put their objects there. */
   readonly objects: ObjectStore;
   readonly tenantId: string;
   readonly indexId: string;
@@ -70,7 +72,7 @@ export interface NodeStage {
 
 export interface NodeOptions {
   readonly settings?: Partial<IndexSettings>;
-  /** What its program knows of the schema, where it is of another version. */
+  /** The schema of its program, if that is of another version. */
   readonly migrations?: readonly Migration[];
   /** An existing cache; absent = a new one. */
   readonly directory?: string;
@@ -172,28 +174,7 @@ async function openNode(
     index: () => index,
     upsert: (documents, written) =>
       index.write(async (writer) => {
-        const ids = await catalog.allocateIds(documents.length);
-        const versions: Omit<DocumentVersion, keyof RecordLocation>[] = [];
-        for (const [place, document] of documents.entries()) {
-          const rows = document.chunks.flat();
-          const metadata = JSON.stringify(document.metadata);
-          const versionId = ids[place]!;
-          await writer.append({
-            versionId,
-            chunkRows: Uint32Array.from(document.chunks, (chunk) => chunk.length),
-            vectors: Int8Array.from(rows.flat()),
-            scales: new Uint16Array(rows.length).fill(scaleBits),
-            terms: metadataTerms(metadata),
-          });
-          const { docId, chunks } = document;
-          versions.push({
-            docId,
-            versionId,
-            metadata,
-            chunkCount: chunks.length,
-            tokenVectors: rows.length,
-          });
-        }
+        const versions = await appendDocuments(catalog, writer, documents);
         await written?.();
         const committed = await writer.commit(({ locations, segments }) => ({
           tenantId,
@@ -207,12 +188,9 @@ async function openNode(
         return committed.generation;
       }),
     remove: (docId) =>
-      index.commitDelete(async () => {
-        const deleted = await catalog.commitDelete({ tenantId, indexId, docId, usage });
-        return deleted.outcome === 'committed'
-          ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
-          : { result: false };
-      }),
+      index.commitDelete(async () =>
+        deletionOf(await catalog.commitDelete({ tenantId, indexId, docId, usage })),
+      ),
     async update(docId, metadata, read) {
       const live = await catalog.findDocument(indexId, docId);
       const record = live && (await index.readRecord(live, 20_000));
@@ -235,16 +213,7 @@ async function openNode(
     },
     found: (filter = {}) =>
       index.read(async (reader) => {
-        const { versionIds } = await reader.search({
-          query,
-          offsets: new Float32Array(2),
-          topK: 10_000,
-          candidateK: 10_000,
-          ...(Object.keys(filter).length === 0 ? {} : { filterTerms: metadataTerms(JSON.stringify(filter)) }),
-          components: false,
-          timeoutMs: 20_000,
-          plan: 'exact',
-        });
+        const { versionIds } = await reader.search(exactSearch(filter));
         const versions = await catalog.resolveVersions(indexId, [...new Set(versionIds)]);
         return [...versionIds]
           .map((versionId) => {

@@ -6,8 +6,10 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { CommitDeleteResult } from '../../../src/catalog/contract.ts';
+import type { Catalog, CommitDeleteResult } from '../../../src/catalog/contract.ts';
 import type { CommitUpsertInput, NewVersion } from '../../../src/document-commits.ts';
+import type { RecordLocation } from '../../../src/index-state.ts';
+import type { CommitWork, IndexWriter } from '../../../src/index/contract.ts';
 import { prepareDataDirectory } from '../../../src/catalog/data-directory.ts';
 import type { SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
@@ -31,7 +33,7 @@ const scale = 1 / 128;
 export interface TestDocument {
   readonly docId: string;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** It as text, where that is not what `JSON.stringify` makes of it. */
+  /** The metadata as text, if `JSON.stringify` would write it differently. */
   readonly metadataText?: string;
   /** Rows of each chunk, values in -127..127. */
   readonly chunks: readonly (readonly (readonly number[])[])[];
@@ -44,7 +46,7 @@ export interface Found {
   readonly score: number;
 }
 
-/** What indexes share: starting it is the slow part. */
+/** What all indexes of a test file share, because it starts slowly. */
 export interface Host {
   readonly catalog: SqliteCatalog;
   readonly blobs: BlobStore;
@@ -61,7 +63,7 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   readonly verification: Readonly<Verification>;
   /** Methods of the engine's index or of the catalog that fail at their next call. */
   readonly faults: Map<string, Error>;
-  /** Keeps the next call of such a method from answering, once its work is done, until it is released. */
+  /** Lets the next call of such a method do its work, but not return before `release`. */
   hold(method: string): { readonly reached: Promise<void>; release(): void };
   /** The open index. */
   index(): LocalIndex;
@@ -69,14 +71,14 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
     documents: readonly TestDocument[],
     commit?: (work: () => Promise<void>) => Promise<void>,
   ): Promise<void>;
-  /** The catalog's side of a delete, with nothing published. */
+  /** Commits a delete in the catalog and does not publish it. */
   commitDelete(docId: string): Promise<CommitDeleteResult>;
   /** Writes documents and stops before the commit. */
   abandon(documents: readonly TestDocument[]): Promise<void>;
   remove(docId: string): Promise<boolean>;
-  /** Other metadata beside the vectors that a document has; whether it is there. */
+  /** Replaces the metadata of a document. Returns whether it is there. */
   update(docId: string, metadata: TestDocument['metadata']): Promise<boolean>;
-  /** What matches, best first, over an exact scan; without `topK` all of it. */
+  /** Finds all that matches by an exact scan, the best first, or the best `topK`. */
   search(
     filter?: Readonly<Record<string, unknown>>,
     topK?: number,
@@ -91,7 +93,7 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
 
 export const query = Float32Array.from({ length: 2 * dim }, (_value, place) => Math.sin(place + 1));
 
-/** `kept`: a data directory that is this process's own, and stays; otherwise a fresh one. */
+/** `kept`: a data directory that this process owns and that stays. Without it the host has a fresh one. */
 export async function openHost(kept?: string): Promise<Host> {
   const directory = kept ?? (await mkdtemp(path.join(tmpdir(), 'maxsimd-index-')));
   await prepareDataDirectory(directory);
@@ -154,34 +156,6 @@ export async function openStage(
   });
   const commitDelete = (docId: string) => catalog.commitDelete({ tenantId, indexId, docId, usage });
 
-  async function append(
-    documents: readonly TestDocument[],
-    writer: Parameters<Parameters<LocalIndex['write']>[0]>[0],
-  ) {
-    const ids = await catalog.allocateIds(documents.length);
-    const versions = [];
-    for (const [place, document] of documents.entries()) {
-      const rows = document.chunks.flat();
-      const metadata = document.metadataText ?? JSON.stringify(document.metadata);
-      const versionId = ids[place]!;
-      await writer.append({
-        versionId,
-        chunkRows: Uint32Array.from(document.chunks, (chunk) => chunk.length),
-        vectors: Int8Array.from(rows.flat()),
-        scales: new Uint16Array(rows.length).fill(scaleBits),
-        terms: metadataTerms(metadata),
-      });
-      versions.push({
-        docId: document.docId,
-        versionId,
-        metadata,
-        chunkCount: document.chunks.length,
-        tokenVectors: rows.length,
-      });
-    }
-    return versions;
-  }
-
   return {
     catalog,
     blobs,
@@ -197,7 +171,7 @@ export async function openStage(
     index: () => index,
     async upsert(documents, commit = (work) => work()) {
       await index.write(async (writer) => {
-        const versions = await append(documents, writer);
+        const versions = await appendDocuments(catalog, writer, documents);
         await commit(async () => {
           const { outcome } = await writer.commit(({ locations }) =>
             upsertOf(versions.map((version, place) => ({ ...version, ...locations[place]! }))),
@@ -208,15 +182,9 @@ export async function openStage(
     },
     commitDelete,
     async abandon(documents) {
-      await index.write(async (writer) => void (await append(documents, writer)));
+      await index.write(async (writer) => void (await appendDocuments(catalog, writer, documents)));
     },
-    remove: (docId) =>
-      index.commitDelete(async () => {
-        const deleted = await commitDelete(docId);
-        return deleted.outcome === 'committed'
-          ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
-          : { result: false };
-      }),
+    remove: (docId) => index.commitDelete(async () => deletionOf(await commitDelete(docId))),
     async update(docId, metadata) {
       for (;;) {
         const live = await catalog.findDocument(indexId, docId);
@@ -236,17 +204,7 @@ export async function openStage(
     },
     search: (filter = {}, topK = 10_000, where = '{}') =>
       index.read(async (reader) => {
-        const found = await reader.search({
-          query,
-          offsets: new Float32Array(2),
-          topK,
-          candidateK: 10_000,
-          ...(Object.keys(filter).length === 0 ? {} : { filterTerms: metadataTerms(JSON.stringify(filter)) }),
-          ...conditionIn(where),
-          components: false,
-          timeoutMs: 10_000,
-          plan: 'exact',
-        });
+        const found = await reader.search({ ...exactSearch(filter), topK, ...conditionIn(where) });
         const versions = await catalog.resolveVersions(indexId, [...new Set(found.versionIds)]);
         return [...found.versionIds].map((versionId, position) => {
           const version = versions.get(versionId);
@@ -281,6 +239,51 @@ export async function openStage(
   };
 }
 
+/** Appends documents in order. Returns their versions, which still lack their places. */
+export async function appendDocuments(
+  catalog: Pick<Catalog, 'allocateIds'>,
+  writer: IndexWriter,
+  documents: readonly TestDocument[],
+): Promise<readonly Omit<NewVersion, keyof RecordLocation>[]> {
+  const ids = await catalog.allocateIds(documents.length);
+  const versions = [];
+  for (const [place, { docId, chunks, ...document }] of documents.entries()) {
+    const rows = chunks.flat();
+    const metadata = document.metadataText ?? JSON.stringify(document.metadata);
+    const versionId = ids[place]!;
+    await writer.append({
+      versionId,
+      chunkRows: Uint32Array.from(chunks, (chunk) => chunk.length),
+      vectors: Int8Array.from(rows.flat()),
+      scales: new Uint16Array(rows.length).fill(scaleBits),
+      terms: metadataTerms(metadata),
+    });
+    versions.push({ docId, versionId, metadata, chunkCount: chunks.length, tokenVectors: rows.length });
+  }
+  return versions;
+}
+
+/** A delete of the catalog, as an open index publishes it. */
+export function deletionOf(deleted: CommitDeleteResult): CommitWork<boolean> {
+  return deleted.outcome === 'committed'
+    ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
+    : { result: false };
+}
+
+/** Scores every chunk that passes the filter. */
+export function exactSearch(filter: Readonly<Record<string, unknown>>) {
+  return {
+    query,
+    offsets: new Float32Array(2),
+    topK: 10_000,
+    candidateK: 10_000,
+    ...(Object.keys(filter).length === 0 ? {} : { filterTerms: metadataTerms(JSON.stringify(filter)) }),
+    components: false,
+    timeoutMs: 20_000,
+    plan: 'exact',
+  } as const;
+}
+
 function conditionIn(where: string): { readonly where?: Uint8Array } {
   const condition = conditionOf(where, 'where');
   return condition === undefined ? {} : { where: condition };
@@ -309,7 +312,7 @@ async function newIndexOf(catalog: SqliteCatalog): Promise<Pick<Stage, 'tenantId
   return { tenantId: tenant.id, indexId };
 }
 
-/** The same engine, but for how it makes indexes. */
+/** The engine, with another `createIndex`. */
 function withIndexes(engine: NativeEngine, createIndex: NativeEngine['createIndex']): NativeEngine {
   return new Proxy(engine, {
     get(target, name) {
@@ -320,7 +323,7 @@ function withIndexes(engine: NativeEngine, createIndex: NativeEngine['createInde
   });
 }
 
-/** The same object, but for methods that are asked to fail once. */
+/** The object, whose methods fail once if `faults` names them. */
 function withFaults<T extends object>(real: T, faults: Map<string, Error>): T {
   return new Proxy(real, {
     get(target, name) {
@@ -363,7 +366,7 @@ async function holdAfter(work: Promise<unknown>, hold: Hold): Promise<unknown> {
 }
 
 interface Fault extends Error {
-  /** Calls that go well before the one that fails. */
+  /** Calls that succeed before the one that fails. */
   callsBefore?: number;
 }
 
@@ -373,7 +376,7 @@ function callsLeft(fault: Fault): number {
   return left;
 }
 
-/** An error of the engine, for a call that comes after so many others. */
+/** An error of the engine, for the call after `callsBefore` others. */
 export function engineError(code: string, callsBefore = 0): Error {
   return Object.assign(new Error(`engine: ${code}`), { code, callsBefore });
 }
@@ -390,7 +393,7 @@ export function maxsim(chunk: readonly (readonly number[])[]): number {
   return sum;
 }
 
-/** What a search of these documents must find, in any order. */
+/** The results that a search of these documents must find, in any order. */
 export function expected(documents: Iterable<TestDocument>): readonly Found[] {
   return [...documents].flatMap((document) =>
     document.chunks.map((chunk, chunkIndex) => ({
@@ -426,7 +429,7 @@ export async function blobsOf(stage: Stage): Promise<readonly string[]> {
   return blobs.map(({ name }) => name).filter((name) => name.endsWith('.seg'));
 }
 
-/** The same by the catalog. */
+/** Blobs of the index's segments by the catalog. */
 export async function segmentsOf(stage: Stage): Promise<readonly string[]> {
   return (await stage.catalog.loadIndexState(stage.indexId)).segments.map(({ blob }) => blob).toSorted();
 }
