@@ -8,6 +8,7 @@
  */
 import type { CommitUpsertResult } from '../document-commits.ts';
 import type { IndexState, RecordLocation } from '../index-state.ts';
+import { SharedRuns } from '../shared-runs.ts';
 import type {
   Asker,
   CommitWork,
@@ -64,7 +65,7 @@ export class LocalIndex implements OpenIndex {
   #swaps = 0;
   /** The catalog has forgotten the versions that died up to this generation. */
   #forgotten = 0;
-  #maintenance: Promise<void> | undefined;
+  readonly #maintenance = new SharedRuns();
   #failure: unknown;
   #closed = false;
 
@@ -110,7 +111,7 @@ export class LocalIndex implements OpenIndex {
   }
 
   get busy(): boolean {
-    return this.#upkeep.busy || this.#maintenance !== undefined;
+    return this.#upkeep.busy || this.#maintenance.busy;
   }
 
   async write<T>(work: (writer: IndexWriter) => Promise<T>): Promise<T> {
@@ -189,12 +190,9 @@ export class LocalIndex implements OpenIndex {
   }
 
   maintain(): Promise<void> {
-    this.#maintenance ??= this.#maintain()
-      .catch((error: unknown) => this.#noteBackgroundError('maintenance', error))
-      .finally(() => {
-        this.#maintenance = undefined;
-      });
-    return this.#maintenance;
+    return this.#maintenance.run(() =>
+      this.#maintain().catch((error: unknown) => this.#noteBackgroundError('maintenance', error)),
+    );
   }
 
   /** Does what `maintain` does, then merges everything into one segment. */

@@ -53,7 +53,7 @@ class History {
     return this.generations.length - 1;
   }
 
-  /** Answers may come in another order than the commits. */
+  /** Answers may come in another order than commits. */
   add(generation: number, change: (documents: Map<string, Version>) => void): void {
     this.#early.set(generation, change);
     for (let next; (next = this.#early.get(this.generations.length)) !== undefined;) {
@@ -74,7 +74,7 @@ class History {
   }
 }
 
-/** The catalog, with its commits in the history, and answers that are lost as often as asked for. */
+/** The catalog, which notes its commits in the history and loses as many answers as it is asked to. */
 function recording(catalog: SqliteCatalog, history: History, lost: { answers: number }): SqliteCatalog {
   const answer = <T>(result: T): T => {
     if (lost.answers === 0) return result;
@@ -118,7 +118,7 @@ class Trip {
   readonly #lost: { answers: number };
   readonly #failing: boolean;
   readonly #docIds: readonly string[];
-  /** Requests share it; opening the index again takes it alone, as the registry of open indexes has it. */
+  /** Requests share it. Opening the index again takes it alone, as `OpenCache` does. */
   readonly #requests = new SharedLock();
   readonly #until = performance.now() + tripMs;
   #versions = 0;
@@ -176,7 +176,7 @@ class Trip {
     else await this.#stage.remove(random.pick(this.#docIds));
   }
 
-  /** As from an index that is just being opened. */
+  /** The error of an index that is just being opened. */
   async #deleteElsewhere(): Promise<void> {
     await this.#stage.commitDelete(this.#random.pick(this.#docIds)).catch(() => undefined);
     await this.#stage.index().catchUp(this.#history.last);
@@ -199,7 +199,7 @@ class Trip {
     });
   }
 
-  /** One to four searches of a snapshot, with time between them in which segments are merged. */
+  /** Runs one to four searches of a snapshot, with time between them for merges. */
   async #look(reader: IndexReader, seen: { generation: number }): Promise<void> {
     const random = this.#random;
     const first = Math.max(seen.generation, this.#acknowledged);

@@ -75,7 +75,7 @@ describe('a damaged file of an index', () => {
         tally.set(kind, counts);
       }
       console.log('damaged files:', Object.fromEntries(tally));
-      // Every byte of a sealed segment counts, and of an active one those of its records.
+      // In a sealed segment every byte is damaged, in an active one those of its records.
       expect(tally.get('sealed')!.harmless).toBe(0);
       expect(tally.get('active')!.refused).toBeGreaterThan(0);
       for (const kind of ['codes', 'codebook', 'postings']) {
@@ -86,7 +86,7 @@ describe('a damaged file of an index', () => {
   );
 });
 
-/** What becomes of damage: a search says so, verification does, the file is built anew, or nothing depends on it. */
+/** How damage ends: a search or verification reports it, the file is built again, or nothing depends on it. */
 type Outcome = 'refused' | 'verified' | 'rebuilt' | 'harmless';
 
 async function damagedRound(random: Random, name: string, kind: string): Promise<Outcome> {
@@ -99,7 +99,7 @@ async function damagedRound(random: Random, name: string, kind: string): Promise
   try {
     await stage.reopen(async () => {
       await restore();
-      // What second looks of the round before still had to say.
+      // Second reads of the round before may still report something.
       stage.corrupt.length = stage.errors.length = 0;
       if (!isOpen) await writeFile(file, bytes);
     });
@@ -118,11 +118,11 @@ async function damagedRound(random: Random, name: string, kind: string): Promise
     refused += 1;
   }
   await expect.poll(() => stage.index().busy).toBe(false);
-  // Every search that met damage has a second look.
+  // Every search that met damage causes a second read.
   if (isOpened && refused > 0) await expect.poll(() => stage.corrupt.length).toBeGreaterThan(0);
   const corrupt = stage.corrupt.splice(0);
   const errors = stage.errors.splice(0).map(String);
-  // What is found is named.
+  // A report names the damage.
   for (const error of errors) expect(error, round).toContain('.seg');
   if (refused > 0) return 'refused';
   if (corrupt.length > 0) return 'verified';
@@ -132,7 +132,7 @@ async function damagedRound(random: Random, name: string, kind: string): Promise
   return 'rebuilt';
 }
 
-/** Whole pages go, as with a disk that fails: within the last one the kernel gives zeros for what was checked before. */
+/** Cuts whole pages off, as a failing disk does. Within the last page the kernel returns zeros for bytes that were checked before. */
 function cutBelowMapping(random: Random, name: string): Damaged {
   const bytes = intact.get(name)!;
   const pages = random.integer(0, Math.ceil(bytes.length / pageBytes) - 1);
@@ -170,7 +170,7 @@ async function answersNow(): Promise<Answers> {
   return { all: all!, filtered: filtered!, byCodes: codes! };
 }
 
-/** How many answers were refused; the others must be what they were. Codes choose what is scored, and no score. */
+/** Returns how many answers were refused. The others must be as before, but codes may choose other chunks (never other scores). */
 function compare(found: Answers, round: string): number {
   const refused = Object.entries(found).filter(([question, answer]) => {
     if (answer instanceof Error) {
@@ -188,7 +188,7 @@ function compare(found: Answers, round: string): number {
   return refused.length;
 }
 
-/** An error of the service, as a caller gets it. */
+/** An error that a caller of the service gets. */
 function isStated(error: unknown): boolean {
   return (
     error instanceof ServiceError && (error.code === 'service_unavailable' || error.code === 'internal_error')

@@ -173,7 +173,7 @@ const steps = [
     ),
 ];
 
-/** Bytes after the last record of an active segment, as a write that was cut off leaves them. */
+/** Writes bytes after the last record of an active segment, as a write that was cut off does. */
 async function tear(stage: Stage, name: string, garbage: Uint8Array): Promise<void> {
   const state = await stage.catalog.loadIndexState(stage.indexId);
   const segment = state.segments.find(({ blob }) => blob === name);

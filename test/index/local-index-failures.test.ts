@@ -1,4 +1,4 @@
-/** What an open index promises when something fails. */
+/** An open index when something fails. */
 import { open } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
@@ -172,7 +172,7 @@ describe('failures', () => {
     const damage = stage.reopen(async () => {
       await using file = await open(await stage.blobs.open(blob), 'r+');
       const { buffer, bytesRead } = await file.read(Buffer.alloc(4096), 0, 4096, 0);
-      // Somewhere behind the header, in the middle of the records: every byte there is covered by a checksum.
+      // The byte lies in the middle of the records, where a checksum covers every byte.
       const at = buffer.subarray(0, bytesRead).lastIndexOf(127);
       expect(at).toBeGreaterThan(0);
       await file.write(Uint8Array.of(126), 0, 1, at);
@@ -190,7 +190,7 @@ describe('failures', () => {
     const damage = stage.reopen(async () => {
       await using file = await open(name, 'r+');
       const { size } = await file.stat();
-      // The magic of the trailer, without which the file looks like one that is being written.
+      // Without the magic of its trailer the file looks like one that is still being written.
       await file.write(Buffer.alloc(8), 0, 8, size - 64);
     });
     await expect(damage).rejects.toMatchObject({ code: 'internal_error' });

@@ -1,4 +1,4 @@
-/** What an open index promises while things happen at once, are merged and verified. */
+/** An open index while requests, merges and verification run at once. */
 import { open, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import {
@@ -76,7 +76,7 @@ describe('visibility', () => {
     const { chunks } = documentAt('', 0);
     const upsert = (...ids: readonly string[]) =>
       stage.upsert(ids.map((docId) => ({ docId, metadata: { same: 1 }, chunks: [...chunks, ...chunks] })));
-    // Two full segments and the active one; merged, the older versions lie behind the younger ones.
+    // There are two full segments and the active one. After a merge the older versions lie behind the younger ones.
     await upsert('c', 'b');
     await upsert('e', 'a');
     await upsert('d');
@@ -207,7 +207,7 @@ describe('space', () => {
     ['seal', 0],
     ['sealSegment', 0],
     ['swapSegments', 0],
-    // The versions have moved in the catalog, the sources are still there.
+    // The catalog has moved the versions, and the sources are still there.
     ['swapSegments', 1],
     ['forgetDeadVersions', 0],
   ])(
@@ -216,7 +216,7 @@ describe('space', () => {
       await using stage = await openStage(host, { wasteAgeMsMax: 0 });
       await stage.upsert([documentAt('a', 0), documentAt('b', 1), documentAt('c', 2)]);
       await stage.remove('b');
-      // Seals what was active, so that the fault meets the merge itself.
+      // This seals the active segment, so that the fault meets the merge.
       await stage.reopen();
       stage.faults.set(step, engineError('io', calls));
       await stage.index().maintain();
@@ -382,7 +382,7 @@ describe('verification in the background', () => {
 
   it.each([
     ['codes', 1],
-    // The last section is one record number, padded to 64 bytes.
+    // The last section holds one record number, padded to 64 bytes.
     ['postings', 64],
   ])('builds damaged %s anew and says so', async (kind, fromEnd) => {
     await using stage = await openStage(host, { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 });
@@ -390,7 +390,7 @@ describe('verification in the background', () => {
     await stage.index().settled();
     const file = await derivedFile(stage, kind);
     const intact = await readFile(file);
-    // Behind the directory, where opening does not look.
+    // This byte lies behind the directory, where opening does not look.
     await writeFile(file, Buffer.from(intact.with(intact.length - fromEnd, 1)));
     await stage.reopen();
     expect(await docIds(stage)).toEqual(['a', 'b']);

@@ -37,7 +37,7 @@ async function look(stage: Stage): Promise<Seen> {
   return { corrupt: stage.corrupt.length, errors, found: await docIds(stage).catch(() => 'refused') };
 }
 
-/** These bytes of every segment, by the state that disk-shim.cpp describes. */
+/** Sets the state of these bytes in every segment, as disk-shim.cpp describes it. */
 async function setUnreadable(first: number, end: number): Promise<void> {
   const bytes = Buffer.alloc(16);
   bytes.writeBigInt64LE(BigInt(first), 0);
@@ -46,7 +46,7 @@ async function setUnreadable(first: number, end: number): Promise<void> {
   await state.write(bytes, 0, bytes.length, 16);
 }
 
-/** Where the record of b lies. */
+/** The place of b's record. */
 async function secondRecord(stage: Stage): Promise<readonly [first: number, end: number]> {
   const [blob = ''] = await blobsOf(stage);
   const bytes = await readFile(await stage.blobs.open(blob));

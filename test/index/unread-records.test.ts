@@ -1,6 +1,6 @@
 /**
- * Records, codes and postings that cannot be read, or do not read as they were written: who needs them is asked to come
- * again, and only a second look condemns the index. Files are cut short or changed beneath an open index.
+ * Records, codes and postings that cannot be read or have changed. A search that needs them gets a 503. The index is marked
+ * as damaged only if a second read finds the damage, too. The tests cut or change files below an open index.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -43,7 +43,7 @@ afterEach(async () => {
   await other[Symbol.asyncDispose]();
 });
 
-/** An index whose one segment is sealed, and opened anew: no search has touched a record. */
+/** An index with one sealed segment, opened again, so that no search has touched a record. */
 async function sealedStage(): Promise<Stage> {
   const stage = await openStage(host, settings);
   await stage.upsert(documents);
@@ -57,7 +57,7 @@ async function segmentFile(stage: Stage): Promise<string> {
   return stage.blobs.open(blob);
 }
 
-/** The file with a byte of the vectors of one record changed. */
+/** Changes a byte in the vectors of one record. */
 function withDamage(intact: Buffer, record: number): Buffer {
   let at = 0;
   for (let before = 0; before <= record; before += 1) at = intact.indexOf(recordMagic, at) + 1;
@@ -66,7 +66,7 @@ function withDamage(intact: Buffer, record: number): Buffer {
   return damaged;
 }
 
-/** What the search is refused with: 503, to be tried again. The other index is searched meanwhile. */
+/** Expects the search to be refused with a 503, while another index is searched. */
 async function expectRefused(stage: Stage): Promise<void> {
   const [failure] = await Promise.all([stage.search().catch((error: unknown) => error), docIds(other)]);
   expect(failure).toBeInstanceOf(ServiceError);
@@ -94,7 +94,7 @@ describe('a record that the catalog names', () => {
     const file = await segmentFile(stage);
     const intact = await readFile(file);
     await writeFile(file, withDamage(intact, 1));
-    // The first look comes to nothing: the disk is away.
+    // The first read finds nothing: the disk is away.
     stage.faults.set('verifyRecord', unverified());
     await expectRefused(stage);
     await expect.poll(() => stage.errors.splice(0), within).toMatchObject([{ code: 'io' }]);
@@ -162,7 +162,7 @@ describe('a record that the catalog names', () => {
 
 describe('a record that the catalog does not name any more', () => {
   it('fails nothing: no search, no filter, no codes, no merge', async () => {
-    // Or it would be merged away before anybody looks.
+    // Otherwise a merge would remove it before the test looks.
     await using stage = await openStage(host, { ...settings, wasteAgeMsMax: Infinity });
     await stage.upsert(documents);
     await stage.index().settled();

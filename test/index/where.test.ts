@@ -25,7 +25,7 @@ const planned: fc.Arbitrary<Planned> = fc.record({
   wheres: fc.array(wherePart, { minLength: 24, maxLength: 24 }),
 });
 
-/** Checks what all of them find, and what searches find by the first, with a filter beside it too. */
+/** Checks the matches of all conditions, and searches by the first, with and without a filter. */
 async function compare(
   stage: Stage,
   stored: ReadonlyMap<string, string>,
@@ -155,7 +155,7 @@ describe('where', () => {
     expect(await stage.matching(range)).toEqual(['b']);
     stage.faults.set('readMetadata', engineError('io'));
     expect(await stage.matching(range)).toEqual(['b']);
-    // Equality needs no values.
+    // An equality needs no values.
     expect(await stage.matching('{"w":{"not":1}}')).toEqual(['a', 'b']);
     await stage.upsert([document('c', '{"v":3}')]);
     await expect(stage.matching(range)).rejects.toMatchObject({ code: 'service_unavailable' });

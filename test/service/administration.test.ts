@@ -1,4 +1,4 @@
-/** What operators do, straight on a catalog and by the admin API: the same calls have the same results. */
+/** Administration on a catalog and by the admin API: the same calls have the same results. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { remoteAdministration } from '../../src/cli/catalog/remote-administration.ts';
 import { apiKeyMatches } from '../../src/catalog/api-key.ts';

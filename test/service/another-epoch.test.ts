@@ -1,4 +1,4 @@
-/** When the catalog begins another epoch, a node asks it anew for everything that it has kept. */
+/** When the catalog begins another epoch, a node forgets everything that it had cached. */
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { expect, it } from 'vitest';
@@ -56,7 +56,7 @@ it('keys, rows, usage, documents of results and open indexes', { timeout: 60_000
     bytesMax: 2 ** 30,
     onError: (error) => void errors.push(error),
   });
-  // It stands still: nothing that is kept grows old by it.
+  // The clock stands still, so that nothing in the caches grows old.
   const nowMs = Date.now();
   const service = await createService({
     catalog,

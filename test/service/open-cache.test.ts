@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { OpenIndex } from '../../src/index/contract.ts';
 import { OpenCache } from '../../src/service/open-cache.ts';
 
-/** Stands for an open index where only opening and closing matter. */
+/** An open index of which only opening and closing matter. */
 class Opened {
   usable = true;
   busy = false;

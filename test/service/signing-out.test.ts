@@ -25,7 +25,7 @@ async function admit(by: Pick<Admission, 'admitSession'>, session: string): Prom
   return tenant.id;
 }
 
-/** Other texts for the same bytes: base64url has two bits too many, and readers take the letters of base64, too. */
+/** Other texts for the same bytes: the last letter has two spare bits, and readers take the letters of base64, too. */
 function spellings(session: string): readonly string[] {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   const last = alphabet.indexOf(session.at(-1)!);
@@ -41,7 +41,7 @@ it('ends at once, however it is spelt, and no other session of the key does', as
   await stage.service.endSession(session);
   for (const text of spellings(session))
     await expect(stage.service.admitSession(text)).rejects.toMatchObject(ended);
-  // Again, and what is none.
+  // A second time, and with a text that is no session.
   for (const text of [session, undefined, '', 'x'.repeat(session.length)])
     await stage.service.endSession(text);
   expect(await admit(stage.service, other)).toBe(owner.tenant.id);

@@ -19,6 +19,7 @@ import type {
 import { absentParts, fromEngine, unreadRecord } from '../engine/engine-errors.ts';
 import type { NativeMatching, NativeRecord } from '../engine/native.ts';
 import type { IndexHead, RecordLocation } from '../../index-state.ts';
+import { SharedRuns } from '../../shared-runs.ts';
 import type { IndexSettings } from '../index-settings.ts';
 import type { CopyPace } from '../segments/copy-pace.ts';
 import { ValueLoader } from '../segments/value-loader.ts';
@@ -54,7 +55,7 @@ export class ClusterIndex implements OpenIndex {
   readonly #values: ValueLoader;
   /** The generations that this node had, and when; oldest first. */
   readonly #passed: { readonly atMs: number; readonly generation: number }[] = [];
-  #maintenance: Promise<void> | undefined;
+  readonly #maintenance = new SharedRuns();
   readonly #jobs = new Set<Promise<void>>();
   /** Resolved when background work is given up. */
   readonly #ended = Promise.withResolvers<void>();
@@ -86,7 +87,7 @@ export class ClusterIndex implements OpenIndex {
   }
 
   get busy(): boolean {
-    return this.#merges.busy || this.#jobs.size > 0 || this.#maintenance !== undefined;
+    return this.#merges.busy || this.#jobs.size > 0 || this.#maintenance.busy;
   }
 
   async write<T>(work: (writer: IndexWriter) => Promise<T>): Promise<T> {
@@ -152,12 +153,9 @@ export class ClusterIndex implements OpenIndex {
   }
 
   maintain(): Promise<void> {
-    this.#maintenance ??= this.#maintain()
-      .catch((error: unknown) => this.#noteBackgroundError('maintenance', error))
-      .finally(() => {
-        this.#maintenance = undefined;
-      });
-    return this.#maintenance;
+    return this.#maintenance.run(() =>
+      this.#maintain().catch((error: unknown) => this.#noteBackgroundError('maintenance', error)),
+    );
   }
 
   statistics(): IndexStatistics {
@@ -182,7 +180,7 @@ export class ClusterIndex implements OpenIndex {
   }
 
   async settled(): Promise<void> {
-    await Promise.allSettled([this.#merges.settled(), this.#maintenance, ...this.#jobs]);
+    await Promise.allSettled([this.#merges.settled(), this.#maintenance.settled(), ...this.#jobs]);
   }
 
   /** Fetches early what searches would have to wait for, and merges before many segments gather. */

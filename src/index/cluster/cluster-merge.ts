@@ -3,6 +3,7 @@
  * derived data and puts it into the object store. Then one transaction of the catalog names it in place of its sources, and
  * this node follows that change like every other. A node that loses its turn before that changes nothing.
  */
+import { SharedRuns } from '../../shared-runs.ts';
 import { fromEngine } from '../engine/engine-errors.ts';
 import type { SeenRecords, SegmentInfo } from '../engine/native.ts';
 import type { IndexSettings } from '../index-settings.ts';
@@ -27,7 +28,7 @@ export const mergeTurnMs = 30_000;
 
 export class ClusterMerges {
   readonly #deps: ClusterMergesDeps;
-  #running: Promise<void> | undefined;
+  readonly #running = new SharedRuns();
   #closed = false;
 
   constructor(deps: ClusterMergesDeps) {
@@ -35,29 +36,26 @@ export class ClusterMerges {
   }
 
   get busy(): boolean {
-    return this.#running !== undefined;
+    return this.#running.busy;
   }
 
   /** Merges until nothing is due, unless another node does. Callers share a run. Never rejects. */
   run(): Promise<void> {
     if (this.#closed) return Promise.resolve();
-    this.#running ??= this.#mergeAll()
-      .catch((error: unknown) => {
+    return this.#running.run(() =>
+      this.#mergeAll().catch((error: unknown) => {
         // Closing makes a running merge fail: that is no error.
         if (!this.#closed) this.#deps.onError('merge', error);
-      })
-      .finally(() => {
-        this.#running = undefined;
-      });
-    return this.#running;
+      }),
+    );
   }
 
   close(): void {
     this.#closed = true;
   }
 
-  async settled(): Promise<void> {
-    await this.#running;
+  settled(): Promise<void> {
+    return this.#running.settled();
   }
 
   async #mergeAll(): Promise<void> {

@@ -7,6 +7,7 @@
  * after the last. A build that was cut short leaves a temporary file, or a codebook that no codes name. The next open
  * removes those.
  */
+import { SharedRuns } from '../../shared-runs.ts';
 import { assertSpace, removeBlobs } from '../storage/blob-store.ts';
 import type { Segment, SegmentDeps } from './segment.ts';
 
@@ -31,7 +32,7 @@ export class DerivedData {
   readonly #deps: DerivedDataDeps;
   #last: Promise<void> = Promise.resolve();
   readonly #waiting = new Map<Segment, Promise<void>>();
-  readonly #postings = new Map<Segment, Promise<void>>();
+  readonly #postings = new SharedRuns();
   #building: Segment | undefined;
 
   constructor(deps: DerivedDataDeps) {
@@ -57,13 +58,8 @@ export class DerivedData {
 
   /** Does for postings what `build` does for codes. */
   buildPostings(segment: Segment): Promise<void> {
-    const running =
-      this.#postings.get(segment) ??
-      this.#save(segment, () => this.#deps.native.buildPostings(segment.id)).finally(() =>
-        this.#postings.delete(segment),
-      );
-    this.#postings.set(segment, running);
-    return running;
+    const build = () => this.#deps.native.buildPostings(segment.id);
+    return this.#postings.run(() => this.#save(segment, build), segment);
   }
 
   /** Sealed segments that have no codes, or outdated ones, and are not getting new ones now. */

@@ -9,6 +9,7 @@
 import { CopyPace } from './copy-pace.ts';
 import { derivedEndings } from './derived-data.ts';
 import { hasEngineCode, type UnreadRecord } from '../engine/engine-errors.ts';
+import { SharedRuns } from '../../shared-runs.ts';
 import { withCode } from '../../system-errors.ts';
 import type { NativeEngine } from '../engine/native.ts';
 import type { Segment, SegmentDeps } from './segment.ts';
@@ -38,8 +39,8 @@ export class Scrub {
   readonly #deps: ScrubDeps;
   readonly #pace: CopyPace;
   readonly #verifiedAtMs = new Map<number, number>();
-  #running: Promise<void> | undefined;
-  readonly #second = new Map<string, Promise<boolean>>();
+  readonly #passes = new SharedRuns();
+  readonly #secondReads = new SharedRuns<boolean>();
   readonly #stop = new AbortController();
 
   constructor(deps: ScrubDeps) {
@@ -49,14 +50,7 @@ export class Scrub {
 
   /** Makes one pass over the segments that are due. Callers share a pass. Never rejects. */
   run(): Promise<void> {
-    this.#running ??= this.#pass()
-      .catch((error: unknown) => {
-        if (!this.#stop.signal.aborted) this.#deps.onError(error);
-      })
-      .finally(() => {
-        this.#running = undefined;
-      });
-    return this.#running;
+    return this.#passes.run(() => this.#pass().catch((error: unknown) => this.#report(error)));
   }
 
   /**
@@ -64,21 +58,20 @@ export class Scrub {
    * time either. Never rejects.
    */
   verifyRecord(unread: UnreadRecord): Promise<boolean> {
-    const key = `${unread.segmentId} ${unread.record}`;
-    const running = this.#second.get(key);
-    if (running !== undefined) return running;
-    const verifying = this.#verifyRecord(unread)
-      .catch((error: unknown) => {
-        if (!this.#stop.signal.aborted) this.#deps.onError(error);
+    const verify = (): Promise<boolean> =>
+      this.#verifyRecord(unread).catch((error: unknown) => {
+        this.#report(error);
         return false;
-      })
-      .finally(() => this.#second.delete(key));
-    this.#second.set(key, verifying);
-    return verifying;
+      });
+    return this.#secondReads.run(verify, `${unread.segmentId} ${unread.record}`);
   }
 
   stop(): void {
     this.#stop.abort();
+  }
+
+  #report(error: unknown): void {
+    if (!this.#stop.signal.aborted) this.#deps.onError(error);
   }
 
   async #pass(): Promise<void> {

@@ -14,6 +14,7 @@ import { createReadStream, type Stats } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fromSystem, hasCode, storageUnavailable } from '../../system-errors.ts';
+import { SharedRuns } from '../../shared-runs.ts';
 import type { BlobCache, CachedFile, OpenCopy } from './blob-cache.ts';
 import { freeBytesOf, makeDirectory, pathOf } from './local-files.ts';
 import type { ObjectStore } from './object-store.ts';
@@ -59,7 +60,7 @@ export async function openBlobCache(options: BlobCacheOptions): Promise<BlobCach
 class LocalBlobCache implements BlobCache {
   readonly #root: string;
   readonly #options: BlobCacheOptions;
-  readonly #fetching = new Map<string, Promise<string>>();
+  readonly #fetches = new SharedRuns<string>();
   /** Files that are read while they are being fetched; `undefined` where the whole file was here. */
   readonly #partials = new Map<string, Promise<PartialFile | undefined>>();
   readonly #inTurn = turns(unawaitedRequestsMax);
@@ -93,11 +94,7 @@ class LocalBlobCache implements BlobCache {
   }
 
   fetch(file: CachedFile): Promise<string> {
-    const running = this.#fetching.get(file.name);
-    if (running !== undefined) return running;
-    const fetching = this.#fetch(file).finally(() => this.#fetching.delete(file.name));
-    this.#fetching.set(file.name, fetching);
-    return fetching;
+    return this.#fetches.run(() => this.#fetch(file), file.name);
   }
 
   async open(object: CachedFile): Promise<OpenCopy> {
@@ -215,7 +212,7 @@ class LocalBlobCache implements BlobCache {
 
   async #openPartial(object: CachedFile, onEnd: () => void): Promise<PartialFile | undefined> {
     const wholePath = pathOf(this.#root, object.name);
-    await this.#fetching.get(object.name)?.catch(() => undefined);
+    await this.#fetches.settled(object.name);
     if (await this.#isHit(wholePath, object)) return undefined;
     const { objects, onError } = this.#options;
     const copy = await PartialFile.create({

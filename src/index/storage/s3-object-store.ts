@@ -31,22 +31,50 @@ export interface S3Options {
 }
 
 /** `url`: `s3://bucket/prefix`. */
-export function openS3ObjectStore(url: string, options: S3Options = {}): ObjectStore {
-  return new S3ObjectStore(url, options);
+export function openS3ObjectStore(
+  url: string,
+  { filesAtOnce = 32, ...options }: S3Options = {},
+): ObjectStore {
+  const bucket = new Bucket(url, options);
+  const inTurn = turns(filesAtOnce);
+  let pinged = { atMs: -Infinity, answer: Promise.resolve() };
+  return {
+    putFile: (key, path) => inTurn(() => bucket.put(key, path)),
+
+    getFile: (key, path, expected) =>
+      inTurn(async () => {
+        if ((await bucket.get(key, path, expected)) === '') return;
+        const wrong = await bucket.get(key, path, expected);
+        if (wrong !== '') throw withCode('corrupt', `object ${key} ${wrong}`);
+      }),
+
+    readPart: (key, first, bytes) => inTurn(() => bucket.part(key, first, bytes)),
+
+    remove: (key) => bucket.remove(key),
+
+    ping() {
+      const nowMs = performance.now();
+      if (nowMs - pinged.atMs >= pingMs) pinged = { atMs: nowMs, answer: bucket.ping() };
+      return pinged.answer;
+    },
+
+    close: () => bucket.close(),
+  };
 }
 
-class S3ObjectStore implements ObjectStore {
+/** The objects under the prefix of a URL. */
+class Bucket {
   readonly #client: S3Client;
   readonly #bucket: string;
   readonly #prefix: string;
-  readonly #inTurn: ReturnType<typeof turns>;
-  #pinged = { atMs: -Infinity, answer: Promise.resolve() };
 
-  constructor(url: string, { connectMsMax = 2_000, idleMsMax = 10_000, filesAtOnce = 32 }: S3Options) {
+  constructor(
+    url: string,
+    { connectMsMax = 2_000, idleMsMax = 10_000 }: Pick<S3Options, 'connectMsMax' | 'idleMsMax'>,
+  ) {
     const { host, pathname } = new URL(url);
     this.#bucket = host;
     this.#prefix = pathname.replace(/^\/+|\/+$/g, '');
-    this.#inTurn = turns(filesAtOnce);
     this.#client = new S3Client({
       // A bucket in the host's name needs DNS entries that few other stores than Amazon's have.
       forcePathStyle: true,
@@ -61,32 +89,10 @@ class S3ObjectStore implements ObjectStore {
     });
   }
 
-  putFile(key: string, path: string): Promise<PutObject> {
-    return this.#inTurn(() => this.#put(key, path));
-  }
-
-  getFile(key: string, path: string, expected: PutObject): Promise<void> {
-    return this.#inTurn(async () => {
-      if ((await this.#get(key, path, expected)) === '') return;
-      const wrong = await this.#get(key, path, expected);
-      if (wrong !== '') throw withCode('corrupt', `object ${key} ${wrong}`);
-    });
-  }
-
-  readPart(key: string, first: number, bytes: number): Promise<Buffer> {
-    return this.#inTurn(() => this.#part(key, first, bytes));
-  }
-
   async remove(key: string): Promise<void> {
     await this.#client.send(new DeleteObjectCommand(this.#at(key))).catch((error: unknown) => {
       throw fromStore(error);
     });
-  }
-
-  ping(): Promise<void> {
-    const nowMs = performance.now();
-    if (nowMs - this.#pinged.atMs >= pingMs) this.#pinged = { atMs: nowMs, answer: this.#ping() };
-    return this.#pinged.answer;
   }
 
   close(): void {
@@ -97,7 +103,7 @@ class S3ObjectStore implements ObjectStore {
     return { Bucket: this.#bucket, Key: this.#prefix === '' ? key : `${this.#prefix}/${key}` };
   }
 
-  async #put(key: string, path: string): Promise<PutObject> {
+  async put(key: string, path: string): Promise<PutObject> {
     const sent = new Digest();
     const source = createReadStream(path, { highWaterMark: 1024 * 1024 });
     const upload = new Upload({
@@ -119,7 +125,7 @@ class S3ObjectStore implements ObjectStore {
   }
 
   /** Returns how the object differs from `expected`, and removes the file then. Empty = it does not differ. */
-  async #get(key: string, path: string, expected: PutObject): Promise<string> {
+  async get(key: string, path: string, expected: PutObject): Promise<string> {
     const received = new Digest();
     try {
       const { Body: body } = await this.#client.send(new GetObjectCommand(this.#at(key)));
@@ -137,7 +143,7 @@ class S3ObjectStore implements ObjectStore {
       : `has ${received.bytes} bytes, ${expected.bytes} were put`;
   }
 
-  async #part(key: string, first: number, bytes: number): Promise<Buffer> {
+  async part(key: string, first: number, bytes: number): Promise<Buffer> {
     try {
       const range = `bytes=${first}-${first + bytes - 1}`;
       const { Body: body } = await this.#client.send(
@@ -153,7 +159,7 @@ class S3ObjectStore implements ObjectStore {
   }
 
   /** All nodes write the same object, so that they need not agree on names. */
-  async #ping(): Promise<void> {
+  async ping(): Promise<void> {
     const object = this.#at('ping');
     try {
       await this.#client.send(new PutObjectCommand({ ...object, Body: pingBody }));

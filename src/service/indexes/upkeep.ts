@@ -9,6 +9,7 @@ import type { SweptIndex } from '../../catalog/cluster-contract.ts';
 import type { Catalog } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
 import type { OpenIndex } from '../../index/contract.ts';
+import { SharedRuns } from '../../shared-runs.ts';
 import type { Indexes } from './indexes.ts';
 
 export interface UpkeepDeps {
@@ -28,7 +29,7 @@ const sweepIntervalMsDefault = 6 * 3_600_000;
 export class Upkeep {
   readonly #deps: UpkeepDeps;
   readonly #timer: NodeJS.Timeout;
-  #running: Promise<void> | undefined;
+  readonly #rounds = new SharedRuns();
   #sweptAt = Number.NEGATIVE_INFINITY;
   #stopped = false;
 
@@ -40,17 +41,14 @@ export class Upkeep {
 
   /** Makes a round. Callers share one. Never rejects. */
   run(): Promise<void> {
-    this.#running ??= this.#round().finally(() => {
-      this.#running = undefined;
-    });
-    return this.#running;
+    return this.#rounds.run(() => this.#round());
   }
 
   /** Begins no new round. The one under way ends after its current index. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
-    await this.#running;
+    await this.#rounds.settled();
   }
 
   async #round(): Promise<void> {

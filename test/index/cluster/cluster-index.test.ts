@@ -1,4 +1,4 @@
-/** What an index that several nodes share promises to each of them. */
+/** An index that nodes share, as each of them sees it. */
 import { readdir, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -40,25 +40,25 @@ describe('every node', () => {
     const settings = { sealedSegmentsMax: 1, wasteAgeMsMax: 0 };
     const [one, two] = [await stage.newNode({ settings }), await stage.newNode({ settings })];
     await one.upsert([document('a', 1), document('b', 1)]);
-    // It has nothing of the index yet.
+    // This node has nothing of the index yet.
     expect(await two.update('a', { version: 2 })).toBe(true);
     expect(await one.found()).toEqual([shown('a', 2), shown('b', 1)]);
     expect(await one.found({ version: 1 })).toEqual([shown('b', 1)]);
     expect(await two.update('c', {})).toBe(false);
     await one.upsert([document('c', 3)]);
-    // The turn to merge may be the other's.
+    // The other node may have the turn to merge.
     const isMerged = async () => {
       await one.index().maintain();
       return (await stage.catalog.readHead(stage.indexId))?.layout === 0 ? undefined : true;
     };
     await eventually(isMerged, { withinMs: 10_000, what: 'a merge' });
-    // A merge may take the segment of a record away before it is read. Then a caller looks again.
+    // A merge may remove the segment of a record before it is read. Then the caller asks the catalog again.
     for (const id of ['a', 'b', 'c']) {
       const isUpdated = async () => (await two.update(id, { version: 4 })) || undefined;
       await eventually(isUpdated, { withinMs: 10_000, what: `an update of ${id}` });
     }
     expect(await one.found({ version: 4 })).toEqual(['a', 'b', 'c'].map((id) => shown(id, 4)));
-    // An upsert that comes between is not undone.
+    // An upsert that comes between must not be undone.
     const changed = await two.update('a', { version: 5 }, async () => {
       await one.upsert([document('a', 6)]);
     });

@@ -20,7 +20,7 @@ const documents = 4_000;
 const rows = 100;
 const partBytes = 256 * 1024;
 const random = seededRandom(1);
-/** What lies near a query lies anywhere in the segment. */
+/** The documents near a query are spread over the whole segment. */
 const document = (place: number) => ({
   docId: `d${place}`,
   metadata: { kind: place % 7 },
@@ -72,18 +72,18 @@ async function search(node: Node, timeoutMs = 20_000, plan: 'codes' | 'exact' = 
   });
 }
 
-/** The first part and the last ones; what the first search needs; what comes after it was answered. */
+/** Parts are fetched to open the segment (the first and the last), for the first search, or after its answer (the rest). */
 type Part = 'ends' | 'asked' | 'rest';
 
-/** Stands between a node and the object store, and knows what parts of the segment are fetched for. */
+/** An object store between a node and the real one, which knows why each part of the segment is fetched. */
 class Between {
   /** Bytes. */
   readonly seen: Record<Part, number> = { ends: 0, asked: 0, rest: 0 };
   whole = 0;
   isAnswered: () => boolean = () => false;
-  /** Before a part is fetched. */
+  /** Called before a part is fetched. */
   before: (part: Part) => Promise<void> = async () => undefined;
-  /** What has come of a part. */
+  /** Called with the bytes of a part. */
   after: (part: Part, content: Buffer) => void = () => undefined;
 
   of = (real: ObjectStore): ObjectStore => ({
@@ -103,7 +103,7 @@ class Between {
     },
   });
 
-  /** Keeps parts back until it is called. */
+  /** Holds parts back until the returned function is called. */
   hold(held: Part): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.before = (part) => (part === held ? promise : Promise.resolve());
@@ -119,7 +119,7 @@ async function newCold(between: Between, options: NodeOptions = {}): Promise<Nod
   return node;
 }
 
-/** Files of the segment itself, with the bytes that they take. */
+/** The local files of the segment itself, with the disk space that they take. */
 async function copies(node: Node): Promise<ReadonlyMap<string, number>> {
   const name = path.basename(segment.blob);
   const found = new Map<string, number>();

@@ -17,7 +17,7 @@ afterAll(() => Promise.all([postgres.stop(), weed.stop()]));
 const upsert = (node: Node, docId: string, version: number) =>
   node.upsert([{ ...documentAt(docId, version), metadata: { version } }]);
 
-/** As the service does: an index that cannot be used is opened again. Connections of the server before are met first. */
+/** Opens an index that cannot be used again, as the service does. The first tries meet connections of the old server. */
 async function again<T>(node: Node, work: () => Promise<T>): Promise<T> {
   let result: { readonly value: T } | undefined;
   const attempt = async (): Promise<boolean> => {
@@ -55,7 +55,7 @@ it.each(ways)('never answers with a mixture of two histories: %s', { timeout: 12
   const idsLost = await stage.catalog.allocateIds(1_000);
   await fallBack(postgres, copy, way);
 
-  // As many commits as were lost, and one more: generations come again.
+  // One more commit than were lost, so that their generations are given again.
   for (const version of [3, 4, 5]) await again(writer, () => upsert(writer, `new${version}`, version));
   const now = ['kept {"version":1}', 'new3 {"version":3}', 'new4 {"version":4}', 'new5 {"version":5}'];
   expect(await again(reader, () => reader.found())).toEqual(now);

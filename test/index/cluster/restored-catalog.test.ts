@@ -13,7 +13,7 @@ import { useStageServers } from '../../support/cluster/stage-servers.ts';
 
 const servers = useStageServers();
 
-/** As small as MAXSIMD_REPLACED_KEPT_SECONDS may be. */
+/** The least that MAXSIMD_REPLACED_KEPT_SECONDS may be. */
 const keptMs = 3_600_000;
 const settings = { sealedSegmentsMax: 2, wasteAgeMsMax: 0 };
 
@@ -22,7 +22,7 @@ async function run(program: string, args: readonly string[]): Promise<void> {
   await promisify(execFile)(path.join(programs, program), [...args]);
 }
 
-/** A dump in the middle of the life of an index, whose segments of that moment are all replaced afterwards. */
+/** Dumps the catalog in the middle of the life of an index. All segments of that moment are replaced afterwards. */
 async function dumpAndGoOn(stage: NodeStage, directory: string) {
   const node = await stage.newNode({ directory, settings });
   const upsert = (docId: string, version: number) =>
@@ -63,7 +63,7 @@ it('finds all of that moment, with nodes that keep their caches and with new one
   const cold = await stage.newNode({ settings });
   for (const node of [warm, cold]) expect(await node.found()).toEqual(found);
 
-  // Generations and identifiers of what was lost are given again.
+  // The generations and identifiers of the lost commits are given again.
   await cold.upsert([{ ...documentAt('f', 1), metadata: { version: 4 } }]);
   await warm.remove('c');
   await warm.index().maintain();

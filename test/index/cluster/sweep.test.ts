@@ -31,7 +31,7 @@ async function stored(stage: NodeStage) {
   return { ...row, documents: Number(row?.['documents']) };
 }
 
-/** A node that gets no request: one round of its upkeep. */
+/** One round of upkeep of a node that gets no request. */
 async function upkeepOf(node: Node, changed: Partial<ClusterCatalog> = {}): Promise<readonly unknown[]> {
   const errors: unknown[] = [];
   const indexes = new Indexes({
@@ -103,9 +103,9 @@ describe('a sweep', () => {
 
   it.each([1, 20])('leaves time to remove what is kept for %i h', (keptHours) => {
     const { wasteAgeMsMax, sweepAgeMs } = wasteAges(keptHours * hourMs);
-    // Open for almost that long, then closed, and swept just before.
+    // The worst case: the index was open for almost that long, then closed, and swept just before the waste was due.
     expect(wasteAgeMsMax + sweepAgeMs + keptHours * hourMs).toBeLessThanOrEqual(23 * hourMs);
-    // A death is forgotten when no node can lack it any more.
+    // A death is forgotten when every node must have learned of it.
     expect(sweepAgeMs).toBeGreaterThanOrEqual(hourMs);
   });
 });

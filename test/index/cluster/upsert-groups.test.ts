@@ -1,4 +1,4 @@
-/** Which upserts of a node share a segment and a transaction, and what becomes of the others when one fails. */
+/** Which upserts of a node share a segment and a transaction, and what happens to the others when one fails. */
 import { describe, expect, it } from 'vitest';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import type { ObjectStore } from '../../../src/index/storage/object-store.ts';
@@ -11,7 +11,7 @@ const servers = useStageServers();
 const document = (docId: string): TestDocument => ({ ...documentAt(docId, 0), metadata: {} });
 const shown = (docId: string): string => `${docId} {}`;
 
-/** A document of so many token vectors. */
+/** A document of this many token vectors. */
 const largeDocument = (docId: string, tokenVectors: number): TestDocument => ({
   docId,
   metadata: {},
@@ -19,7 +19,7 @@ const largeDocument = (docId: string, tokenVectors: number): TestDocument => ({
 });
 const row = Array.from({ length: dim }, () => 100);
 
-/** A node whose first put waits until it is let go; counts what it puts and commits. */
+/** A node whose first put waits until it is released. It counts its puts and commits. */
 async function openSlowNode(stage: NodeStage) {
   const first = Promise.withResolvers<void>();
   const puts: string[] = [];
@@ -51,7 +51,7 @@ async function openSlowNode(stage: NodeStage) {
 const upsertAll = (node: Node, docIds: readonly string[]): readonly Promise<number>[] =>
   docIds.map((docId) => node.upsert([document(docId)]));
 
-/** They end at the same moment, however busy the machine is. */
+/** Runs upserts that end at the same moment, however busy the machine is. */
 function upsertTogether(node: Node, docIds: readonly string[]): readonly Promise<number>[] {
   const written = Promise.withResolvers<void>();
   let waiting = 0;
@@ -71,7 +71,7 @@ describe('upserts of one node', () => {
     const alone = node.upsert([document('a')]);
     await expect.poll(() => puts).toHaveLength(1);
     const others = upsertTogether(node, ['b', 'c', 'd', 'b']);
-    // They do not wait for long: the first is held still.
+    // The others do not wait for the first, which is still held.
     const generations = await Promise.all(others);
     expect(new Set(generations)).toEqual(new Set([1, 2, 3, 4]));
     expect([puts.length, commits]).toEqual([2, [4]]);

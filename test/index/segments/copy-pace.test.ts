@@ -21,7 +21,7 @@ describe('a pace', () => {
     const pace = new CopyPace(1_000_000);
     expect(await timed(pace, 10, 1)).toBeGreaterThanOrEqual(95);
     const hasty = new CopyPace(1_000);
-    // Ten thousand seconds' worth at this pace.
+    // At this pace it would take ten thousand seconds.
     expect(await timed(hasty, 1_000, 1e7)).toBeLessThan(5_000);
   });
 

@@ -106,7 +106,7 @@ describe('the codebook of an index', () => {
     await fill(stage, 0, 2);
     const first = named(stage);
     expect((await codebooks(stage)).map(({ name }) => name)).toEqual(first);
-    // Twice the token vectors: fitted anew.
+    // With twice the token vectors a new codebook is fitted.
     await fill(stage, 2, 4);
     await stage.index().settled();
     expect(named(stage)).toHaveLength(1);

@@ -9,7 +9,7 @@ import { useHost } from '../../support/stages/use-host.ts';
 
 const host = useHost();
 
-/** Place of the version in the file header, and in the trailer from the end. */
+/** The place of the version in the file header, and in the trailer, from its end. */
 const versionPlaces = { segment: 8, footer: -56 } as const;
 
 describe('a segment file', () => {
@@ -44,7 +44,7 @@ describe('a segment file', () => {
       message: 'the index was written by another version of maxsimd',
       cause: { code: 'unsupported_version', message: `${name}: ${part} format ${version} is not supported` },
     });
-    // No damage: with the right program the index opens again.
+    // It is no damage: the right release opens the index again.
     expect(stage.corrupt).toEqual([]);
     const options = { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 0 };
     await expect(stage.engine.inspectSegment(name, options)).rejects.toMatchObject({

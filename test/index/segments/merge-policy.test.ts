@@ -43,7 +43,7 @@ interface Simulated {
   readonly largest: number;
 }
 
-/** Seals of the given sizes, one after the other; the background work catches up after each. */
+/** Adds sealed segments of the given sizes. Merges catch up after each. */
 function simulate(sizes: readonly number[], limits: MergeSettings = bounds): Simulated {
   let segments: MergeableSegment[] = [];
   let nextId = 1;
@@ -104,7 +104,7 @@ describe('merging for number', () => {
           const total = sizes.reduce((sum, size) => sum + size, 0);
           expect(sealedMax).toBeLessThanOrEqual(8);
           expect(segments.reduce((sum, segment) => sum + segment.tokenVectors, 0)).toBeCloseTo(total, 3);
-          // A record's segment at least doubles at a merge, unless it was the largest of it.
+          // A merge at least doubles the size of a record's segment, unless that was the largest source.
           expect(rewritten / total).toBeLessThan(2 * Math.log2(sizes.length + 2));
         },
       ),

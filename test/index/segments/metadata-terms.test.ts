@@ -42,7 +42,7 @@ describe('metadata terms', () => {
   it('differ for values that differ as JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
-        // Distinguishes what JSON distinguishes, the sign of zero excepted.
+        // Two values differ when their JSON differs, apart from the sign of zero.
         fc.pre(canonicalJson(JSON.stringify(a)) !== canonicalJson(JSON.stringify(b)));
         expect(term(a)).not.toBe(term(b));
       }),
@@ -103,7 +103,7 @@ describe('metadata terms', () => {
   it('hold one term for each field', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (fields) => {
-        // By hand: Object.fromEntries would drop an own __proto__.
+        // `Object.fromEntries` would drop an own `__proto__`.
         const members = Object.entries(fields).map(
           ([field, value]) => `${JSON.stringify(field)}:${JSON.stringify(value)}`,
         );
@@ -119,7 +119,7 @@ describe('metadata terms', () => {
 });
 
 describe('numbers', () => {
-  /** A number as an integer times a power of ten that all of them share: exact arithmetic on small exponents. */
+  /** A number as an integer times a power of ten that all numbers here share, for exact arithmetic. */
   const scale = 400n;
   function exactly(token: string): bigint {
     const [, sign, whole = '', fraction = '', exponent = '0'] =
@@ -216,7 +216,7 @@ describe('numbers', () => {
     ['many zeros after the point', (bytes: number) => `0.${'0'.repeat(bytes)}1`],
   ])('cost the bytes that they are written with: %s', (_name, numbers) => {
     const bytes = 1_048_576;
-    // Processor time, which other processes do not lengthen; it may be counted in ticks of 4 ms.
+    // Processor time does not count other processes. It may come in ticks of 4 ms.
     const costMs = (text: string) => {
       const runs = Array.from({ length: 4 }, () => {
         const before = process.threadCpuUsage();

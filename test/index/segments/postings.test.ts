@@ -1,4 +1,4 @@
-/** What filters look up of a sealed segment: derived, so that its loss costs time and nothing else. */
+/** Postings of sealed segments, which filters look up. Their loss costs time and nothing else. */
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { termBytes } from '../../../src/index/terms/metadata-terms.ts';
@@ -39,7 +39,7 @@ describe('postings', () => {
     expect(stage.errors.splice(0)).toMatchObject([{ code: 'no_space' }]);
     expect(postingBytes(stage)).toBe(0);
     expect(await found(stage)).toEqual(['a', 'c']);
-    // Again at the next occasion.
+    // The next round of upkeep tries again.
     await stage.index().maintain();
     expect(postingBytes(stage)).toBe(intact.length);
     expect(await readFile(file)).toEqual(intact);
@@ -51,7 +51,7 @@ describe('postings', () => {
     await using stage = await opened();
     const file = await derivedFile(stage, 'postings');
     const intact = await readFile(file);
-    // The last section: three record numbers, padded to 64 bytes.
+    // The last section holds three record numbers, padded to 64 bytes.
     const damaged = Buffer.from(intact);
     for (const place of [64, 60, 56]) damaged[intact.length - place]! ^= 1;
     await stage.reopen(() => writeFile(file, damaged));
@@ -91,7 +91,7 @@ describe('postings', () => {
     await stage.reopen(() => rm(file));
     await held.reached;
     await stage.remove('a');
-    // Once it is sealed, what is due is merged.
+    // Sealing is followed by the merge that is due.
     await stage.upsert([documentAt('b', 1)]);
     await expect.poll(async () => (await stage.blobs.list(`${stage.indexId}/`)).length).toBe(2);
     await writeFile(file, 'written meanwhile');

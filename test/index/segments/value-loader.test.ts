@@ -5,7 +5,7 @@ import { ValueLoader, type VersionMetadata } from '../../../src/index/segments/v
 const where = Uint8Array.of(1);
 const segmentId = 1;
 
-/** An engine that lacks the values of so many records, and a catalog that answers when it is let. */
+/** An engine that lacks the values of some records, and a catalog whose answers can be held. */
 class Values {
   readonly known = new Set<number>();
   readonly reads: (readonly number[])[] = [];
@@ -37,7 +37,7 @@ class Values {
 
   readonly #complete: () => boolean;
 
-  /** From now on reads wait for the returned function. */
+  /** Holds reads until the returned function is called. */
   hold(): () => void {
     this.#read = Promise.withResolvers();
     return this.#read.resolve;
@@ -83,7 +83,7 @@ describe('values of metadata', () => {
     for (const ask of left) await expect(ask).rejects.toThrow('gone');
     release();
     await expect.poll(() => values.known.size).toBe(64);
-    // It goes on from there, and only for who asks.
+    // The load goes on from there when somebody asks again.
     expect(values.reads).toHaveLength(1);
     expect(await values.ask()).toBe('found');
     expect(values.reads.flat()).toHaveLength(1_000);

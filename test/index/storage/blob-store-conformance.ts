@@ -1,11 +1,11 @@
-/** What any blob store must do; a suite for an implementation calls this with a way to make an empty one. */
+/** The conformance suite of blob stores. The suite of an implementation calls it with a function that makes an empty store. */
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { BlobStore } from '../../../src/index/storage/blob-store.ts';
 
 export interface BlobStoreFixture {
   readonly store: BlobStore;
-  /** The same blobs, seen by a process that starts later. */
+  /** Opens the same blobs as a process that starts later. */
   reopen(): Promise<BlobStore>;
   dispose(): Promise<void>;
 }

@@ -20,7 +20,7 @@ const faultOf: Readonly<Record<Fault, () => Error>> = {
   'half, then away': () => new ServiceError('service_unavailable', 'away', { retryAfterSeconds: 1 }),
 };
 
-/** Objects by key; downloads last until `gate`. */
+/** Objects by key. Downloads wait for `gate`. */
 class Objects implements ObjectStore {
   readonly contents = new Map<string, Buffer>();
   fault: Fault | undefined;
@@ -38,7 +38,7 @@ class Objects implements ObjectStore {
     if (fault !== undefined && fault !== 'half, then away') throw faultOf[fault]();
     await writeFile(file, content.subarray(0, content.length / 2), { flag: 'wx' });
     await this.gate;
-    // As the real one leaves what it could not remove when its process ends.
+    // A process that ends in a download leaves a part of the file.
     if (fault !== undefined) throw faultOf[fault]();
     await writeFile(file, content);
   }
@@ -51,7 +51,7 @@ class Objects implements ObjectStore {
   async ping(): Promise<void> {}
   close(): void {}
 
-  /** A new object of so many bytes, and what the catalog says of it. */
+  /** Makes an object of this many bytes. Returns what the catalog says about it. */
   add(name: string, bytes: number): CachedFile {
     const content = Buffer.alloc(bytes, name);
     this.contents.set(`key of ${name}`, content);
@@ -87,7 +87,7 @@ async function exists(file: string): Promise<boolean> {
   );
 }
 
-/** That a file which was there cannot be opened any more. */
+/** The file was evicted before it was opened. */
 function isEvicted(error: unknown): boolean {
   return hasCode(error, 'ENOENT') && (error as NodeJS.ErrnoException).syscall === 'open';
 }
@@ -119,12 +119,12 @@ describe('a copy', () => {
       const file = await stage.cache.fetch(damaged);
       const { mtimeMs } = await stat(file);
       await writeFile(file, 'another history');
-      // Times of files are kept in whole milliseconds, and this one must not lie before the epoch.
+      // File times have whole milliseconds, and this one must not lie before the epoch.
       const changedAt = new Date(Math.ceil(mtimeMs) + 1);
       await utimes(file, changedAt, changedAt);
     };
     await damage();
-    // The same epoch in another life of the process: copies are used as they lie there.
+    // The process starts again in the same epoch: copies are used as they are.
     const second = await open(1_000_000, stage);
     await second.cache.followEpoch('first');
     expect(await readFile(await second.cache.fetch(damaged), 'utf8')).toBe('another history');
@@ -137,7 +137,7 @@ describe('a copy', () => {
     expect(second.errors).toHaveLength(1);
     expect(errors).toEqual([]);
     await damage();
-    // What was compared in an epoch is not compared in it again, nor what was fetched in it.
+    // A copy that was compared or fetched in an epoch is not compared again in it.
     expect(await readFile(await second.cache.fetch(damaged), 'utf8')).toBe('another history');
   });
 
@@ -189,7 +189,7 @@ describe('a copy', () => {
     await one.cache.fetch(file);
     const again = await open(1000, one);
     expect(again.cache.statistics).toMatchObject({ bytes: 10, files: 1 });
-    // As another start of the machine would have left it.
+    // Another start of the machine would have left this folder.
     const [boot = ''] = await readdir(one.directory);
     await rename(path.join(one.directory, boot), path.join(one.directory, randomUUID()));
     const starting = Array.from({ length: 4 }, async () => {
@@ -286,7 +286,7 @@ describe('in any history', () => {
           const { cache } = stage;
           if (kind === 'fetch') {
             const gets = objects.gets;
-            // As who opens it does: it may be evicted before, and is fetched once more then.
+            // A copy may be evicted before it is opened. The caller fetches it once more then.
             const read = async () => readFile(await cache.fetch(file));
             const content = await read()
               .catch((error: unknown) => (isEvicted(error) ? read() : Promise.reject(error)))

@@ -1,4 +1,4 @@
-/** Copies that are read while they come, with an object store of the test's own. */
+/** Copies that are read while they are being fetched, from an object store of this test. */
 import { createHash, randomBytes } from 'node:crypto';
 import { readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -12,7 +12,7 @@ import type { ObjectStore } from '../../../src/index/storage/object-store.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 
 const partBytes = 256 * 1024;
-/** The last one is not full. */
+/** The last part is not full. */
 const parts = 80;
 const content = randomBytes((parts - 1) * partBytes + 1_000);
 const file: CachedFile = {
@@ -25,7 +25,7 @@ const away = (): Error => new ServiceError('service_unavailable', 'away', { retr
 
 /** One object. */
 class Objects implements Partial<ObjectStore> {
-  /** Requests of so many bytes wait for it. */
+  /** Requests of this many bytes wait for it. */
   gate: (bytes: number) => Promise<void> = () => Promise.resolve();
   fault: () => Error | undefined = () => undefined;
   stored = content;
@@ -79,7 +79,7 @@ async function partialOf(cache: BlobCache): Promise<PartialCopy> {
   return partial;
 }
 
-/** Numbers of the parts that it says are there. */
+/** The numbers of the parts that are here. */
 function present({ parts: bits }: PartialCopy): readonly number[] {
   return Array.from({ length: 8 * bits.length }, (_bit, part) => part).filter(
     (part) => (bits[part >> 3]! >> (part & 7)) & 1,

@@ -1,4 +1,4 @@
-/** Conditions that say the same of every document, whatever it holds, are recognised: a deletion by one is refused. */
+/** Conditions that every document meets are recognised, because a deletion by one is refused. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { conditionDepthMax, conditionOf, conditionValuesMax } from '../../../src/index/terms/condition.ts';
@@ -7,10 +7,10 @@ import { conditions, meets, metadata, name, type Json } from '../../support/cond
 
 type Fields = { readonly [name: string]: Json };
 
-/** Bodies nest this deep. */
+/** How deep bodies may be nested. */
 const jsonDepthMax = 16;
 
-/** What a field must hold: constants and, where given, other conditions, within any number of `not`. */
+/** Conditions of a field: constants and, where given, others, within any number of `not`. */
 function fieldCondition(depth: number, others: readonly fc.Arbitrary<string>[]): fc.Arbitrary<string> {
   const leaf = fc.oneof(fc.constant('{"in":[]}'), ...others);
   if (depth >= jsonDepthMax - 1) return leaf;
@@ -23,7 +23,7 @@ function fieldCondition(depth: number, others: readonly fc.Arbitrary<string>[]):
   return fc.oneof(leaf, negated(depth));
 }
 
-/** Objects, `any_of` up to the bound of their depth. */
+/** Objects with `any_of` up to the bound of depth. */
 function whereOf(others: readonly fc.Arbitrary<string>[]): fc.Arbitrary<string> {
   const object = (depth: number): fc.Arbitrary<string> => {
     const members = fc.array(fc.tuple(name, fieldCondition(2 * depth, others)), { maxLength: 2 });
@@ -40,7 +40,7 @@ function whereOf(others: readonly fc.Arbitrary<string>[]): fc.Arbitrary<string> 
 }
 
 const parsed = (text: string): Fields => JSON.parse(text) as Fields;
-/** What `{"any_of":[]}` is to the engine: no record. */
+/** The steps of `{"any_of":[]}`, which no record meets. */
 const none = Buffer.from([4, 0, 0]);
 
 describe('a condition', () => {

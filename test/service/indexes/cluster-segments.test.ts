@@ -1,4 +1,4 @@
-/** What the operator of nodes sees of their turns to merge and of their commits. */
+/** The events that an operator sees of turns to merge and of commits. */
 import { expect, it } from 'vitest';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { clusterSegments } from '../../../src/service/indexes/cluster-segments.ts';

@@ -109,7 +109,7 @@ describe('on a damaged catalog', () => {
   it('an index goes to error when its damage is certain, and the others go on', async () => {
     const [hurt = '', whole = ''] = indexIds;
     const copy = await damagedCopy((bytes) => {
-      // The metadata of one of its documents.
+      // This changes the metadata of one of its documents.
       bytes[bytes.indexOf(`"where":"${hurt}"`)]! ^= 1;
     });
     const stage = await openServiceStage(copy);

@@ -1,6 +1,6 @@
 /**
- * Run by descriptors.test.ts under a low limit on open files: takes all descriptors but a few and sees what becomes
- * of requests, then gives them back. Prints what it saw as JSON.
+ * Run by descriptors.test.ts under a low limit on open files. It takes all descriptors but a few, sends requests, and gives the
+ * descriptors back. It prints the answers as JSON.
  */
 import { closeSync, openSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
@@ -20,7 +20,7 @@ await before.service.drain();
 
 await using stage = await openServiceStage(directory);
 const outcomes: Record<string, string[]> = {};
-/** Stored, as far as was answered. */
+/** The documents whose upserts were answered. */
 const acknowledged = new Map(stored.map((id) => [id, ['a']]));
 for (let spare = 0; spare < sparesMax; spare += 1) {
   const [closed = '', other = ''] = stored.slice(2 * spare);

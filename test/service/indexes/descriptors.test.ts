@@ -1,4 +1,4 @@
-/** A process that has no file descriptors left, which cannot be had in this one. */
+/** A process of its own that has no file descriptors left. */
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';

@@ -1,4 +1,4 @@
-/** What goes on without requests. */
+/** Background work on indexes. */
 import { describe, expect, it } from 'vitest';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { openServiceStage, rejection } from '../../support/stages/service-stage.ts';
@@ -23,7 +23,7 @@ describe('upkeep', () => {
     expect(recordsLive).toBe(1);
     await expect.poll(() => stage.service.statistics().recordsVerified).toBe(1);
 
-    // The requests that find it open meet the same index.
+    // Requests that find the index open use the same one.
     expect(await stage.service.deleteDocument(tenant.context(), used, 'a')).toBe(false);
     expect(await stage.service.deleteDocument(tenant.context(), used, 'c')).toBe(true);
     stage.encoder.served = [wordModel];

@@ -1,4 +1,4 @@
-/** A queue that is fair by work: who waits for whom, what is dropped, and what is forgotten. */
+/** The queue that is fair by work: in which order it serves, what it drops, and what it forgets. */
 import * as fc from 'fast-check';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import { FairQueue } from '../../../src/service/limits/fair-queue.ts';
 import { tenantWorkMax } from '../../../src/service/limits/work.ts';
 import { rounds } from '../../rounds.ts';
 
-/** Pieces that run until they are let go, in the order in which they were started. */
+/** Pieces that run until the test ends them, in the order of their starts. */
 class Bench {
   readonly started: string[] = [];
   readonly #ends = new Map<string, () => void>();
@@ -125,7 +125,7 @@ describe('a fair queue', () => {
     first.leave();
     first.leave();
     queue.enter('a', 11).leave();
-    // One that alone is above the bound runs where nothing of its tenant is there.
+    // A request above the bound runs if its tenant has no other.
     queue.enter('c', 2 * tenantWorkMax).leave();
     expect(queue.size).toBe(0);
   });

@@ -1,4 +1,4 @@
-/** What every `Limiter` must do. Times are given, so that nothing here waits. */
+/** The conformance suite of limiters. Times are given, so that nothing here waits. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Limiter, TokenReservation } from '../../../src/service/limits/limiter.ts';
@@ -6,7 +6,7 @@ import type { Limiter, TokenReservation } from '../../../src/service/limits/limi
 const windowMs = 60_000;
 const month = '2026-10';
 
-/** A limiter that nobody has used. */
+/** Makes a fresh limiter. */
 type Start = () => Limiter | Promise<Limiter>;
 
 export function describeLimiter(name: string, start: Start): void {
@@ -108,7 +108,7 @@ function describeRate(start: Start): void {
               times.push(now);
             } else {
               const fits = (recent.at(-limit) ?? 0) + windowMs;
-              // Whole milliseconds may hold one back for up to two of them.
+              // Rounding to whole milliseconds may hold a request back for up to two.
               expect(fits).toBeGreaterThan(now - 2);
               expect(result.retryAfterSeconds).toBeGreaterThanOrEqual(Math.max(1, (fits - now) / 1000));
               expect(result.retryAfterSeconds).toBeLessThan((fits - now) / 1000 + 1.003);

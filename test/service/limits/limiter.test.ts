@@ -14,7 +14,7 @@ describe('the memory of the limiter', () => {
       limiter.admitRate(`tenant ${tenant}`, 60, now);
     }
     expect(limiter.size).toBe(5000);
-    // Each admission drops up to two idle tenants: half as many again see all of them gone.
+    // Each admission drops up to two idle tenants, so half as many admissions drop all of them.
     for (let request = 0; request < 2600; request++) {
       now += 100;
       limiter.admitRate('busy', 1000, now);
@@ -53,7 +53,7 @@ describe('the rate windows after a restart', () => {
   const start = 1_800_000_000_000;
   const windowMs = 60_000;
 
-  /** The next process, with what was recorded of a tenant. */
+  /** The limiter of the next process, with the recorded windows of a tenant. */
   const restored = (nowMs: number, ...packed: readonly (Uint8Array | undefined)[]) => {
     const recorded = packed.filter((window) => window !== undefined);
     return MemoryLimiter.restore(
@@ -72,7 +72,7 @@ describe('the rate windows after a restart', () => {
       expect(packed?.length).toBeLessThanOrEqual(252);
       const next = await restored(start + 40_000, packed);
       expect(next.admitRate('t', admissions, start + 40_000)).toMatchObject({ admitted: false });
-      // A sixtieth of them leaves together, and no more.
+      // At most a sixtieth of them leaves together.
       expect(next.admitRate('t', admissions + 1, start + 40_000)).toMatchObject({
         admitted: true,
         remaining: 0,

@@ -1,4 +1,4 @@
-/** The bound on waits before a simulated server: a clock of milliseconds, fair between tenants, of a fixed speed. */
+/** The bound on waits in front of a simulated server, which is fair between tenants and has a fixed speed. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { PromisedWait } from '../../../src/service/limits/promised-wait.ts';
@@ -27,7 +27,7 @@ interface Request {
   readonly reject: (error: Error) => void;
 }
 
-/** Requests of 0.5 to 1.5 units of work; the server does so many units a second. It drops what is past its deadline. */
+/** Sends requests of 0.5 to 1.5 units of work to a server of `unitsPerSecond`, which drops requests past their deadlines. */
 async function simulate(
   tenants: readonly Tenant[],
   { unitsPerSecond, seconds, bound }: { unitsPerSecond: number; seconds: number; bound?: typeof unbounded },

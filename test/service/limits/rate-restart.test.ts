@@ -1,4 +1,4 @@
-/** "Never more than N in any 60 s" does not begin anew with the process. */
+/** The rate limit holds over restarts. */
 import { describe, expect, it } from 'vitest';
 import { steadyNowMs } from '../../../src/service/limits/steady-clock.ts';
 import type { RequestContext } from '../../../src/service/contract.ts';
@@ -16,7 +16,7 @@ describe('a clock that is wrong for a while', () => {
   const monthMs = 31 * 86_400_000;
   const limit = 10;
 
-  /** How many of so many requests are admitted; each is answered, and so recorded. */
+  /** Returns how many of these requests are admitted. Each of those is answered, and so recorded. */
   async function admitted(stage: ServiceStage, tenant: TenantStage, requests: number): Promise<number> {
     let count = 0;
     for (let request = 0; request < requests; request += 1) {
@@ -85,7 +85,7 @@ describe('the rate of a tenant is kept over a crash and a restart', () => {
       permit.release();
     }
 
-    // Beside one that never ended, as if that had been killed.
+    // The first service never ends, as if it had been killed.
     const restarted = await openServiceStage(crashed.directory);
     const refused = { code: 'rate_limit_exceeded' };
     expect(await rejection(restarted.service.admit(`Bearer ${apiKey}`))).toMatchObject(refused);

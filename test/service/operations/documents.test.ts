@@ -94,7 +94,7 @@ describe('upserting', () => {
       issues: [{ path: 'documents' }],
     });
     expect(stage.encoder.inferred).toHaveLength(inferred);
-    // A replacement takes no room, and neither does a document that fails.
+    // Neither a replacement nor a failed document needs more of the allowance.
     expect((await tenant.upsert(indexId, { a: 'again', b: 'two', c: ' ' })).upsertedDocuments).toBe(2);
     const { usage, remaining } = await stage.service.usage(tenant.context());
     expect([usage.documents, remaining.documents, usage.inputTokens]).toEqual([2, 0, 3n]);
@@ -183,7 +183,7 @@ describe('upserting', () => {
       const refused = await rejection(tenant.upsert(indexId, { a: 'words' }));
       expect(refused).toMatchObject({ code: 'service_unavailable' });
       expect(await rejection(tenant.search(indexId, 'words'))).toMatchObject({ code: 'service_unavailable' });
-      // What needs no model works.
+      // Requests that need no model work.
       expect(await stage.service.deleteDocument(tenant.context(), indexId, 'a')).toBe(false);
     } finally {
       stage.encoder.served = served;

@@ -54,7 +54,7 @@ describe('searching', () => {
     const indexId = await tenant.createIndex();
     const texts = Object.fromEntries(['d', 'b', 'e', 'a', 'c'].map((id) => [id, 'same words']));
     await tenant.upsert(indexId, texts);
-    // A version of its own: the youngest now.
+    // The document gets a new version, which is the youngest now.
     await tenant.upsert(indexId, { b: 'same words' });
     const resolve = vi.spyOn(stage.catalog, 'resolveVersions');
     const best = await tenant.search(indexId, 'same', { topK: 2, returnComponents: true });
@@ -172,7 +172,7 @@ describe('work', () => {
       returnComponents: false,
     };
     const queries = (count: number) => Array.from({ length: count }, () => dear);
-    // A model of long queries.
+    // The model reads long queries.
     const { served } = stage.encoder;
     stage.encoder.served = served.map((model) => ({ ...model, windowTokensMax: 1_000 }));
     onTestFinished(() => void (stage.encoder.served = served));
@@ -192,7 +192,7 @@ describe('work', () => {
       if (text === 'first') leaving.abort(new Error('gone'));
     };
     const context = own.context({ signal: leaving.signal });
-    // Documents come last first.
+    // The encoder returns the last document first.
     const documents = ['first', 'never run', 'two words'].map((text, n) => ({
       docId: String(n),
       text,
@@ -205,7 +205,7 @@ describe('work', () => {
     await stage.service.countLeft(context);
     const { usage } = await stage.service.usage(own.context());
     expect(usage).toMatchObject({ inputTokens: 4n, requests: 1, scores: 0 });
-    // One that was answered is not charged again.
+    // A request that was answered is not charged again.
     const answered = own.context();
     await stage.service.search(answered, indexId, { query: 'one', returnComponents: false });
     await stage.service.countLeft(answered);
@@ -276,7 +276,7 @@ describe('scoring', () => {
     const places = answer.results.map(({ components }) => components?.documentTokens[0]);
     expect(places).toEqual([88, 0]);
     const explained = explain.mock.calls.filter(([{ components }]) => components);
-    // In the order in which the encoder has them ready.
+    // Documents come in the order in which the encoder finishes them.
     expect(explained.map(([, { chunkRows, scales }]) => [[...chunkRows], scales.length])).toEqual([
       [[1], 1],
       [[89], 89],
@@ -311,7 +311,7 @@ describe('the monthly allowance', () => {
       });
     }
     expect(stage.encoder.inferred).toHaveLength(inferred);
-    // Exactly what is left still fits.
+    // A request for exactly the rest still fits.
     await service.score(own.context(), {
       query: 'one',
       documents: documentsOf({ x: 'a b c d' }),
