@@ -7,7 +7,7 @@ import { execFile } from 'node:child_process';
 import { readFile, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { Disk, noDisks } from '../support/machine/disk.ts';
 import {
@@ -16,23 +16,18 @@ import {
   docIds,
   documentAt,
   engineError,
-  openHost,
   openStage,
-  type Host,
   type Stage,
 } from '../support/stages/index-stage.ts';
+import { useHost } from '../support/stages/use-host.ts';
 
 const settings = { segmentTokenVectorsMax: 3, codesTokenVectorsMin: 1 };
 const documents = ['a', 'b', 'c'].map((docId, place) => documentAt(docId, place, { is: docId }));
 const recordMagic = 'MXRC';
 const within = { timeout: 50_000 };
 
-let host: Host;
+const host = useHost();
 let other: Stage;
-beforeAll(async () => {
-  host = await openHost();
-});
-afterAll(() => host[Symbol.asyncDispose]());
 beforeEach(async () => {
   other = await openStage(host, settings);
   await other.upsert(documents);
@@ -79,7 +74,7 @@ async function expectRefused(stage: Stage): Promise<void> {
 const unverified = () => engineError('io');
 
 describe('a record that the catalog names', () => {
-  it('fails its search and condemns the index once a second look finds it damaged, too', async () => {
+  it('fails its search, and marks the index as damaged once a second read finds the damage, too', async () => {
     await using stage = await sealedStage();
     const file = await segmentFile(stage);
     await writeFile(file, withDamage(await readFile(file), 1));
@@ -89,7 +84,7 @@ describe('a record that the catalog names', () => {
       .toMatchObject([{ message: expect.stringMatching(/record 1/) }]);
   });
 
-  it('is used again if the second look finds it intact', async () => {
+  it('is used again if the second read finds it intact', async () => {
     await using stage = await sealedStage();
     const file = await segmentFile(stage);
     const intact = await readFile(file);
@@ -195,7 +190,7 @@ describe('a record that the catalog does not name any more', () => {
 });
 
 describe('an index that finds damage when it is opened', () => {
-  it('looks a second time before it is condemned', async () => {
+  it('is read a second time before it is marked', async () => {
     await using stage = await openStage(host);
     await stage.upsert(documents);
     stage.faults.set('openSegment', engineError('corrupt'));
@@ -206,7 +201,7 @@ describe('an index that finds damage when it is opened', () => {
 });
 
 describe.skipIf(noDisks !== undefined)('a disk that fails to read', () => {
-  it('what somebody may see condemns the index, and one that reads nothing does not', async () => {
+  it('marks the index as damaged for a record that somebody may see, and not while it reads nothing', async () => {
     const disk = await Disk.make();
     const script = path.join(import.meta.dirname, 'read-errors-process.ts');
     const env = { ...process.env, ...disk.environment, TMPDIR: disk.directory };

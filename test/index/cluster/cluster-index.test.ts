@@ -9,10 +9,7 @@ import { eventually } from '../../support/running/eventually.ts';
 
 const servers = useStageServers();
 
-const document = (docId: string, version: number) => ({
-  ...documentAt(docId, version % 8),
-  metadata: { version },
-});
+const document = (docId: string, version: number) => documentAt(docId, version % 8, { version });
 const shown = (docId: string, version: number): string => `${docId} {"version":${version}}`;
 
 describe('every node', () => {

@@ -1,21 +1,14 @@
 /** PostgreSQL loses its last commits while nodes run: they answer as of what it still has, and never with a mixture. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
-import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import { expect, it } from 'vitest';
 import { copyOf, fallBack, type FallBack } from '../../support/cluster/lost-commits.ts';
-import { openNodeStage, type Node } from '../../support/cluster/node-stage.ts';
-import { serversMs, startTestPostgres, startTestSeaweed } from '../../support/cluster/servers.ts';
+import type { Node } from '../../support/cluster/node-stage.ts';
+import { useStageServers } from '../../support/cluster/stage-servers.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
 
-let postgres: RunningPostgres;
-let weed: RunningSeaweed;
-beforeAll(async () => {
-  [postgres, weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
-}, serversMs);
-afterAll(() => Promise.all([postgres.stop(), weed.stop()]));
+const servers = useStageServers();
 
 const upsert = (node: Node, docId: string, version: number) =>
-  node.upsert([{ ...documentAt(docId, version), metadata: { version } }]);
+  node.upsert([documentAt(docId, version, { version })]);
 
 /** Opens an index that cannot be used again, as the service does. The first tries meet connections of the old server. */
 async function again<T>(node: Node, work: () => Promise<T>): Promise<T> {
@@ -38,14 +31,14 @@ async function again<T>(node: Node, work: () => Promise<T>): Promise<T> {
 const ways: readonly FallBack[] = ['promoted replica', 'older copy'];
 
 it.each(ways)('never answers with a mixture of two histories: %s', { timeout: 120_000 }, async (way) => {
-  await using stage = await openNodeStage(postgres, weed);
+  await using stage = await servers.openStage();
   const [writer, reader] = [await stage.newNode(), await stage.newNode()];
   let others = 0;
   writer.catalog.watchEpoch(() => (others += 1));
   await upsert(writer, 'kept', 1);
   const kept = await writer.found();
   expect(await reader.found()).toEqual(kept);
-  const copy = await copyOf(postgres);
+  const copy = await copyOf(servers.postgres);
 
   // Both nodes have these in memory, and the catalog loses them.
   await upsert(writer, 'lost', 2);
@@ -53,7 +46,7 @@ it.each(ways)('never answers with a mixture of two histories: %s', { timeout: 12
   expect(await writer.found()).toEqual(['lost {"version":2}']);
   expect(await reader.found()).toEqual(['lost {"version":2}']);
   const idsLost = await stage.catalog.allocateIds(1_000);
-  await fallBack(postgres, copy, way);
+  await fallBack(servers.postgres, copy, way);
 
   // One more commit than were lost, so that their generations are given again.
   for (const version of [3, 4, 5]) await again(writer, () => upsert(writer, `new${version}`, version));
@@ -74,10 +67,10 @@ it(
   'does not swap a merge of a lost history in, though the fence is given again',
   { timeout: 120_000 },
   async () => {
-    await using stage = await openNodeStage(postgres, weed);
-    const copy = await copyOf(postgres);
+    await using stage = await servers.openStage();
+    const copy = await copyOf(servers.postgres);
     const slept = (await stage.catalog.acquireMergeLease(stage.indexId, 'asleep', 60_000))!;
-    await fallBack(postgres, copy, 'older copy');
+    await fallBack(servers.postgres, copy, 'older copy');
     const node = await stage.newNode();
     const held = (await node.catalog.acquireMergeLease(stage.indexId, 'awake', 60_000))!;
     expect(held.fence).toBe(slept.fence);

@@ -25,8 +25,7 @@ async function run(program: string, args: readonly string[]): Promise<void> {
 /** Dumps the catalog in the middle of the life of an index. All segments of that moment are replaced afterwards. */
 async function dumpAndGoOn(stage: NodeStage, directory: string) {
   const node = await stage.newNode({ directory, settings });
-  const upsert = (docId: string, version: number) =>
-    node.upsert([{ ...documentAt(docId, version), metadata: { version } }]);
+  const upsert = (docId: string, version: number) => node.upsert([documentAt(docId, version, { version })]);
   for (const docId of ['a', 'b', 'c', 'd']) await upsert(docId, 1);
   await upsert('a', 2);
   await node.remove('b');
@@ -64,7 +63,7 @@ it('finds all of that moment, with nodes that keep their caches and with new one
   for (const node of [warm, cold]) expect(await node.found()).toEqual(found);
 
   // The generations and identifiers of the lost commits are given again.
-  await cold.upsert([{ ...documentAt('f', 1), metadata: { version: 4 } }]);
+  await cold.upsert([documentAt('f', 1, { version: 4 })]);
   await warm.remove('c');
   await warm.index().maintain();
   for (const node of [warm, cold, await stage.newNode()]) {

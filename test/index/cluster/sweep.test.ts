@@ -55,7 +55,7 @@ async function upkeepOf(node: Node, changed: Partial<ClusterCatalog> = {}): Prom
 /** Three documents in as many segments, one of them deleted, and no node that has the index open. */
 async function leaveWaste(stage: NodeStage): Promise<void> {
   const node = await stage.newNode({ settings: { wasteAgeMsMax: Infinity } });
-  for (const docId of ['a', 'b', 'c']) await node.upsert([{ ...documentAt(docId, 1), metadata: {} }]);
+  for (const docId of ['a', 'b', 'c']) await node.upsert([documentAt(docId, 1)]);
   await node.remove('b');
   await node.close();
 }

@@ -8,7 +8,7 @@ import { useStageServers } from '../../support/cluster/stage-servers.ts';
 
 const servers = useStageServers();
 
-const document = (docId: string): TestDocument => ({ ...documentAt(docId, 0), metadata: {} });
+const document = (docId: string): TestDocument => documentAt(docId, 0);
 const shown = (docId: string): string => `${docId} {}`;
 
 /** A document of this many token vectors. */

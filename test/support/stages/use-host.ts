@@ -2,25 +2,12 @@
 import { afterAll, beforeAll } from 'vitest';
 import { openHost, type Host } from './index-stage.ts';
 
+/** The host is there only while tests and their hooks run. */
 export function useHost(): Pick<Host, 'blobs' | 'catalog' | 'engine'> {
-  let host: Host | undefined;
+  const host = {} as Host;
   beforeAll(async () => {
-    host = await openHost();
+    Object.assign(host, await openHost());
   });
-  afterAll(() => host?.[Symbol.asyncDispose]());
-  const present = (): Host => {
-    if (host === undefined) throw new Error('the host is there before the first test, not earlier');
-    return host;
-  };
-  return {
-    get blobs() {
-      return present().blobs;
-    },
-    get catalog() {
-      return present().catalog;
-    },
-    get engine() {
-      return present().engine;
-    },
-  };
+  afterAll(() => host[Symbol.asyncDispose]?.());
+  return host;
 }
