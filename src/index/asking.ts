@@ -1,4 +1,4 @@
-/** What both kinds of open index need to answer those who ask. */
+/** Functions that both kinds of open index use when they are asked. */
 import { unavailable, type ServiceError } from '../errors.ts';
 import type { Asker } from './contract.ts';
 

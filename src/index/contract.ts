@@ -1,5 +1,5 @@
 /**
- * What the service uses of an index. One process keeps an index in its own directory (`local-index.ts`). Several nodes
+ * An index as the service uses it. One process keeps an index in its own directory (`local-index.ts`). Several nodes
  * keep it in an object store and share its catalog (`cluster/cluster-index.ts`).
  */
 import type { CommitUpsertInput, CommitUpsertResult } from '../document-commits.ts';

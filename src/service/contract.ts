@@ -1,4 +1,4 @@
-/** What the HTTP layer asks of the service, as plain data. The HTTP layer maps names to the wire. Every failure is a `ServiceError`. */
+/** The service as the HTTP layer calls it, with plain data. The HTTP layer maps names to the wire. Every failure is a `ServiceError`. */
 import type {
   DocumentCount,
   DocumentPage,

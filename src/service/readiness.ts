@@ -51,25 +51,20 @@ export class ReadinessProbe {
 
   async #lookNow(): Promise<Looked> {
     const { catalog, store } = this.#deps;
-    const [catalogState, diskState, objectsState] = await Promise.all([
-      catalog.ping().then(
+    const stateOf = (ping: Promise<void>, otherwise: string): Promise<string> =>
+      ping.then(
         () => 'ok',
-        (error: unknown) => whyAway(error) ?? 'cannot be written',
-      ),
+        (error: unknown) => whyAway(error) ?? otherwise,
+      );
+    const [catalogState, disk, objects] = await Promise.all([
+      stateOf(catalog.ping(), 'cannot be written'),
       store.freeBytes().then(
         (bytes) => (bytes >= freeBytesMin ? 'ok' : 'no space left'),
         () => 'cannot be read',
       ),
-      store.ping?.().then(
-        () => 'ok',
-        (error: unknown) => whyAway(error) ?? 'cannot be reached',
-      ),
+      store.ping && stateOf(store.ping(), 'cannot be reached'),
     ]);
-    return {
-      catalog: catalogState,
-      disk: diskState,
-      ...(objectsState === undefined ? {} : { objects: objectsState }),
-    };
+    return { catalog: catalogState, disk, ...(objects === undefined ? {} : { objects }) };
   }
 }
 

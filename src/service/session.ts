@@ -46,7 +46,7 @@ export class Sessions {
     return createHash('sha256').update(Buffer.from(session, 'base64url')).digest();
   }
 
-  /** What the catalog must know of a session that its owner ends. */
+  /** The record of a session that its owner ends, for the catalog. */
   ended(session: string, { key }: KeyRecord): EndedSession {
     const expiresAtMs = Buffer.from(session, 'base64url').readUIntBE(0, 6);
     return { digest: this.digestOf(session), keyId: key.id, expiresAtMs };

@@ -1,6 +1,6 @@
 /**
  * Random damage of every kind of file of an index, before it is opened and below its mappings: what a search answers is
- * what it answered before, or an error. Verification finds what no search met, and derived files are built anew.
+ * what it answered before, or an error. Verification finds what no search met, and derived files are built again.
  * `TEST_SEED` repeats a run.
  */
 import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';

@@ -376,7 +376,9 @@ describe('verification in the background', () => {
     await using stage = await damaged('b');
     await stage.index().verified();
     expect(stage.corrupt).toEqual([]);
-    expect(stage.errors).toMatchObject([{ message: expect.stringMatching(/record 1.*it is dead/) }]);
+    expect(stage.errors).toMatchObject([
+      { message: expect.stringMatching(/record 1.*no search can see it/) },
+    ]);
     expect(await docIds(stage)).toEqual(['a']);
   });
 
@@ -397,7 +399,7 @@ describe('verification in the background', () => {
     expect(stage.errors).toEqual([]);
     await stage.index().verified();
     expect(stage.errors.splice(0)).toMatchObject([
-      { message: expect.stringMatching(`${kind}: damaged; built anew`) },
+      { message: expect.stringMatching(`${kind}: damaged; it is being built again`) },
     ]);
     await stage.index().settled();
     expect(await readFile(file)).toEqual(intact);

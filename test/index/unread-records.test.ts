@@ -167,7 +167,7 @@ describe('a record that the catalog does not name any more', () => {
     expect(await docIds(stage)).toEqual(['a', 'c']);
     await stage.index().verified();
     expect(stage.errors.splice(0)).toMatchObject([
-      { message: expect.stringMatching(/record 1.*it is dead/) },
+      { message: expect.stringMatching(/record 1.*no search can see it/) },
     ]);
     for (const kind of ['codes', 'postings']) await truncate(await derivedFile(stage, kind), 0);
     expect((await stage.search({ is: 'c' })).map(({ docId }) => docId)).toEqual(['c']);
@@ -211,7 +211,7 @@ describe.skipIf(noDisks !== undefined)('a disk that fails to read', () => {
       alive: { corrupt: 1, errors: [], found: 'refused' },
       dead: {
         corrupt: 0,
-        errors: [expect.stringMatching(/Input\/output error; it is dead/)],
+        errors: [expect.stringMatching(/Input\/output error; no search can see it/)],
         found: ['a', 'c'],
       },
       away: { corrupt: 0, errors: [expect.stringMatching(/Input\/output error/)], found },
@@ -221,7 +221,7 @@ describe.skipIf(noDisks !== undefined)('a disk that fails to read', () => {
 });
 
 describe('a derived file that cannot be read', () => {
-  it('of codes is built anew at once, and searches go on', async () => {
+  it('of codes is built again at once, and searches go on', async () => {
     await using stage = await openStage(host, settings);
     await stage.upsert(documents);
     await stage.index().settled();
@@ -245,7 +245,7 @@ describe('a derived file that cannot be read', () => {
     expect([stage.corrupt, stage.errors]).toEqual([[], []]);
   });
 
-  it('of postings is built anew by the next round of upkeep, and filters read the records meanwhile', async () => {
+  it('of postings is built again by the next round of upkeep, and filters read the records meanwhile', async () => {
     await using stage = await openStage(host, settings);
     await stage.upsert(documents);
     await stage.index().settled();

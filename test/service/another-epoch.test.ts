@@ -6,15 +6,13 @@ import { generateApiKey, hashApiKey } from '../../src/catalog/api-key.ts';
 import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
 import { openBlobCache } from '../../src/index/storage/local-blob-cache.ts';
-import type { RequestContext } from '../../src/service/contract.ts';
 import { createService } from '../../src/service/create-service.ts';
 import { MemoryLimiter } from '../../src/service/limits/memory-limiter.ts';
-import { StageTimings } from '../../src/service/stage-timings.ts';
 import { useStageServers } from '../support/cluster/stage-servers.ts';
 import { WordEncoder } from '../support/encoder/word-encoder.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 import { generousLimits } from '../support/stages/catalog-fixture.ts';
-import { documentsOf } from '../support/stages/service-stage.ts';
+import { contextOf, documentsOf } from '../support/stages/service-stage.ts';
 
 const servers = useStageServers();
 const keyPepper = new Uint8Array(32);
@@ -77,15 +75,7 @@ it('keys, rows, usage, documents of results and open indexes', { timeout: 60_000
     limits: generousLimits,
     key: { id: keyId, hash: hashApiKey(apiKey, keyPepper) },
   });
-  const context = (): RequestContext => ({
-    requestId: randomUUID(),
-    tenant,
-    signal: new AbortController().signal,
-    deadlineMs: nowMs + 60_000,
-    startedAtMs: nowMs,
-    timings: new StageTimings(),
-    spent: { inputTokens: 0 },
-  });
+  const context = () => contextOf(tenant, nowMs);
   const { id: indexId } = await service.createIndex(context(), { name: 'index', metadataSchema: '{}' });
   await service.upsertDocuments(context(), indexId, documentsOf({ a: 'some words' }));
   const search = async () => {

@@ -1,6 +1,6 @@
 /**
- * What an index that nodes share asks of the catalog, which this room does not know: the service binds the two. Every
- * write is durable when its promise settles.
+ * The functions of the catalog that an index needs which nodes share. This room does not know the catalog: the service binds
+ * the two. Every write is durable when its promise settles.
  */
 import type { CommitUpsertInput, CommitUpsertResult } from '../../document-commits.ts';
 import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts';

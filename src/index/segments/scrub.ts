@@ -143,7 +143,7 @@ export class Scrub {
         return { damage: 'cannot be read' };
       });
       if (damage !== '' && segments.get(segment.id) === segment) {
-        onError(new Error(`${derived.name}: ${damage}; built anew`));
+        onError(new Error(`${derived.name}: ${damage}; it is being built again`));
         onDamaged(segment);
       }
     } catch (error) {
@@ -170,7 +170,7 @@ export class Scrub {
     if (found.wholeSegment || isSeen()) {
       onCorrupt(withCode('corrupt', found.damage));
     } else {
-      onError(new Error(`${found.damage}; it is dead`));
+      onError(new Error(`${found.damage}; no search can see it any more`));
     }
     return true;
   }

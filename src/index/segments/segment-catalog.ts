@@ -1,4 +1,4 @@
-/** What an index asks of the catalog, which this room does not know: the service binds the two. */
+/** The functions of the catalog that an index needs. This room does not know the catalog: the service binds the two. */
 import type { CommitUpsertInput, CommitUpsertResult } from '../../document-commits.ts';
 import type { IndexState, RecordLocation } from '../../index-state.ts';
 import type { VersionMetadata } from './value-loader.ts';

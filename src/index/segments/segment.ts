@@ -3,7 +3,7 @@ import type { NativeIndex } from '../engine/native.ts';
 import type { BlobStore } from '../storage/blob-store.ts';
 import type { SegmentCatalog } from './segment-catalog.ts';
 
-/** What everything that works on the segments of an index is given. */
+/** The dependencies of everything that works on the segments of an index. */
 export interface SegmentDeps {
   readonly indexId: string;
   readonly native: NativeIndex;

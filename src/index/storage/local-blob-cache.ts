@@ -256,7 +256,7 @@ class LocalBlobCache implements BlobCache {
       await utimes(file, nowMs / 1000, Math.max(nowMs, Math.ceil(trustedMs)) / 1000);
       return true;
     }
-    this.#options.onError(new Error(`the local copy ${name} is not what the catalog names`));
+    this.#options.onError(new Error(`the local copy ${name} is not the object that the catalog names`));
     await rm(file, { force: true });
     return false;
   }

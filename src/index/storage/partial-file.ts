@@ -153,7 +153,7 @@ export class PartialFile implements PartialCopy {
     try {
       const loaded = await objects.readPart(object.key, offset, bytes);
       if (loaded.length !== bytes)
-        throw withCode('corrupt', `object ${object.key} is shorter than what was put`);
+        throw withCode('corrupt', `object ${object.key} is shorter than the object that was put`);
       for (let written = 0; written < bytes;) {
         const left = bytes - written;
         written += (await this.#handle.write(loaded, written, left, offset + written)).bytesWritten;
@@ -203,6 +203,6 @@ export class PartialFile implements PartialCopy {
     const content = this.#handle.createReadStream({ start: 0, autoClose: false, highWaterMark: 1024 * 1024 });
     for await (const chunk of content) hash.update(chunk as Buffer);
     if (hash.digest('hex') === sha256) return;
-    throw withCode('corrupt', `object ${key} has another SHA-256 than what was put`);
+    throw withCode('corrupt', `object ${key} has another SHA-256 than the object that was put`);
   }
 }

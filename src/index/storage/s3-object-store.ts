@@ -139,7 +139,7 @@ class Bucket {
     if (received.bytes === expected.bytes && received.hex() === expected.sha256) return '';
     await rm(path, { force: true });
     return received.bytes === expected.bytes
-      ? 'has another SHA-256 than what was put'
+      ? 'has another SHA-256 than the object that was put'
       : `has ${received.bytes} bytes, ${expected.bytes} were put`;
   }
 
@@ -164,7 +164,8 @@ class Bucket {
     try {
       await this.#client.send(new PutObjectCommand({ ...object, Body: pingBody }));
       const { Body: body } = await this.#client.send(new GetObjectCommand(object));
-      if ((await body?.transformToString()) !== pingBody) throw new Error('another body than was put');
+      if ((await body?.transformToString()) !== pingBody)
+        throw new Error('the object came back with another body');
     } catch (error) {
       throw fromStore(error);
     }

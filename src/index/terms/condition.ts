@@ -106,7 +106,7 @@ class ConditionReader {
     this.#count(bounds.length, path);
     const flags = bounds.reduce((sum, { flag }) => sum | flag, 0);
     if (!rangeFlags.has(flags)) {
-      throw invalid(path, 'must have one lower and one upper bound at most', 'invalid_range');
+      throw invalid(path, 'must have at most one lower and one upper bound', 'invalid_range');
     }
     for (const bound of bounds) assertBound(bound);
     const low = bounds.find(({ flag }) => (flag & lowFlags) !== 0)?.value;

@@ -1,4 +1,4 @@
-/** What operations ask for an index by its id: its row, which is cached for moments, the open index, its erasure. */
+/** Gives operations an index by its id: its row, which is cached for moments, and the open index. It also erases indexes. */
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import type { EncoderModel } from '../../encoder/protocol/contract.ts';

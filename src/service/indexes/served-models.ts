@@ -25,11 +25,8 @@ export async function modelOfIndex(
 ): Promise<EncoderModel> {
   const model = await encoders.awaitModel({ name, version }, limits);
   if (model !== undefined) return model;
-  throw unavailable(
-    `model ${name} version ${version}, which this index has for ever, is not installed`,
-    new Error('no encoder here has this model version'),
-    retryAfterSeconds,
-  );
+  const message = `model ${name} version ${version}, which this index has for ever, is not installed`;
+  throw unavailable(message, new Error('no encoder here has this model version'), retryAfterSeconds);
 }
 
 /** The default model, which also encodes transient documents. */

@@ -43,7 +43,7 @@ interface Waiting {
   readonly start: () => void;
 }
 
-/** What the queue knows of a tenant. */
+/** The state of one tenant. */
 interface Line {
   readonly tenantId: string;
   /** The virtual time at which its next piece begins. */

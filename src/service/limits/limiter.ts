@@ -1,5 +1,5 @@
 /**
- * What the service asks of a limiter: admission by rate and concurrency, and reservations of tokens of the monthly
+ * The interface of limiters: admission by rate and concurrency, and reservations of tokens of the monthly
  * allowance. A process that owns a data directory counts in memory. Nodes count in Redis, and answer asynchronously.
  */
 

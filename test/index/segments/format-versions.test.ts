@@ -1,6 +1,6 @@
 /**
  * Segment files of a format that this program does not know are refused by name, and nothing is done to them;
- * derived files are built anew.
+ * derived files are built again.
  */
 import { open, readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
@@ -66,7 +66,7 @@ describe.each(['codes', 'postings'] as const)('a file of %s', (kind) => {
     ['another format', 8, new RegExp(`${kind} format \\d+ is not supported`)],
     ['a damaged header', 20, /damaged header/],
     ['a damaged directory', 100, /^damaged directory$/],
-  ])('with %s is reported, ignored and built anew', async (_what, place, message) => {
+  ])('with %s is reported, ignored and built again', async (_what, place, message) => {
     await using stage = await openStage(host, settings);
     await stage.upsert([documentAt('a', 0, { is: 'a' }), documentAt('b', 1)]);
     await stage.index().settled();

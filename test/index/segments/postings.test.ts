@@ -47,7 +47,7 @@ describe('postings', () => {
     expect([stage.errors, stage.corrupt]).toEqual([[], []]);
   });
 
-  it('that a filter finds damaged are built anew by the next round of upkeep', async () => {
+  it('that a filter finds damaged are built again by the next round of upkeep', async () => {
     await using stage = await opened();
     const file = await derivedFile(stage, 'postings');
     const intact = await readFile(file);

@@ -43,7 +43,7 @@ export interface ServiceStage {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** In a fresh directory, or one that an earlier service left. */
+/** Starts a service in a fresh directory, or in one that an earlier service left. */
 export async function openServiceStage(
   existing?: string,
   indexSettings: Partial<IndexSettings> = {},
@@ -90,13 +90,7 @@ export async function openServiceStage(
         key: { id: keyId, hash: hashApiKey(apiKey, catalog.keyPepper()) },
       });
       const context = (overrides: Partial<RequestContext> = {}): RequestContext => ({
-        requestId: randomUUID(),
-        tenant,
-        signal: new AbortController().signal,
-        deadlineMs: clock.ms + 60_000,
-        startedAtMs: clock.ms,
-        timings: new StageTimings(),
-        spent: { inputTokens: 0 },
+        ...contextOf(tenant, clock.ms),
         ...overrides,
       });
       return {
@@ -117,6 +111,19 @@ export async function openServiceStage(
   };
 }
 
+/** A new request of a tenant. */
+export function contextOf(tenant: Tenant, nowMs: number): RequestContext {
+  return {
+    requestId: randomUUID(),
+    tenant,
+    signal: new AbortController().signal,
+    deadlineMs: nowMs + 60_000,
+    startedAtMs: nowMs,
+    timings: new StageTimings(),
+    spent: { inputTokens: 0 },
+  };
+}
+
 export function documentsOf(
   texts: Readonly<Record<string, string>>,
   metadata = '{}',
@@ -124,7 +131,7 @@ export function documentsOf(
   return Object.entries(texts).map(([docId, text]) => ({ docId, text, metadata }));
 }
 
-/** What a promise is rejected with. */
+/** The error that a promise is rejected with. */
 export async function rejection(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => undefined,
