@@ -36,7 +36,7 @@ describe('failures', () => {
       await stage.upsert([documentAt('d', 3)]);
       expect(await blobsOf(stage)).toHaveLength(2);
       expect(await docIds(stage)).toEqual(['a', 'b', 'd']);
-      // The poisoned segment's live records move, and its file goes.
+      // The unwritable segment's live records move, and its file goes.
       await stage.index().maintain();
       expect(await blobsOf(stage)).not.toContain(before);
       await stage.reopen();
@@ -61,7 +61,7 @@ describe('failures', () => {
     expect(await docIds(stage)).toEqual(['a', 'b', 'c']);
   });
 
-  it('to note that a segment is sealed are made good by the next round of upkeep', async () => {
+  it('to note that a segment is sealed are repaired by the next round of upkeep', async () => {
     await using stage = await openStage(host, { segmentTokenVectorsMax: 2, wasteAgeMsMax: 0 });
     stage.faults.set('sealSegment', new Error('cannot be noted'));
     await stage.upsert(documents);

@@ -294,7 +294,7 @@ describe('merging for number', () => {
     expect(stage.errors).toEqual([]);
   });
 
-  it('keeps no commit out that was made elsewhere and that others wait for', async () => {
+  it('does not keep out a commit that was made elsewhere and that others wait for', async () => {
     await using stage = await openStage(host, { segmentTokenVectorsMax: 4, wasteAgeMsMax: 0 });
     const { merging, release } = await mergeUpToSwap(stage);
     const elsewhere = await stage.commitDelete('d1');
@@ -372,7 +372,7 @@ describe('verification in the background', () => {
     expect(stage.verification).toEqual({ recordsVerified: 2, recordsDamaged: 1 });
   });
 
-  it('does not hold an index for damaged on account of a dead record', async () => {
+  it('does not mark an index as damaged for a dead record', async () => {
     await using stage = await damaged('b');
     await stage.index().verified();
     expect(stage.corrupt).toEqual([]);
@@ -386,7 +386,7 @@ describe('verification in the background', () => {
     ['codes', 1],
     // The last section holds one record number, padded to 64 bytes.
     ['postings', 64],
-  ])('builds damaged %s anew and says so', async (kind, fromEnd) => {
+  ])('builds damaged %s again and says so', async (kind, fromEnd) => {
     await using stage = await openStage(host, { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 });
     await stage.upsert([documentAt('a', 0, { is: 'a' }), documentAt('b', 1)]);
     await stage.index().settled();

@@ -49,7 +49,7 @@ it('ends at once, however it is spelt, and no other session of the key does', as
   await expect(stage.service.admitSession(other)).rejects.toMatchObject(ended);
 });
 
-it('has ended after a restart, too', async () => {
+it('stays ended after a restart', async () => {
   const session = await open();
   stage.clock.ms += 1;
   const other = await open();

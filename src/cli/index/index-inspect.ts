@@ -149,7 +149,7 @@ function nextMerge(segments: readonly InspectedSegment[]): MergePlan | undefined
             tokenVectors: found.tokenVectors,
             fileBytes: found.fileBytes,
             wasteSinceMs: undefined,
-            poisoned: false,
+            unwritable: false,
           },
         ]
       : [],

@@ -54,7 +54,7 @@ export class ClusterIndex implements OpenIndex {
   readonly #groups: UpsertGroups;
   readonly #values: ValueLoader;
   /** The generations that this node had, and when; oldest first. */
-  readonly #passed: { readonly atMs: number; readonly generation: number }[] = [];
+  readonly #reached: { readonly atMs: number; readonly generation: number }[] = [];
   readonly #maintenance = new SharedRuns();
   readonly #jobs = new Set<Promise<void>>();
   /** Resolved when background work is given up. */
@@ -276,9 +276,9 @@ export class ClusterIndex implements OpenIndex {
     await this.#reachHead();
     const { catalog, settings } = this.#deps;
     const nowMs = settings.nowMs();
-    this.#passed.push({ atMs: nowMs, generation: this.#follower.generation });
-    const old = this.#passed.findLastIndex(({ atMs }) => nowMs - atMs >= deathsKeptMs);
-    const [forgettable] = this.#passed.splice(0, old + 1).slice(-1);
+    this.#reached.push({ atMs: nowMs, generation: this.#follower.generation });
+    const old = this.#reached.findLastIndex(({ atMs }) => nowMs - atMs >= deathsKeptMs);
+    const [forgettable] = this.#reached.splice(0, old + 1).slice(-1);
     if (forgettable !== undefined) await catalog.forgetDeadVersions(forgettable.generation);
     await Promise.race([this.#follower.fetchRest(), this.#ended.promise]);
     await this.#merges.run();

@@ -151,7 +151,7 @@ export class ClusterMerges {
         fileBytes: info.fileBytes,
         centroids: info.centroids,
         wasteSinceMs: segment.wasteSinceMs,
-        poisoned: false,
+        unwritable: false,
       };
     });
   }

@@ -41,7 +41,7 @@ export class UpsertGroups {
   readonly #deps: UpsertDeps;
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
-  #flights = 0;
+  #running = 0;
   /** The name for the next group. It is made ahead, because it takes a transaction. */
   #name: { readonly delta: Promise<Delta>; readonly madeAtMs: number } | undefined;
 
@@ -52,26 +52,26 @@ export class UpsertGroups {
   commit(records: readonly NativeRecord[], upsert: UpsertOf): Promise<CommitUpsertResult> {
     const done = Promise.withResolvers<CommitUpsertResult>();
     this.#waiting.push({ records, upsert, done });
-    if (this.#flights === 0) this.#depart();
-    else this.#timer ??= setTimeout(() => this.#depart(), waitMsMax);
+    if (this.#running === 0) this.#start();
+    else this.#timer ??= setTimeout(() => this.#start(), waitMsMax);
     return done.promise;
   }
 
-  #depart(): void {
+  #start(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     while (this.#waiting.length > 0) {
       const group = this.#waiting.splice(0, upsertsMax);
-      this.#flights += 1;
-      void this.#fly(group).finally(() => {
-        this.#flights -= 1;
-        if (this.#flights === 0) this.#depart();
+      this.#running += 1;
+      void this.#run(group).finally(() => {
+        this.#running -= 1;
+        if (this.#running === 0) this.#start();
       });
     }
   }
 
   /** Never rejects. */
-  async #fly(group: readonly Waiting[]): Promise<void> {
+  async #run(group: readonly Waiting[]): Promise<void> {
     const named = this.#takeName();
     try {
       const delta = await named;
@@ -89,7 +89,7 @@ export class UpsertGroups {
       // One wrong upsert may have failed the group: each is tried alone, so that the others are not refused.
       const isAway = error instanceof ServiceError && error.code === 'service_unavailable';
       if (group.length > 1 && !isAway) {
-        for (const alone of group) await this.#fly([alone]);
+        for (const alone of group) await this.#run([alone]);
       } else for (const { done } of group) done.reject(error);
     }
   }

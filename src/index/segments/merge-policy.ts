@@ -29,7 +29,7 @@ export interface MergeableSegment {
   readonly fileBytes: number;
   readonly wasteSinceMs: number | undefined;
   /** A write to its file failed: its live records must move, whatever the share of waste. */
-  readonly poisoned: boolean;
+  readonly unwritable: boolean;
 }
 
 type WasteSettings = Pick<IndexSettings, 'wasteAgeMsMax' | 'nowMs'>;
@@ -63,10 +63,10 @@ export function planMerge(
 }
 
 export function isWasteful(
-  segment: Pick<MergeableSegment, 'records' | 'live' | 'fileBytes' | 'wasteSinceMs' | 'poisoned'>,
+  segment: Pick<MergeableSegment, 'records' | 'live' | 'fileBytes' | 'wasteSinceMs' | 'unwritable'>,
   { wasteAgeMsMax, nowMs }: WasteSettings,
 ): boolean {
-  if (segment.poisoned) return true;
+  if (segment.unwritable) return true;
   const waste = segment.records - segment.live;
   if (waste === 0) return false;
   const wasteShare = waste / segment.records;

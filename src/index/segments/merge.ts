@@ -93,7 +93,7 @@ export class Merge {
       await this.#copy(target);
     } catch (error) {
       // It holds nothing but waste. If it cannot be removed now, a later merge takes it as a source.
-      target.poisoned = true;
+      target.unwritable = true;
       await catalog.swapSegments({ removedSegmentIds: [target.id], moves: [] });
       native.dropSegment(target.id);
       segments.delete(target.id);

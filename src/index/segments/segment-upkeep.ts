@@ -53,7 +53,7 @@ export class SegmentUpkeep {
 
   /** Seals a segment that is retired and that no upsert writes to any more. */
   seal(segment: Segment): void {
-    if (segment.poisoned || segment.sealing) return;
+    if (segment.unwritable || segment.sealing) return;
     segment.sealing = true;
     this.#inBackground('seal', async () => {
       try {
@@ -121,7 +121,7 @@ export class SegmentUpkeep {
       segment.state = 'sealed';
     } catch (error) {
       // For want of space sealing is tried again. After a failed write the file takes no more.
-      if (hasEngineCode(error, 'io')) segment.poisoned = true;
+      if (hasEngineCode(error, 'io')) segment.unwritable = true;
       throw error;
     }
   }
@@ -205,7 +205,7 @@ export class SegmentUpkeep {
         fileBytes: info.fileBytes,
         derivedBytes: info.derivedBytes,
         wasteSinceMs: segment.wasteSinceMs,
-        poisoned: segment.poisoned,
+        unwritable: segment.unwritable,
       };
     });
   }
@@ -228,7 +228,7 @@ export class SegmentUpkeep {
         // Records of upserts in flight look like waste. So their bytes do not count, and the age of the waste alone does.
         fileBytes: segment.writers === 0 ? info.fileBytes : 0,
         wasteSinceMs: segment.wasteSinceMs,
-        poisoned: false,
+        unwritable: false,
       };
       if (isWasteful(found, settings)) writer.retire(segment);
     }
@@ -261,6 +261,6 @@ export class SegmentUpkeep {
 
 function isMovable(segment: Segment): boolean {
   return (
-    segment.state === 'sealed' || (segment.state === 'retired' && segment.poisoned && segment.writers === 0)
+    segment.state === 'sealed' || (segment.state === 'retired' && segment.unwritable && segment.writers === 0)
   );
 }

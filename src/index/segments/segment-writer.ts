@@ -70,7 +70,7 @@ export class SegmentWriter {
   }
 
   failed(segment: Segment): void {
-    segment.poisoned = true;
+    segment.unwritable = true;
     this.retire(segment);
   }
 

@@ -22,7 +22,7 @@ export interface Segment {
   readonly blob: string;
   state: 'active' | 'retired' | 'sealed';
   /** A write or a sync failed. The file is never written again: a merge moves its live records. */
-  poisoned: boolean;
+  unwritable: boolean;
   /** A background job seals it, or a merge fills it and will seal it. */
   sealing: boolean;
   /** The number of upserts in flight that have records here. */
@@ -38,7 +38,7 @@ export function newSegment(id: number, blob: string): Segment {
     id,
     blob,
     state: 'active',
-    poisoned: false,
+    unwritable: false,
     sealing: false,
     writers: 0,
     tokenVectors: 0,

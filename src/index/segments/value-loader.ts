@@ -95,7 +95,7 @@ export class ValueLoader {
       // Without the values of a document a shorter, wrong answer would follow.
       if (!areKnown(objects)) throw unavailable('the metadata of a document cannot be read');
       await native.addValues(segmentId, where, records.subarray(first, end), objects);
-      count = versionsFor(objects);
+      count = nextVersionCount(objects);
       first = end;
     }
   }
@@ -111,7 +111,7 @@ async function waitFor(load: Load, { endsAt, signal }: Condition): Promise<void>
 }
 
 /** How many versions the next read shall take, by the size of those that were read. */
-function versionsFor(objects: readonly string[]): number {
+function nextVersionCount(objects: readonly string[]): number {
   const characters = objects.reduce((sum, object) => sum + object.length, 0);
   const fitting = Math.floor((readCharactersMax * objects.length) / Math.max(1, characters));
   return Math.min(versionsMax, Math.max(firstVersions, fitting));

@@ -54,7 +54,7 @@ export class PartialFile implements PartialCopy {
   readonly #handle: FileHandle;
   readonly #count: number;
   /** Parts that were requested and are not here yet. */
-  readonly #coming = new Map<number, Promise<void>>();
+  readonly #requested = new Map<number, Promise<void>>();
   #completing: Promise<void> | undefined;
   #discarded = false;
 
@@ -122,11 +122,11 @@ export class PartialFile implements PartialCopy {
 
   /** The next run of wanted parts that nobody has requested. */
   #nextRun(wanted: Wanted): Run | undefined {
-    const isDue = (part: number): boolean => !this.#has(part) && !this.#coming.has(part);
+    const isDue = (part: number): boolean => !this.#has(part) && !this.#requested.has(part);
     const { parts, others } = wanted;
     for (; wanted.next < parts.length && !isDue(parts[wanted.next]!); wanted.next += 1) {
-      const coming = this.#coming.get(parts[wanted.next]!);
-      if (coming !== undefined) others.add(coming);
+      const requested = this.#requested.get(parts[wanted.next]!);
+      if (requested !== undefined) others.add(requested);
     }
     const first = parts[wanted.next];
     if (first === undefined) return undefined;
@@ -139,11 +139,11 @@ export class PartialFile implements PartialCopy {
   }
 
   #request(run: Run): Promise<void> {
-    const coming = this.#load(run).finally(() => {
-      for (let part = run.first; part < run.first + run.count; part += 1) this.#coming.delete(part);
+    const request = this.#load(run).finally(() => {
+      for (let part = run.first; part < run.first + run.count; part += 1) this.#requested.delete(part);
     });
-    for (let part = run.first; part < run.first + run.count; part += 1) this.#coming.set(part, coming);
-    return coming;
+    for (let part = run.first; part < run.first + run.count; part += 1) this.#requested.set(part, request);
+    return request;
   }
 
   async #load({ first, count }: Run): Promise<void> {

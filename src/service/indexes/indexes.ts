@@ -74,27 +74,27 @@ export class Indexes {
   /** Runs `work` on the open index. `model` is that of the index. */
   async use<T>(
     row: IndexRow,
-    work: (stored: OpenIndex) => Promise<T>,
+    work: (index: OpenIndex) => Promise<T>,
     model: Pick<EncoderModel, 'dim'>,
   ): Promise<T> {
     return await this.#open.use(
       row.id,
       () => this.#deps.store.open(row.id, { dim: model.dim, tenantId: row.tenantId }),
-      async (stored) => {
+      async (index) => {
         // It may have been opened without a model.
-        if (stored.dim !== model.dim) throw otherModel();
-        return await work(stored);
+        if (index.dim !== model.dim) throw otherModel();
+        return await work(index);
       },
     );
   }
 
   /** Does the same for work that needs no model. 503 when the index has no segments. */
-  useWithoutModel<T>(indexId: string, work: (stored: OpenIndex) => Promise<T>): Promise<T> {
+  useWithoutModel<T>(indexId: string, work: (index: OpenIndex) => Promise<T>): Promise<T> {
     return this.#open.use(indexId, () => this.#deps.store.open(indexId, {}), work);
   }
 
   /** Runs `work` if the index is open or being opened. */
-  useIfOpen<T>(indexId: string, work: (stored: OpenIndex) => Promise<T>): Promise<T | undefined> {
+  useIfOpen<T>(indexId: string, work: (index: OpenIndex) => Promise<T>): Promise<T | undefined> {
     return this.#open.useIfOpen(indexId, work);
   }
 
@@ -167,7 +167,7 @@ export class Indexes {
 
   /** Gives up the background work of open indexes. Requests in flight go on. */
   windDown(): void {
-    for (const stored of this.#open.opened()) stored.windDown();
+    for (const index of this.#open.opened()) index.windDown();
   }
 
   openIndexes(): readonly OpenIndex[] {

@@ -68,7 +68,7 @@ export class Upkeep {
     for (const indexId of indexes.openIds()) {
       if (this.#stopped) return;
       await this.#attempt('maintenance', async () => {
-        await indexes.useIfOpen(indexId, (stored) => this.#maintainOpen(stored));
+        await indexes.useIfOpen(indexId, (index) => this.#maintainOpen(index));
       });
     }
   }
@@ -96,7 +96,7 @@ export class Upkeep {
 
   async #maintain(indexId: string): Promise<void> {
     try {
-      await this.#deps.indexes.useWithoutModel(indexId, (stored) => this.#maintainOpen(stored));
+      await this.#deps.indexes.useWithoutModel(indexId, (index) => this.#maintainOpen(index));
     } catch (error) {
       // The index was erased meanwhile.
       if (!(error instanceof ServiceError && error.code === 'not_found')) throw error;
@@ -104,8 +104,8 @@ export class Upkeep {
   }
 
   /** The service may have begun to drain while the index was opened. */
-  async #maintainOpen(stored: OpenIndex): Promise<void> {
-    if (!this.#stopped) await stored.maintain();
+  async #maintainOpen(index: OpenIndex): Promise<void> {
+    if (!this.#stopped) await index.maintain();
   }
 
   async #attempt(job: string, work: () => Promise<void>): Promise<void> {

@@ -49,7 +49,7 @@ async function commitDeletion(
 ): Promise<number> {
   const transaction = () => claimed(deps, context, indexId, commit);
   const result =
-    (await deps.indexes.useIfOpen(indexId, (stored) => stored.commitDelete(transaction))) ??
+    (await deps.indexes.useIfOpen(indexId, (index) => index.commitDelete(transaction))) ??
     (await deleteFromClosed(deps, indexId, transaction));
   if (result.outcome === 'index_missing') throw missingIndex();
   return result.outcome === 'committed' ? result.died.length : 0;
@@ -63,7 +63,7 @@ async function deleteFromClosed(
 ): Promise<CommitDeleteVersionsResult> {
   const { result, commit } = await transaction();
   if (commit !== undefined) {
-    await deps.indexes.useIfOpen(indexId, (stored) => stored.catchUp(commit.generation));
+    await deps.indexes.useIfOpen(indexId, (index) => index.catchUp(commit.generation));
   }
   return result;
 }

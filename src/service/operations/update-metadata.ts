@@ -49,15 +49,15 @@ async function replace(
   live: DocumentVersion,
 ): Promise<CommitUpsertResult['outcome']> {
   const { docId, versionId: replaces, chunkCount, tokenVectors } = live;
-  return await deps.indexes.useWithoutModel(indexId, async (stored) => {
+  return await deps.indexes.useWithoutModel(indexId, async (index) => {
     const record = await timed(context, 'read', () =>
-      stored.readRecord(live, timeLeftMs(context, deps.nowMs())),
+      index.readRecord(live, timeLeftMs(context, deps.nowMs())),
     );
     if (record === undefined) return 'document_changed';
     assertInvariant(record.versionId === replaces, 'a record is that of its version');
     const [versionId] = await deps.catalog.allocateIds(1);
     assertInvariant(versionId !== undefined, 'one id was asked for');
-    return await stored.write(async (writer) => {
+    return await index.write(async (writer) => {
       await timed(context, 'append', () =>
         writer.append({ ...record, versionId, terms: metadataTerms(metadata) }),
       );

@@ -52,8 +52,8 @@ export async function upsertDocuments(
   try {
     const prepared = await deps.indexes.use(
       row,
-      (stored) =>
-        stored.write(async (writer) => {
+      (index) =>
+        index.write(async (writer) => {
           const encoded = await encodeInto(deps, context, { row, model, documents, hold, writer });
           if (encoded.versions.length > 0) {
             assertWanted(context, deps.nowMs());

@@ -117,7 +117,7 @@ describe('a node', () => {
     expect(two.errors).toHaveLength(1);
   });
 
-  it('answers an upsert that cannot be put, or not committed, with nothing stored', async () => {
+  it('refuses an upsert that cannot be put or committed, and stores nothing', async () => {
     await using stage = await servers.openStage();
     let failing = '';
     const one = await stage.newNode({

@@ -153,7 +153,7 @@ describe('a cold node', () => {
     expect(cold.errors).toEqual([]);
   });
 
-  it('answers what needs all of it, while the rest is slow', async () => {
+  it('answers a search that needs all of the segment, while the rest is slow', async () => {
     const between = new Between();
     const cold = await newCold(between);
     const found = await Promise.all([search(cold), search(cold, 20_000, 'exact'), search(cold)]);
@@ -163,7 +163,7 @@ describe('a cold node', () => {
     expect(ends + asked + rest, 'nothing is fetched twice').toBe(segment.bytes);
   });
 
-  it('refuses what it has no time for with 503, and goes on fetching', async () => {
+  it('refuses a search that has no time to wait with 503, and goes on fetching', async () => {
     const between = new Between();
     const release = between.hold('asked');
     const cold = await newCold(between);
@@ -193,7 +193,7 @@ describe('a cold node', () => {
     expect(cuts).toEqual({ asked: 0, rest: 0, ends: 0 });
   });
 
-  it('never answers from wrong bytes: the index begins anew', async () => {
+  it('never answers from wrong bytes: the index is opened again', async () => {
     const between = new Between();
     let wrong = 1;
     between.after = (part, content) => {
@@ -231,7 +231,7 @@ describe('a cold node', () => {
     await expectWhole(cold);
   });
 
-  it('takes nothing for whole that a process left which was killed in the middle', async () => {
+  it('does not take the partial file of a killed process for whole', async () => {
     const directory = path.join(await newDirectory(), 'cache');
     const killed = fork(path.join(import.meta.dirname, 'cold-process.ts'), {
       env: { ...process.env, TEST_CACHE: directory, TEST_BLOBS: stage.config.MAXSIMD_BLOBS_URL },

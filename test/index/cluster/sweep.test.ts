@@ -61,7 +61,7 @@ async function leaveWaste(stage: NodeStage): Promise<void> {
 }
 
 describe('a sweep', () => {
-  it('rewrites what was deleted away, and forgets the deaths that the one before had met', async () => {
+  it('rewrites deleted data, and forgets the deaths that the sweep before had met', async () => {
     await using stage = await servers.openStage();
     await leaveWaste(stage);
     const node = await stage.newNode();

@@ -83,7 +83,7 @@ describe('upserts of one node', () => {
     expect([...node.errors, ...other.errors]).toEqual([]);
   });
 
-  it('are refused together when what they share cannot be put, and the next is not', async () => {
+  it('are refused together when their segment cannot be put, and the next is not', async () => {
     await using stage = await servers.openStage();
     const { node, commits, failing, letGo } = await openSlowNode(stage);
     letGo();

@@ -43,7 +43,7 @@ describe('publishing', () => {
     expect(applied).toEqual([1, 2]);
   });
 
-  it('rejects who waits behind a commit that never comes, when it gives up', async () => {
+  it('rejects all who wait behind a commit that never comes, when it gives up', async () => {
     const queue = new PublishQueue(0, () => undefined);
     const waiting = queue.submit({ generation: 2, born: [], died: [] });
     queue.fail(new Error('gone'));
@@ -53,7 +53,7 @@ describe('publishing', () => {
     expect(queue.published).toBe(1);
   });
 
-  it('ends at a commit that cannot be applied: who waits is rejected, and nothing is applied after it', async () => {
+  it('ends at a commit that cannot be applied: all who wait are rejected, and nothing is applied after it', async () => {
     const applied: number[] = [];
     const queue = new PublishQueue(0, ({ generation }) => {
       if (generation === 2) throw new Error('cannot be applied');

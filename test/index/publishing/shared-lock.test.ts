@@ -37,7 +37,7 @@ describe('shared lock', () => {
     );
   });
 
-  it('lets in first what the holders wait for', async () => {
+  it('lets work that the holders wait for in first', async () => {
     const lock = new SharedLock();
     const awaited = Promise.withResolvers<void>();
     const order: string[] = [];

@@ -31,7 +31,7 @@ function segmentOf(
     tokenVectors,
     fileBytes: tokenVectors * bytesPerTokenVector,
     wasteSinceMs: undefined,
-    poisoned: false,
+    unwritable: false,
     ...change,
   };
 }
@@ -166,9 +166,9 @@ describe('merging for waste', () => {
     expect(planMerge(segments.slice(1, 2), at(1_000))?.segmentIds).toEqual([2]);
   });
 
-  it('takes what a failed write has closed, and goes before merging for number', () => {
+  it('takes segments that a failed write has closed, before merging for number', () => {
     const segments = equalSeals(12).map((size, place) =>
-      segmentOf(place + 1, size, { poisoned: place === 3 }),
+      segmentOf(place + 1, size, { unwritable: place === 3 }),
     );
     expect(planMerge(segments, bounds)).toEqual({ reason: 'waste', segmentIds: [4] });
   });

@@ -141,7 +141,7 @@ describe('a copy', () => {
     expect(await readFile(await second.cache.fetch(damaged), 'utf8')).toBe('another history');
   });
 
-  it('is fetched once, by whoever comes first', async () => {
+  it('is fetched once for all callers', async () => {
     const { cache, objects } = await open(1000);
     const file = objects.add('i/a.seg', 100);
     const paths = await Promise.all([cache.fetch(file), cache.fetch(file), cache.fetch(file)]);
@@ -168,7 +168,7 @@ describe('a copy', () => {
     },
   );
 
-  it('is of use to every process of the host, and a copy that one removes is fetched again', async () => {
+  it('is used by every process of the host, and is fetched again after one has removed it', async () => {
     const one = await open(1000);
     const two = await open(1000, one);
     const file = one.objects.add('i/a', 10);
@@ -183,7 +183,7 @@ describe('a copy', () => {
     expect(await lying(one.cache)).toEqual(new Map([['i/a', 10]]));
   });
 
-  it('outlives the process, not the start of the machine, whoever comes at once', async () => {
+  it('outlives the process but not a restart of the machine, however many processes start at once', async () => {
     const one = await open(1000);
     const file = one.objects.add('i/a', 10);
     await one.cache.fetch(file);
@@ -210,7 +210,7 @@ describe('a copy', () => {
 });
 
 describe('beyond its bytes', () => {
-  it('what was used longest ago goes', async () => {
+  it('the files that were used longest ago go', async () => {
     const { cache, objects, errors } = await open(1000);
     const files = Array.from({ length: 10 }, (_value, place) => objects.add(`i/${place}`, 100));
     const hourAgo = Date.now() / 1000 - 3600;
@@ -229,7 +229,7 @@ describe('beyond its bytes', () => {
     expect(errors).toEqual([]);
   });
 
-  it('nothing goes that is being written or downloaded', async () => {
+  it('no file goes that is being written or downloaded', async () => {
     const { cache, objects, errors } = await open(250);
     const gate = Promise.withResolvers<void>();
     objects.gate = gate.promise;
@@ -257,7 +257,7 @@ describe('beyond its bytes', () => {
 });
 
 describe('in any history', () => {
-  it('what is fetched is whole, what failed leaves nothing, and the bytes are bounded', async () => {
+  it('fetched files are whole, failed fetches leave nothing, and the bytes are bounded', async () => {
     const names = ['i/a', 'i/b', 'i/c', 'j/a', 'j/b', 'k/a'];
     const command = fc.record({
       kind: fc.constantFrom(

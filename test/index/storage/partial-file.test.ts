@@ -102,7 +102,7 @@ async function expectPartsRight(partial: PartialCopy, wholePath: string): Promis
 const entries = async (cache: BlobCache): Promise<readonly string[]> =>
   readdir(path.dirname(await cache.create('i/any')));
 
-it('has what was asked for, whatever fails, and in the end all of it, once', async () => {
+it('has the parts that were asked for, whatever fails, and in the end all of them, fetched once', async () => {
   const command = fc.record({
     kind: fc.constantFrom('need', 'need', 'need', 'ends', 'complete'),
     first: fc.nat(parts - 1),
@@ -141,7 +141,7 @@ it('has what was asked for, whatever fails, and in the end all of it, once', asy
   );
 }, 60_000);
 
-it('asks for little at a time, however much is wanted', async () => {
+it('makes few requests at a time, however much is wanted', async () => {
   const { cache, objects } = await open();
   const partial = await partialOf(cache);
   const even = range(0, parts).filter((part) => part % 2 === 0);
@@ -152,7 +152,7 @@ it('asks for little at a time, however much is wanted', async () => {
   expect(objects.runningMost).toBe(8);
 });
 
-it('asks once for what two want, and for what a search wants before the rest', async () => {
+it('requests parts that two callers want once, and parts that a search wants before the rest', async () => {
   const { cache, objects } = await open();
   const partial = await partialOf(cache);
   const gate = Promise.withResolvers<void>();
@@ -165,7 +165,7 @@ it('asks once for what two want, and for what a search wants before the rest', a
   expect(objects.bytes).toBe(content.length);
 });
 
-it('becomes nothing when its bytes are not what was put', async () => {
+it('is removed when its bytes differ from the object', async () => {
   const { cache, objects, errors } = await open();
   objects.stored = Buffer.from(content);
   objects.stored[123_456]! ^= 1;
@@ -197,7 +197,7 @@ it('belongs to one process: two that open it at once have it whole, and one file
   expect((await readFile(await two.cache.fetch(file))).equals(content)).toBe(true);
 });
 
-it('that is removed comes to nothing, and is fetched anew', async () => {
+it('that is removed never becomes whole, and is fetched again', async () => {
   const { cache, objects } = await open();
   for (const remove of [() => cache.remove(file.name), () => cache.removeIndex('i')]) {
     const partial = await partialOf(cache);

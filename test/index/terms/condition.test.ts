@@ -44,7 +44,7 @@ const parsed = (text: string): Fields => JSON.parse(text) as Fields;
 const none = Buffer.from([4, 0, 0]);
 
 describe('a condition', () => {
-  it('of constants is decided, however it nests', () => {
+  it('of constants is decided, however deep it is nested', () => {
     fc.assert(
       fc.property(whereOf([]), (text) => {
         const steps = conditionOf(text, 'where');

@@ -37,7 +37,7 @@ describe('the service', () => {
       },
     );
 
-    it('says how a key is sent to whoever sent none', async () => {
+    it('says how to send a key when there is none', async () => {
       expect(await rejection(stage.service.admit(undefined))).toMatchObject({
         message: expect.stringContaining('Authorization: Bearer') as string,
       });

@@ -31,7 +31,7 @@ class Bench {
 }
 
 describe('a fair queue', () => {
-  it('serves who had little before who had much, whoever came first', async () => {
+  it('serves a tenant that had little before one that had much, whoever came first', async () => {
     const bench = new Bench(new FairQueue({ runningMax: 1 }));
     const done = ['a1', 'a2', 'a3', 'a4'].map((name) => bench.ask(name, 50));
     done.push(bench.ask('b1', 10), bench.ask('b2', 10));
@@ -58,7 +58,7 @@ describe('a fair queue', () => {
     await Promise.all(done);
   });
 
-  it('counts what took longer than its estimate as what it took', async () => {
+  it('counts a piece that took longer than its estimate as what it took', async () => {
     const queue = new FairQueue({ runningMax: 1 });
     const order: string[] = [];
     const slow = async (): Promise<void> => {
@@ -97,7 +97,7 @@ describe('a fair queue', () => {
     await Promise.all([...long, short]);
   });
 
-  it('drops what waits past its deadline, and what nobody waits for', async () => {
+  it('drops pieces that wait past their deadlines, and pieces that nobody waits for', async () => {
     const bench = new Bench(new FairQueue({ runningMax: 1 }));
     const first = bench.ask('a1', 1);
     const leaving = new AbortController();
@@ -114,7 +114,7 @@ describe('a fair queue', () => {
     expect(bench.queue.size).toBe(0);
   });
 
-  it('refuses at once what does not fit behind the other requests of its tenant, and says how much that is', async () => {
+  it('refuses at once a request that does not fit behind the others of its tenant, and says how much they cost', async () => {
     const queue = new FairQueue({ runningMax: 1 });
     const first = queue.enter('a', tenantWorkMax - 10);
     expect(() => queue.enter('a', 11)).toThrow(

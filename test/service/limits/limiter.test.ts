@@ -102,7 +102,7 @@ describe('the rate windows after a restart', () => {
     });
   });
 
-  it('are none when what was recorded is no window', async () => {
+  it('are empty when the recorded bytes are no window', async () => {
     for (const bytes of [0, 5, 12, 16, 300]) {
       const next = await restored(start, new Uint8Array(bytes).fill(0xff));
       expect(next.size).toBe(0);

@@ -102,7 +102,7 @@ it.each([3, 30])(
   60_000,
 );
 
-it('is what keeps them from their deadlines', async () => {
+it('keeps requests from their deadlines, which they miss without it', async () => {
   const { outcomes } = await simulate([{ id: 'a', perSecond: 600 }], {
     unitsPerSecond: 200,
     seconds: 20,

@@ -50,7 +50,7 @@ describe('a clock that is wrong for a while', () => {
     expect(await admitted(later, tenant, limit)).toBe(limit);
   });
 
-  it('is none for a process that runs: its time of the day is that of its start', () => {
+  it('does not matter to a running process, whose time goes on from its start', () => {
     const real = Date.now;
     const before = steadyNowMs();
     Date.now = () => real() + monthMs;

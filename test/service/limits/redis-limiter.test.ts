@@ -107,7 +107,7 @@ describe('three nodes', () => {
     expect((await two!.admitRate('u', 60, Date.now() + 3_001)).admitted).toBe(true);
   });
 
-  it('do not take their own silence for that of Redis', async () => {
+  it('do not take a pause of their own for a loss of Redis', async () => {
     const [one] = await cluster();
     await one!.admitRate('t', 60, Date.now());
     const admission = one!.admitRate('t', 60, Date.now());

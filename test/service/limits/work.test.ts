@@ -23,7 +23,7 @@ it('the dearest search of the contract is affordable, and so are 32 usual ones',
   expect(() => assertAffordable(many, 'queries')).not.toThrow();
 });
 
-it('what is not affordable says what it would cost and what it may', () => {
+it('a refusal says what the request would cost and what it may cost', () => {
   const work = 32 * (engineWork({ ...dearest, grouped: true }) + queryTokens(dearest));
   expect(work).toBeGreaterThan(searchWorkMax);
   expect(() => assertAffordable(work, 'queries')).toThrow(

@@ -111,7 +111,7 @@ describe('upserting', () => {
     expect(usage).toMatchObject({ documents: 5, documentUpserts: 5, inputTokens: 5n });
   });
 
-  it('past its deadline is 503 with Retry-After: nothing stored, nothing charged', async () => {
+  it('past its deadline is 503 with Retry-After, and nothing is stored or charged', async () => {
     const tenant = await stage.newTenant();
     const indexId = await tenant.createIndex();
     await tenant.upsert(indexId, { kept: 'old words' });

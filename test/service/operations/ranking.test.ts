@@ -162,7 +162,7 @@ describe('searching', () => {
 });
 
 describe('work', () => {
-  it('that no request may cause is refused before it is begun, with what it would cost', async () => {
+  it('above the bound of a request is refused before it begins, with its cost', async () => {
     const own = await stage.newTenant();
     const indexId = await own.createIndex();
     const dear = {
