@@ -14,9 +14,13 @@ export class SharedRuns<Outcome = void> {
     return running;
   }
 
-  /** Resolves when the work that runs now has ended: that of `key`, or all. */
-  async settled(...key: readonly unknown[]): Promise<void> {
-    const running = key.length === 0 ? this.#running.values() : key.map((one) => this.#running.get(one));
-    await Promise.allSettled(running);
+  /** The work that runs now for a key. */
+  running(key: unknown): Promise<Outcome> | undefined {
+    return this.#running.get(key);
+  }
+
+  /** Resolves when all work that runs now has ended. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#running.values());
   }
 }

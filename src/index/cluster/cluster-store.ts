@@ -1,7 +1,6 @@
 /** Opens the indexes of a node from the catalog and the object store, with copies in the node's cache. */
 import type { IndexStore, SearchPlans } from '../contract.ts';
 import { fromEngine } from '../engine/engine-errors.ts';
-import type { NativeEngine } from '../engine/native.ts';
 import { dimOfSegment, otherModel, type StoreDeps } from '../local-store.ts';
 import { CopyPace } from '../segments/copy-pace.ts';
 import { Verification } from '../segments/scrub.ts';

@@ -212,7 +212,7 @@ class LocalBlobCache implements BlobCache {
 
   async #openPartial(object: CachedFile, onEnd: () => void): Promise<PartialFile | undefined> {
     const wholePath = pathOf(this.#root, object.name);
-    await this.#fetches.settled(object.name);
+    await this.#fetches.running(object.name)?.catch(() => undefined);
     if (await this.#isHit(wholePath, object)) return undefined;
     const { objects, onError } = this.#options;
     const copy = await PartialFile.create({
