@@ -60,7 +60,7 @@ export interface IndexReader {
 export interface IndexStatistics {
   readonly segments: readonly SegmentInfo[];
   readonly recordsLive: number;
-  /** Of an index that nodes share: what this node has of it. */
+  /** How much this node has of an index that nodes share. */
   readonly followed?: FollowedIndex;
 }
 
