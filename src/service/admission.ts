@@ -39,7 +39,7 @@ export class Admission {
     rowsMax: keysMax,
     ageMsMax: keyAgeMsMax,
   });
-  /** The key that was found to match a record, for as long as the record is kept. Otherwise every request would pay for a hash. */
+  /** The key that was found to match a cached record, so that not every request pays for a hash. */
   readonly #matched = new WeakMap<KeyRecord, Buffer>();
   readonly #sessions: Sessions;
   #draining = false;

@@ -1,4 +1,4 @@
-/** The service as the HTTP layer calls it, with plain data. The HTTP layer maps names to the wire. Every failure is a `ServiceError`. */
+/** The service as the HTTP layer calls it, with plain data. Every failure is a `ServiceError`. */
 import type {
   DocumentCount,
   DocumentPage,
@@ -45,7 +45,7 @@ export interface AdmittedRequest {
   readonly permit: ConcurrencyPermit;
 }
 
-/** A JSON object of the customer, as text without white space between tokens. The HTTP layer has checked it. It is stored as it is. */
+/** A JSON object of the customer, as text without white space between tokens, checked by the HTTP layer. */
 export type JsonObjectText = string;
 
 export interface DocumentInput {
@@ -202,7 +202,7 @@ export interface LocateRequest {
   readonly document?: { readonly text: string; readonly chunkIndex: number } | undefined;
 }
 
-/** The start and end of each token, in UTF-16 units, in the order of token indexes. They are equal for a token that is no text. */
+/** The start and end of each token, in order, in UTF-16 units. They are equal for a token that is no text. */
 export type TokenSpanList = readonly (readonly [start: number, end: number])[];
 
 export interface LocatedTokens {
@@ -270,7 +270,7 @@ export interface Service {
   usage(context: RequestContext): Promise<UsageSummary>;
   /** Days in UTC, `YYYY-MM-DD`, both included. */
   usageDays(context: RequestContext, from: string, to: string): Promise<readonly UsageDay[]>;
-  /** Counts a `/v1` request in the ledger before its answer leaves, unless its operation has: upsert, delete, search and score do. */
+  /** Counts a `/v1` request before its answer leaves, unless its operation has: upsert, delete, search and score do. */
   countRequest(context: RequestContext): Promise<void>;
   countLeft(context: RequestContext): Promise<void>;
   readiness(): Promise<Readiness>;

@@ -224,7 +224,7 @@ export interface NativeIndex {
   addParts(segmentId: number, parts: Uint8Array): void;
   /** Writes a record, which is neither durable nor visible yet. Resolves to its number in the segment. */
   append(segmentId: number, record: NativeRecord): Promise<{ readonly record: number }>;
-  /** Makes all records durable (fdatasync). Callers that wait at the same time share one. After a failure the segment refuses every append. */
+  /** Makes all records durable. Callers share one fdatasync. After a failure the segment refuses every append. */
   sync(segmentId: number): Promise<void>;
   /** Writes postings and footer and syncs. The segment is immutable from then on. */
   seal(segmentId: number): Promise<SegmentInfo>;
@@ -255,7 +255,7 @@ export interface NativeIndex {
   search(search: NativeSearch): Promise<NativeSearchResult>;
   /** Ids of the versions that match, ascending. */
   matching(matching: NativeMatching): Promise<Float64Array>;
-  /** The records that a reader at `generation` or later may see and whose values for the ranges of `where` the engine does not know. */
+  /** Visible records (`recordsSeenSince`) whose values for the ranges of `where` the engine does not know. */
   recordsWithoutValues(segmentId: number, generation: number, where: Uint8Array): Promise<SeenRecords>;
   /** Takes the metadata of these records, as compact JSON, and keeps the values that the ranges of `where` compare. */
   addValues(

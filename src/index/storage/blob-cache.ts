@@ -23,7 +23,7 @@ export interface PartialCopy {
   need(parts: readonly number[]): Promise<void>;
   /** Resolves when the first part and the last `lastParts` are here. */
   needEnds(lastParts: number): Promise<void>;
-  /** Resolves when the whole file is here, however long that takes. Rejects with `ENOENT` or `corrupt`, or when it was removed. */
+  /** Resolves when the whole file is here, however long that takes. Rejects with `ENOENT`, `corrupt`, or after a removal. */
   complete(): Promise<void>;
 }
 

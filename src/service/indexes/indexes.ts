@@ -159,7 +159,7 @@ export class Indexes {
     return unknown;
   }
 
-  /** Forgets rows and closes open indexes, which may be of an epoch that the catalog has lost. Requests in flight notice by themselves. */
+  /** Forgets rows and closes open indexes when the catalog begins another epoch. Requests in flight notice it by themselves. */
   async forgetAll(): Promise<void> {
     this.#rows.forgetAll();
     await this.#open.closeAll();

@@ -40,7 +40,7 @@ export async function defaultModel(
   throw unavailable('no encoder serves the default model at the moment', undefined, retryAfterSeconds);
 }
 
-/** The model that a request for a new index asks for. Of the default model it is the default version, unless the request names one. */
+/** The model that a request for a new index asks for, in the version that it names, or else in the default or newest one. */
 export async function chooseModel(
   encoders: EncoderPool,
   choice: ModelChoice,

@@ -23,7 +23,7 @@ export interface UpkeepDeps {
 }
 
 const intervalMsDefault = 60_000;
-/** A sweep comes twice within the age at which waste is due (`wasteAgeMsMax`, 12 hours), which keeps 24 hours with time to spare. */
+/** Two sweeps come within the age at which waste is due (12 hours), so that it is gone within 24 hours with time to spare. */
 const sweepIntervalMsDefault = 6 * 3_600_000;
 
 export class Upkeep {
