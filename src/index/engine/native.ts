@@ -51,7 +51,7 @@ export interface EngineMemory {
   readonly mostBytes: number;
   /** Bytes of directories, codebooks and running builds. */
   readonly takenBytes: number;
-  /** Bytes of the codes of open indexes, and of those codes that are locked in the page cache. */
+  /** Bytes of the codes of open indexes, and of those codes that the page cache may not evict. */
   readonly codesBytes: number;
   readonly heldBytes: number;
 }
@@ -159,7 +159,7 @@ export interface NativeSearchResult {
   readonly scores: Float32Array;
   /** The number of chunks that were scored exactly. */
   readonly candidateCount: number;
-  /** Present when components were asked for and candidates came from codes. */
+  /** Present when components were asked for and candidates were preselected. */
   readonly candidateScores?: Float32Array;
   readonly candidateRanks?: Uint32Array;
   /** Present when components were asked for: [results x query rows]. */
