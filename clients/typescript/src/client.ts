@@ -1,9 +1,10 @@
 import { fetchFor } from './connection.ts';
 import { ApiError, MaxsimdError } from './errors.ts';
-import { importDocuments } from './import.ts';
-import type { ImportOptions, ImportReport } from './import.ts';
+import type { RequestError } from './errors.ts';
+import { Import } from './import.ts';
+import type { ImportCalls, ImportOptions, ImportReport } from './import.ts';
 import { Transport, checkedKey, checkedUrl, checkedUserAgent } from './transport.ts';
-import type { RequestOptions } from './transport.ts';
+import type { ApiRequest, RequestOptions } from './transport.ts';
 import type {
   CreateIndex,
   DeleteDocuments,
@@ -34,15 +35,21 @@ export interface MaxsimdOptions {
   readonly apiKey: string;
   /** For one attempt. The default, 150 s, is above every deadline of the service. */
   readonly timeoutMs?: number;
-  /**
-   * For all attempts of a request together, the waiting included; 0 = one attempt. By default 120 s, and 5 s as long as
-   * this client was never connected.
-   */
+  /** For all attempts of a request together, the waiting included; 0 = one attempt. By default 120 s. */
   readonly retryMsMax?: number;
+  /** The same as long as this client was never connected. By default `retryMsMax`, or 5 s where that is not given. */
+  readonly unreachedMsMax?: number;
+  /**
+   * Waits for as long as the rate and concurrency limits ask (429), beyond `retryMsMax`: for work that no user waits for.
+   * `import` always does.
+   */
+  readonly waitsForLimits?: boolean;
   /** Before each wait for another attempt. */
-  readonly onRetry?: (error: Error, delayMs: number) => void;
+  readonly onRetry?: (error: RequestError, delayMs: number) => void;
   /** Put before the client's own name. */
   readonly userAgent?: string;
+  /** In the place of `JSON.parse`, for answers: metadata may hold numbers that a double does not. */
+  readonly parse?: (json: string) => unknown;
   /** In the place of the client's own, which goes through the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. */
   readonly fetch?: typeof fetch;
 }
@@ -52,6 +59,8 @@ export interface MaxsimdOptions {
  * `retry.ts`. Methods reject with an `ApiError`, a `ConnectionError`, or the reason of the caller's signal.
  */
 export class Maxsimd {
+  /** As it was given, without a slash at the end. */
+  readonly url: string;
   readonly #transport: Transport;
 
   constructor(options: MaxsimdOptions) {
@@ -59,14 +68,17 @@ export class Maxsimd {
     if ('document' in globalThis || 'WorkerGlobalScope' in globalThis)
       throw new MaxsimdError('an API key must not reach a browser: call the service from your backend');
     const own = `maxsimd-typescript/${version} node/${process.versions.node}`;
-    const url = checkedUrl(options.url);
+    this.url = checkedUrl(options.url);
     this.#transport = new Transport({
-      url,
+      url: this.url,
       apiKey: checkedKey(options.apiKey),
       userAgent: options.userAgent === undefined ? own : `${checkedUserAgent(options.userAgent)} ${own}`,
       timeoutMs: options.timeoutMs ?? 150_000,
       retryMsMax: options.retryMsMax,
-      fetch: options.fetch ?? fetchFor(url),
+      unreachedMsMax: options.unreachedMsMax,
+      isPatient: options.waitsForLimits ?? false,
+      parse: options.parse ?? JSON.parse,
+      fetch: options.fetch ?? fetchFor(this.url),
       onRetry: options.onRetry,
     });
   }
@@ -115,8 +127,8 @@ export class Maxsimd {
     options: ImportOptions = {},
   ): Promise<ImportReport> {
     const path = indexPath(indexId, 'documents');
-    return importDocuments(
-      (json, signal, onConcurrencyLimit) =>
+    const calls: ImportCalls = {
+      upsert: (json, signal, onConcurrencyLimit) =>
         this.#transport.send(
           {
             method: 'POST',
@@ -131,9 +143,9 @@ export class Maxsimd {
           },
           { signal },
         ),
-      documents,
-      options,
-    );
+      remainingDocuments: async (signal) => (await this.usage({ signal })).remaining.documents,
+    };
+    return new Import(calls, options).run(documents);
   }
 
   /** All documents of the index by `doc_id`, fetched as they are taken. */
@@ -210,6 +222,11 @@ export class Maxsimd {
   /** Rejects with a 503 while the service is not ready; sent once. */
   readiness(options?: RequestOptions): Promise<Readiness> {
     return this.#transport.send({ method: 'GET', path: ['readyz'], isSafe: false }, options);
+  }
+
+  /** Any route, also one that has no method here, such as `['admin', 'v1', 'tenants']` at the port of the admin API. */
+  request<Answer>(request: ApiRequest, options?: RequestOptions): Promise<Answer> {
+    return this.#transport.send(request, options);
   }
 
   #get<Answer>(

@@ -64,6 +64,9 @@ export class ConnectionError extends MaxsimdError {
   }
 }
 
+/** A request failed. */
+export type RequestError = ApiError | ConnectionError;
+
 /** An import stopped before its end: `cause` says why, `report` how far it came. Importing the same again is safe. */
 export class ImportError extends MaxsimdError {
   override name = 'ImportError';
