@@ -1,6 +1,6 @@
 /** Where administrative commands work: at a service's admin API, where an address is given, or on the catalog of this machine. */
 import type { Config } from '../../app/config.ts';
-import type { OnWait } from '../api/retry.ts';
+import type { OnWait } from '../client.ts';
 import type { Administration } from '../../service/administration.ts';
 
 export interface AdministrationChoice {

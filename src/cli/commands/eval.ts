@@ -35,7 +35,6 @@ export function addEval(program: Command, environment: ProgramEnvironment): void
             indexName: options.index,
             candidateK: options.candidateK,
             concurrency: options.concurrency,
-            retryMs: 60_000,
             stderr: environment.stderr,
           }),
         );

@@ -1,8 +1,8 @@
 /** Options that several commands share, and what their values may be. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { endpointOf, type Endpoint } from '../api/endpoint.ts';
-import type { OnWait } from '../api/retry.ts';
+import type { Endpoint, OnWait } from '../client.ts';
 import type { AdministrationChoice } from '../catalog/administration-access.ts';
+import { CommandFailure } from '../failure.ts';
 import type { ProgramEnvironment } from './environment.ts';
 
 const urlDefault = 'http://127.0.0.1:8080';
@@ -24,12 +24,15 @@ export function withServiceOptions(command: Command, timeoutSeconds: number): Co
 }
 
 export function endpointFrom(options: ServiceOptions, environment: ProgramEnvironment): Endpoint {
-  return endpointOf(
-    options.url ?? environment.url ?? urlDefault,
-    options.key ?? environment.apiKey,
-    options.timeout * 1000,
-    tellOfWaits(options, environment),
-  );
+  const key = options.key ?? environment.apiKey;
+  if (key === undefined || key === '')
+    throw new CommandFailure('usage_error', 'an API key is needed: --key KEY or MAXSIMD_API_KEY');
+  return {
+    url: options.url ?? environment.url ?? urlDefault,
+    key,
+    timeoutMs: options.timeout * 1000,
+    onWait: tellOfWaits(options, environment),
+  };
 }
 
 function tellOfWaits(
@@ -37,8 +40,8 @@ function tellOfWaits(
   { stderr }: ProgramEnvironment,
 ): OnWait | undefined {
   if (verbose !== true) return undefined;
-  return (failure, delayMs) =>
-    void stderr.write(`maxsimd: ${failure.message}: again in ${(delayMs / 1000).toFixed(1)} s\n`);
+  return (error, delayMs) =>
+    void stderr.write(`maxsimd: ${error.message}: again in ${(delayMs / 1000).toFixed(1)} s\n`);
 }
 
 export interface AdminOptions {

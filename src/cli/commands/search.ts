@@ -26,17 +26,15 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
         components?: true;
       },
     ) => {
+      const { index, topK, candidateK, filter, components } = options;
       const { parseFilter, search } = await import('../search.ts');
       environment.report(
-        await search({
-          endpoint: endpointFrom(options, environment),
-          indexName: options.index,
+        await search(endpointFrom(options, environment), index, {
           query,
-          topK: options.topK,
-          candidateK: options.candidateK,
-          filter: options.filter === undefined ? undefined : parseFilter(options.filter),
-          components: options.components === true,
-          retryMs: 10_000,
+          ...(topK !== undefined && { top_k: topK }),
+          ...(candidateK !== undefined && { candidate_k: candidateK }),
+          ...(filter !== undefined && { filter: parseFilter(filter) }),
+          ...(components === true && { return_components: true }),
         }),
       );
     },

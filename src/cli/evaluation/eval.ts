@@ -6,10 +6,9 @@
  * at most 100 chunks, an index whose documents have several yields fewer than 100 documents a query, and
  * recall@100 is then measured over those: the report says how many there were.
  */
-import { ApiClient } from '../api/client.ts';
-import type { Endpoint } from '../api/endpoint.ts';
-import { rateLimitHint } from '../api/rate-limit-hint.ts';
-import { readJudgements, readQueries, type Query } from '../beir/judgements.ts';
+import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
+import { clientOf, rateLimitHint, requireIndex, type Endpoint } from '../client.ts';
+import { readJudgements, readQueries, type Judgements, type Query } from '../beir/judgements.ts';
 import { CommandFailure } from '../failure.ts';
 import { distribution, mean } from './distribution.ts';
 import { ndcg } from './ndcg.ts';
@@ -24,7 +23,6 @@ export interface EvalCommand {
   readonly candidateK: number;
   /** Searches at once; latencies are those of that load. */
   readonly concurrency: number;
-  readonly retryMs: number;
   readonly stderr: NodeJS.WriteStream;
 }
 
@@ -49,46 +47,31 @@ export async function evaluate(command: EvalCommand): Promise<CommandResult> {
   const progress = startProgress(command.stderr, judged.length);
   let answered = 0;
   let hint: string | undefined;
-  const client = new ApiClient(command.endpoint, {
-    policy: { unavailableMsMax: command.retryMs, brokenAttemptsMax: 3 },
-    onWait: (failure, delayMs) => {
-      if (failure.kind === 'rate_limited' && hint !== undefined) {
-        progress.say(hint);
-        hint = undefined;
-      }
-      progress.update(
-        answered,
-        `${answered} answered, waiting ${Math.ceil(delayMs / 1000)} s: ${failure.code}`,
-      );
+  const sayHint = (): void => {
+    if (hint !== undefined) progress.say(hint);
+    hint = undefined;
+  };
+  const client = clientOf(command.endpoint, 60_000, {
+    onRetry: (error, delayMs) => {
+      if (error.code === 'rate_limit_exceeded') sayHint();
+      const seconds = Math.ceil(delayMs / 1000);
+      progress.update(answered, `${answered} answered, waiting ${seconds} s: ${error.code}`);
     },
   });
-  const measure = async (indexId: string, query: Query, signal: AbortSignal): Promise<Measured> => {
-    const request = { query: query.text, top_k: topK, candidate_k: command.candidateK };
-    const answer = await client.search(indexId, request, signal);
-    const ranking = rankDocuments(query, answer.results);
-    const grades = judgements.get(query.id) ?? new Map<string, number>();
-    answered += 1;
-    progress.update(answered, `${answered} answered`);
-    return {
-      ndcg: ndcg(ranking, grades, ndcgCutoff),
-      recall: recall(ranking, grades, recallCutoff),
-      documents: ranking.length,
-      latencyMs: answer.latencyMs,
-    };
-  };
   const startedMs = performance.now();
   try {
-    const index = await client.requireIndex(command.indexName);
+    const index = await requireIndex(client, command.indexName);
     const { limits } = await client.usage();
     hint = rateLimitHint(limits.requests_per_minute, judged.length);
     // Known before it is felt.
-    if (judged.length > limits.requests_per_minute) {
-      progress.say(hint);
-      hint = undefined;
-    }
-    const measured = await mapInParallel(judged, command.concurrency, (query, signal) =>
-      measure(index.id, query, signal),
-    );
+    if (judged.length > limits.requests_per_minute) sayHint();
+    const measure = measurement(client, index.id, command.candidateK, judgements);
+    const measured = await mapInParallel(judged, command.concurrency, async (query, signal) => {
+      const one = await measure(query, signal);
+      answered += 1;
+      progress.update(answered, `${answered} answered`);
+      return one;
+    });
     return resultOf(command, measured, {
       judgedQueries: judgements.size,
       seconds: (performance.now() - startedMs) / 1000,
@@ -96,6 +79,25 @@ export async function evaluate(command: EvalCommand): Promise<CommandResult> {
   } finally {
     progress.stop();
   }
+}
+
+function measurement(client: Maxsimd, indexId: string, candidateK: number, judgements: Judgements) {
+  return async (query: Query, signal: AbortSignal): Promise<Measured> => {
+    let latencyMs = 0;
+    const { results } = await client.search(
+      indexId,
+      { query: query.text, top_k: topK, candidate_k: candidateK },
+      { signal, onAnswer: (answer) => void ({ latencyMs } = answer) },
+    );
+    const ranking = rankDocuments(query, results);
+    const grades = judgements.get(query.id) ?? new Map<string, number>();
+    return {
+      ndcg: ndcg(ranking, grades, ndcgCutoff),
+      recall: recall(ranking, grades, recallCutoff),
+      documents: ranking.length,
+      latencyMs,
+    };
+  };
 }
 
 /** Documents by their best chunk, the query's own document left out; keeps the order of the answer. */

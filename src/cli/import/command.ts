@@ -1,16 +1,13 @@
 /** `maxsimd import`: documents of a file, standard input or a directory into an index, through the HTTP API. */
 import type { Readable } from 'node:stream';
-import { ApiClient, type WantedIndex } from '../api/client.ts';
-import type { Endpoint } from '../api/endpoint.ts';
-import { rateLimitHint } from '../api/rate-limit-hint.ts';
+import { clientOf, ensureIndex, rateLimitHint, type Endpoint, type WantedIndex } from '../client.ts';
 import { CommandFailure, Interruption, messageOf } from '../failure.ts';
 import type { CommandResult } from '../output.ts';
-import { batchDocuments } from './batches.ts';
 import { Checkpoint, problemsKeptMax, startState, type ImportState } from './checkpoint.ts';
 import { ImportDisplay } from './display.ts';
 import { DocumentReader, lookAhead, type ImportItem } from './document.ts';
 import { resultOf, type ImportReport } from './report.ts';
-import { Parallelism, runImport } from './run.ts';
+import { runImport } from './run.ts';
 import { openSource, rowsOf, type Source, type SourceChoice } from './sources/source.ts';
 
 export interface ImportCommand {
@@ -83,34 +80,20 @@ interface ImportWork {
 
 async function importItems({ command, source, reader, items, display }: ImportWork): Promise<CommandResult> {
   const startedMs = performance.now();
-  let parallelism: Parallelism | undefined;
-  let requestsPerMinute: number | undefined;
-  const policy = {
-    unavailableMsMax: command.retryMs ?? retryMsDefault,
-    unconnectedMsMax: command.retryMs,
-    brokenAttemptsMax: 3,
-  };
-  const client = new ApiClient(
-    command.endpoint,
-    {
-      policy,
-      onWait: (failure, delayMs) => {
-        if (failure.kind === 'concurrency_limited') parallelism?.refused();
-        if (failure.kind === 'rate_limited' && requestsPerMinute !== undefined) {
-          display.say(rateLimitHint(requestsPerMinute));
-          requestsPerMinute = undefined;
-        }
-        display.waiting(failure, delayMs);
-      },
+  let hint: string | undefined;
+  const client = clientOf(command.endpoint, command.retryMs ?? retryMsDefault, {
+    ...(command.retryMs !== undefined && { unreachedMsMax: command.retryMs }),
+    onRetry: (error, delayMs) => {
+      if (error.code === 'rate_limit_exceeded' && hint !== undefined) {
+        display.say(hint);
+        hint = undefined;
+      }
+      display.waiting(error, delayMs);
     },
-    command.signal,
-  );
-  const { index, created } = await client.ensureIndex(command.index);
-  const { limits } = await client.usage();
-  requestsPerMinute = limits.requests_per_minute;
-  parallelism = new Parallelism(
-    command.concurrency ?? Math.min(concurrencyMaxByDefault, limits.max_concurrent_requests),
-  );
+  });
+  const { index, created } = await ensureIndex(client, command.index, command.signal);
+  const { limits } = await client.usage({ signal: command.signal });
+  hint = rateLimitHint(limits.requests_per_minute);
   const checkpoint = checkpointOf(command, source, client.url, index.id);
   const state = checkpoint?.load() ?? startState;
   const report: ImportReport = {
@@ -128,15 +111,15 @@ async function importItems({ command, source, reader, items, display }: ImportWo
     await runImport({
       client,
       indexId: index.id,
-      batches: batchDocuments(items, report.start.rows),
-      parallelism,
+      items,
+      concurrency: command.concurrency ?? Math.min(concurrencyMaxByDefault, limits.max_concurrent_requests),
       start: report.start,
       signal: command.signal,
-      onSettled: (position, batch, problems) => {
+      onSettled: ({ position, problems, bytesRead }) => {
         report.position = position;
         report.problems.push(...problems.slice(0, Math.max(0, problemsKeptMax - report.problems.length)));
         if (resumable) checkpoint.save(report);
-        display.settled(position, batch.bytesRead);
+        display.settled(position, bytesRead);
       },
     });
     if (resumable) checkpoint.remove();

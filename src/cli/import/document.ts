@@ -1,9 +1,10 @@
 /**
- * From a row of the input to the JSON text of a document input. What the service would refuse for sure
+ * From a row of the input to a document. What the service would refuse for sure
  * is refused here, with its line number, without spending a request on it. Fields that a document has no place
  * for become metadata, or are left out where the command line says so; either way they are counted. A title is part of
  * the text, and metadata too.
  */
+import type { Document } from '../../../clients/typescript/src/types.ts';
 import { documentText } from '../beir/directory.ts';
 import { CommandFailure } from '../failure.ts';
 import { identifierText, isObject, parseJson } from '../json.ts';
@@ -18,9 +19,7 @@ interface Place {
 
 export interface InputDocument extends Place {
   readonly docId: string;
-  /** JSON text of `{doc_id, text, metadata?}`. */
-  readonly json: string;
-  readonly jsonBytes: number;
+  readonly document: Document;
 }
 
 export interface DocumentProblem extends Place {
@@ -101,8 +100,7 @@ export class DocumentReader {
       this.repeated += 1;
       if (this.repeatedDocIds.size < repeatedKeptMax) this.repeatedDocIds.add(docId);
     }
-    const json = JSON.stringify({ doc_id: docId, text: fullText, metadata });
-    return { file, line, docId, json, jsonBytes: Buffer.byteLength(json) };
+    return { file, line, docId, document: { doc_id: docId, text: fullText, metadata } };
   }
 
   /** Metadata that was given as such goes before a field of the same name. */

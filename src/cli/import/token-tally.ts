@@ -1,4 +1,5 @@
 /** Tokens of documents that were stored, and those of them that stand for text that the model does not know. */
+import type { UpsertResult } from '../../../clients/typescript/src/types.ts';
 
 export interface TokenTally {
   readonly inputTokens: number;
@@ -20,6 +21,19 @@ export function addTokens(one: TokenTally, other: TokenTally): TokenTally {
     documents: one.documents + other.documents,
     worst: [...one.worst, ...other.worst].toSorted((a, b) => b.share - a.share).slice(0, worstKeptMax),
   };
+}
+
+/** Tokens of the documents of one answer; a service of an earlier version does not count the unknown ones. */
+export function tokensOf(answer: UpsertResult | undefined): TokenTally {
+  const unknown = answer?.unknown_tokens ?? [];
+  return unknown
+    .map((item) => ({
+      inputTokens: 0,
+      unknownTokens: item.unknown_tokens,
+      documents: 1,
+      worst: [{ docId: item.doc_id, share: item.unknown_tokens / item.input_tokens }],
+    }))
+    .reduce(addTokens, { ...noTokens, inputTokens: answer?.usage.input_tokens ?? 0 });
 }
 
 /** Unknown tokens among all; 0 where there are none. */
