@@ -71,8 +71,6 @@ const longFunctions: readonly string[] = [
   'src/catalog/sqlite/operations/index-operations.ts indexOperations',
   'src/catalog/sqlite/operations/tenant-operations.ts tenantOperations',
   'src/catalog/sqlite/reads/read-operations.ts readOperations',
-  'src/cli/commands/import.ts addImport',
-  'src/cli/commands/tenant.ts addTenant',
   'src/console/parts/alignment.tsx Alignment',
   'src/encoder/model/tokenizer/tokenizer.ts createTokenizer',
   'src/encoder/server/encoder-server.ts createEncoderServer',

@@ -60,3 +60,7 @@ export function fields(pairs: readonly (readonly [string, string])[]): string {
 export function timestamp(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
+
+export function mebibytes(bytes: number): string {
+  return (bytes / 2 ** 20).toFixed(1);
+}

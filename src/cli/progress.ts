@@ -1,5 +1,6 @@
 /** What is seen while a command works: a bar on a terminal, elsewhere a line every few seconds. */
 import { Presets, SingleBar } from 'cli-progress';
+import { mebibytes } from './output.ts';
 
 export interface Progress {
   update(value: number, note: string): void;
@@ -14,6 +15,25 @@ const lineEveryMs = 5_000;
 /** `total` 0: how far there is to go is unknown. */
 export function startProgress(stream: NodeJS.WriteStream, total: number): Progress {
   return stream.isTTY ? startBar(stream, total) : startLines(stream, total);
+}
+
+/** Calls `work` with what counts bytes of about `total`, shows the count, and throws the reason of an aborted signal. */
+export async function withByteProgress<T>(
+  { signal, stderr }: { readonly signal: AbortSignal; readonly stderr: NodeJS.WriteStream },
+  total: number,
+  work: (onBytes: (bytes: number) => void) => Promise<T>,
+): Promise<T> {
+  const progress = startProgress(stderr, total);
+  let bytes = 0;
+  try {
+    return await work((part) => {
+      signal.throwIfAborted();
+      bytes += part;
+      progress.update(bytes, `${mebibytes(bytes)} MiB`);
+    });
+  } finally {
+    progress.stop();
+  }
 }
 
 function startBar(stream: NodeJS.WriteStream, total: number): Progress {

@@ -1,5 +1,5 @@
 /** What goes into the archive of a backup, and what is wrong with it: records are compared with their checksums. */
-import { closeSync, fstatSync, openSync } from 'node:fs';
+import { fstatSync } from 'node:fs';
 import path from 'node:path';
 import { keyPepperFile } from '../../catalog/key-pepper.ts';
 import { catalogFile } from '../../catalog/sqlite/catalog-files.ts';
@@ -88,18 +88,9 @@ async function inspect(
 
 /** Derived data may go at any time. */
 async function addIfThere(archive: ArchiveWriter, name: string, file: string): Promise<void> {
-  let descriptor: number;
-  try {
-    descriptor = openSync(file, 'r');
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return;
-    throw error;
-  }
-  try {
-    await archive.addFile(name, descriptor, fstatSync(descriptor).size);
-  } finally {
-    closeSync(descriptor);
-  }
+  await archive.addPath(name, file).catch((error: unknown) => {
+    if (!hasCode(error, 'ENOENT')) throw error;
+  });
 }
 
 function problemOf({ indexId, blob }: SegmentRow, problem: string): Problem {

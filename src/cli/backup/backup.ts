@@ -16,9 +16,9 @@ import { catalogDamage } from '../../catalog/sqlite/reads/catalog-reader.ts';
 import { usageFile, usageProblems } from '../../catalog/sqlite/usage/usage-store.ts';
 import { syncDirectory } from '../../catalog/sync-directory.ts';
 import { isClustered, type Config } from '../../app/config.ts';
-import { createEngine } from '../../index/engine/native.ts';
 import { assertCatalog } from '../catalog/catalog-access.ts';
 import { CommandFailure } from '../failure.ts';
+import { withEngine } from '../index/index-access.ts';
 import { problemsTable, type Problem } from '../index/index-verify.ts';
 import { fields, type CommandResult } from '../output.ts';
 import { addEverything } from './archive-contents.ts';
@@ -108,27 +108,18 @@ async function fillArchive(
   keyPepper: Uint8Array | undefined,
 ): Promise<MadeBackup> {
   const { size } = await stat(path.join(work, catalogFile));
-  const engine = createEngine({ threads: 1, kernel: options.config.MAXSIMD_KERNEL });
-  try {
-    const written = await withArchive(
-      { ...options, work, keyPepper, bytesMax: size + bytesOf(segments) },
-      (archive) =>
-        addEverything(archive, {
-          directory: options.config.MAXSIMD_DATA_DIR,
-          databases: work,
-          keyPepper,
-          engine,
-          segments,
-        }),
-    );
-    return {
-      ...written,
-      indexes: new Set(segments.rows.map(({ indexId }) => indexId)).size,
-      segments: segments.descriptors.size,
-    };
-  } finally {
-    engine.close();
-  }
+  const archived = { ...options, work, keyPepper, bytesMax: size + bytesOf(segments) };
+  const { MAXSIMD_DATA_DIR: directory, MAXSIMD_KERNEL } = options.config;
+  const written = await withEngine({ MAXSIMD_ENGINE_THREADS: 1, MAXSIMD_KERNEL }, (engine) =>
+    withArchive(archived, (archive) =>
+      addEverything(archive, { directory, databases: work, keyPepper, engine, segments }),
+    ),
+  );
+  return {
+    ...written,
+    indexes: new Set(segments.rows.map(({ indexId }) => indexId)).size,
+    segments: segments.descriptors.size,
+  };
 }
 
 /** What the copy of a database fails with does not tell damage from a disk that fails. */

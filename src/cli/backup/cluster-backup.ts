@@ -5,7 +5,6 @@
  * that it names are fetched, a few ahead, and added. A merge or a deletion lets go of them meanwhile, but they stay for
  * MAXSIMD_REPLACED_KEPT_SECONDS. A backup that takes longer finds one gone, and fails.
  */
-import { closeSync, openSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { keyPepperFile } from '../../catalog/key-pepper.ts';
@@ -56,7 +55,7 @@ export function writeClusterArchive(options: BackupOptions, work: string): Promi
     const bytesMax = objects.reduce((sum, { bytes }) => sum + bytes, size);
     const keyPepper = options.withKeyPepper ? access.keyPepper : undefined;
     const written = await withArchive({ ...options, work, keyPepper, bytesMax }, async (archive) => {
-      await addFile(archive, catalogFile, catalog);
+      await archive.addPath(catalogFile, catalog);
       if (keyPepper !== undefined) await archive.addBytes(keyPepperFile, Buffer.from(keyPepper));
       const lost = unplaced.map(unplacedProblem);
       return [...lost, ...(await addObjects(archive, access, objects, work))];
@@ -90,7 +89,7 @@ async function addObjects(
   const problems: Problem[] = [];
   for await (const { copy, name, key, segment } of fetchedInOrder(access, objects, work)) {
     if (typeof copy === 'string') {
-      await addFile(archive, `segments/${name}`, copy);
+      await archive.addPath(`segments/${name}`, copy);
       await rm(copy);
       continue;
     }
@@ -140,14 +139,4 @@ async function fetched(coming: Promise<FetchedObject>[]): Promise<FetchedObject>
   const object = await coming.shift()!;
   if (typeof object.copy !== 'string' && !hasCode(object.copy, 'ENOENT', 'corrupt')) throw object.copy;
   return object;
-}
-
-async function addFile(archive: ArchiveWriter, name: string, file: string): Promise<void> {
-  const { size } = await stat(file);
-  const descriptor = openSync(file, 'r');
-  try {
-    await archive.addFile(name, descriptor, size);
-  } finally {
-    closeSync(descriptor);
-  }
 }

@@ -11,13 +11,13 @@ import type { ContentSegment } from '../../catalog/contents.ts';
 import type { RestoredSegment } from '../../catalog/postgres/contents.ts';
 import { readContents } from '../../catalog/sqlite/contents.ts';
 import { newBlob, putSegment } from '../../index/cluster/segment-objects.ts';
-import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
+import type { NativeEngine } from '../../index/engine/native.ts';
 import { withCluster, withClusterWork, type ClusterAccess } from '../cluster/cluster-access.ts';
 import { CommandFailure } from '../failure.ts';
-import { mebibytes } from '../index/index-inspect.ts';
+import { withEngine } from '../index/index-access.ts';
 import type { Findings } from '../index/index-verify.ts';
 import type { CommandResult } from '../output.ts';
-import { startProgress } from '../progress.ts';
+import { withByteProgress } from '../progress.ts';
 import { readArchive } from './archive-reader.ts';
 import { restoreResult } from './restore-result.ts';
 import type { RestoreOptions } from './restore.ts';
@@ -36,19 +36,12 @@ interface Restoring extends ClusterAccess {
 const putAtOnce = 8;
 
 export async function restoreCluster(options: RestoreOptions): Promise<CommandResult> {
-  const { config, file, signal } = options;
+  const { config, file } = options;
   assertOptions(options);
   const { size } = await stat(file);
   // Read, unpacked, put.
-  const progress = startProgress(options.stderr, 3 * size);
-  let bytes = 0;
-  const onBytes = (part: number): void => {
-    signal.throwIfAborted();
-    bytes += part;
-    progress.update(bytes, `${mebibytes(bytes)} MiB`);
-  };
-  try {
-    return await withCluster(config, async (access) => {
+  return await withByteProgress(options, 3 * size, (onBytes) =>
+    withCluster(config, async (access) => {
       assertRestored(await access.operator.occupied());
       const { manifest } = await readArchive(file, { onBytes });
       return await withClusterWork(config, 'restoring', 'restore_failed', async (work) => {
@@ -58,10 +51,8 @@ export async function restoreCluster(options: RestoreOptions): Promise<CommandRe
           ...(options.withoutKeyPepper ? ['All API keys are revoked. Make others: maxsimd key create'] : []),
         ]);
       });
-    });
-  } finally {
-    progress.stop();
-  }
+    }),
+  );
 }
 
 function assertOptions({ keyPepper, acceptDamage }: RestoreOptions): void {
@@ -122,26 +113,23 @@ async function putSegments(
   uploads: number[],
 ): Promise<readonly RestoredSegment[]> {
   const { config } = restoring.options;
-  const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
   const restored: RestoredSegment[] = [];
   // Whoever fails ends it for all.
   const waiting = (function* () {
     yield* segments;
   })();
-  const putAll = async (): Promise<void> => {
-    for (const segment of waiting) {
-      const blob = newBlob(segment.indexId);
-      uploads.push(...(await restoring.operator.noteUploads([blob])));
-      restored.push(await put(restoring, engine, segment, blob));
-    }
-  };
-  try {
+  return withEngine(config, async (engine) => {
+    const putAll = async (): Promise<void> => {
+      for (const segment of waiting) {
+        const blob = newBlob(segment.indexId);
+        uploads.push(...(await restoring.operator.noteUploads([blob])));
+        restored.push(await put(restoring, engine, segment, blob));
+      }
+    };
     const putting = await Promise.allSettled(Array.from({ length: putAtOnce }, putAll));
     for (const one of putting) if (one.status === 'rejected') throw one.reason;
     return restored;
-  } finally {
-    engine.close();
-  }
+  });
 }
 
 /** A segment that was active is sealed: nodes share immutable ones only. */

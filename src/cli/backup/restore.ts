@@ -9,10 +9,9 @@ import { syncDirectory } from '../../catalog/sync-directory.ts';
 import { isClustered, type Config } from '../../app/config.ts';
 import { hasCode } from '../../system-errors.ts';
 import { CommandFailure } from '../failure.ts';
-import { mebibytes } from '../index/index-inspect.ts';
 import { problemsTable } from '../index/index-verify.ts';
 import type { CommandResult } from '../output.ts';
-import { startProgress, type Progress } from '../progress.ts';
+import { withByteProgress } from '../progress.ts';
 import type { Manifest } from './archive-format.ts';
 import { readArchive } from './archive-reader.ts';
 import { restoreResult } from './restore-result.ts';
@@ -39,26 +38,15 @@ export async function restore(options: RestoreOptions): Promise<CommandResult> {
   }
   const target = await emptyTarget(options.config.MAXSIMD_DATA_DIR);
   const { size } = await stat(options.file);
-  const progress = startProgress(options.stderr, 2 * size);
-  try {
-    return await restoreTo(target, options, progress);
-  } finally {
-    progress.stop();
-  }
+  return await withByteProgress(options, 2 * size, (onBytes) => restoreTo(target, options, onBytes));
 }
 
 async function restoreTo(
   target: string,
   options: RestoreOptions,
-  progress: Progress,
+  onBytes: (bytes: number) => void,
 ): Promise<CommandResult> {
   const { file, signal } = options;
-  let bytes = 0;
-  const onBytes = (part: number): void => {
-    signal.throwIfAborted();
-    bytes += part;
-    progress.update(bytes, `${mebibytes(bytes)} MiB`);
-  };
   const onManifest = (manifest: Manifest): void => assertPepper(manifest, options);
   const { manifest } = await readArchive(file, { onManifest, onBytes });
   const work = `${target}.restoring`;

@@ -1,8 +1,7 @@
 /** An archive while it is written: in a work directory, with progress, until all of it is there. */
 import path from 'node:path';
-import { mebibytes } from '../index/index-inspect.ts';
 import type { Problem } from '../index/index-verify.ts';
-import { startProgress } from '../progress.ts';
+import { withByteProgress } from '../progress.ts';
 import { ArchiveWriter } from './archive-writer.ts';
 import type { BackupOptions, MadeBackup } from './backup.ts';
 
@@ -26,25 +25,14 @@ export async function withArchive(
   },
   fill: (archive: ArchiveWriter) => Promise<readonly Problem[]>,
 ): Promise<Pick<MadeBackup, 'bytes' | 'files' | 'problems'>> {
-  const progress = startProgress(stderr, bytesMax);
-  try {
-    const archive = await ArchiveWriter.create(
-      path.join(work, archiveFile),
-      { maxsimd: version, key_pepper: keyPepper !== undefined },
-      {
-        onBytes(bytes) {
-          signal.throwIfAborted();
-          progress.update(bytes, `${mebibytes(bytes)} MiB`);
-        },
-      },
-    );
+  return withByteProgress({ signal, stderr }, bytesMax, async (onBytes) => {
+    const manifest = { maxsimd: version, key_pepper: keyPepper !== undefined };
+    const archive = await ArchiveWriter.create(path.join(work, archiveFile), manifest, onBytes);
     try {
       const problems = await fill(archive);
       return { bytes: await archive.finish(), files: archive.entries, problems };
     } finally {
       await archive.close();
     }
-  } finally {
-    progress.stop();
-  }
+  });
 }

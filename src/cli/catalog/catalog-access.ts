@@ -2,6 +2,7 @@
  * The catalog, for commands that work on it directly, beside running servers or without one: that of the data directory,
  * or the one that several nodes share.
  */
+import { userInfo } from 'node:os';
 import path from 'node:path';
 import {
   isDataDirectoryLocked,
@@ -16,7 +17,6 @@ import { removeBlobs } from '../../index/storage/blob-removal.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
 import { administration, type Administration } from '../../service/administration.ts';
 import { CommandFailure } from '../failure.ts';
-import { commandLineActor } from './actor.ts';
 
 export interface CatalogAccess {
   readonly catalog: Catalog;
@@ -92,4 +92,14 @@ export async function assertCatalog(directory: string): Promise<void> {
     'not_found',
     `there is no catalog in ${path.resolve(directory)}: MAXSIMD_DATA_DIR says where the service keeps its data`,
   );
+}
+
+/** Who gives the commands, for the audit log. */
+export function commandLineActor(): string {
+  try {
+    return `cli:${userInfo().username}`;
+  } catch {
+    // A user without a name, as in some containers.
+    return 'cli';
+  }
 }

@@ -2,8 +2,8 @@
 import type { ApiKey, KeyAccess } from '../../catalog/contract.ts';
 import { resetKeys } from '../../catalog/sqlite/reset-keys.ts';
 import type { Administration } from '../../service/administration.ts';
-import { commandLineActor } from './actor.ts';
-import { assertCatalog } from './catalog-access.ts';
+import { assertCatalog, commandLineActor } from './catalog-access.ts';
+import type { Confirm } from '../confirm.ts';
 import { tenantOf } from './names.ts';
 import { CommandFailure } from '../failure.ts';
 import { fields, table, timestamp, type CommandResult } from '../output.ts';
@@ -52,17 +52,9 @@ export async function revokeKey(administration: Administration, keyId: string): 
   };
 }
 
-export interface ResetKeys {
-  readonly directory: string;
-  /** Asks the person; `true` = go on. */
-  readonly confirm: (question: string) => Promise<boolean>;
-}
-
-export async function resetAllKeys({ directory, confirm }: ResetKeys): Promise<CommandResult> {
+export async function resetAllKeys(directory: string, confirm: Confirm): Promise<CommandResult> {
   await assertCatalog(directory);
-  if (!(await confirm('Make every API key of every tenant void? [y/N] '))) {
-    throw new CommandFailure('not_confirmed', 'nothing was changed');
-  }
+  await confirm('Revoke every API key of every tenant?');
   const revoked = await resetKeys(directory, commandLineActor());
   return {
     document: { keys_revoked: revoked },

@@ -1,6 +1,6 @@
 /** `Administration` by the admin API of a service. */
 import { z } from 'zod';
-import type { ApiKey, AuditEntry, Tenant, TenantLimits, UsageDay } from '../../catalog/contract.ts';
+import type { ApiKey, AuditEntry, Tenant, UsageDay } from '../../catalog/contract.ts';
 import type { Administration } from '../../service/administration.ts';
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
 import { ApiError } from '../../../clients/typescript/src/errors.ts';
@@ -8,6 +8,7 @@ import type { ApiRequest } from '../../../clients/typescript/src/transport.ts';
 import { issuesInWords } from '../../issue-words.ts';
 import { clientOf, type OnWait } from '../client.ts';
 import { CommandFailure } from '../failure.ts';
+import { limitsDocument } from './tenants.ts';
 
 const timeoutMs = 30_000;
 const retryMsMax = 10_000;
@@ -181,7 +182,7 @@ function tenantOperations(api: AdminApi): Pick<Administration, TenantOperation> 
   return {
     async createTenant(name, limits) {
       const schema = z.intersection(tenantSchema, madeKeySchema);
-      const body = { name, limits: limitsBody(limits) };
+      const body = { name, limits: limitsDocument(limits) };
       const made = await api.ask(schema, { method: 'POST', path: ['tenants'], body });
       const { key_id: keyId, api_key: apiKey, ...tenant } = made;
       return { tenant, keyId, apiKey };
@@ -198,7 +199,7 @@ function tenantOperations(api: AdminApi): Pick<Administration, TenantOperation> 
       api.find(tenantSchema, {
         method: 'PATCH',
         path: ['tenants', id],
-        body: { limits: limitsBody(limits) },
+        body: { limits: limitsDocument(limits) },
       }),
 
     async deleteTenant(id) {
@@ -238,14 +239,5 @@ function keyOperations(api: AdminApi): Pick<Administration, 'createKey' | 'listK
     },
 
     revokeKey: async (keyId) => api.find(keySchema, { method: 'DELETE', path: ['keys', keyId] }),
-  };
-}
-
-function limitsBody(limits: Partial<TenantLimits>): object {
-  return {
-    requests_per_minute: limits.requestsPerMinute,
-    max_concurrent_requests: limits.maxConcurrentRequests,
-    input_tokens: limits.inputTokens === undefined ? undefined : String(limits.inputTokens),
-    documents: limits.documents,
   };
 }

@@ -4,8 +4,7 @@ import type { ClusterNodeRow } from '../../catalog/cluster-contract.ts';
 import type { ClusterStatus } from '../../catalog/postgres/cluster-status.ts';
 import { nodeLiveMs } from '../../catalog/cluster-contract.ts';
 import { readNodeReport } from '../../service/node-report.ts';
-import { mebibytes } from '../index/index-inspect.ts';
-import { fields, table, timestamp, type CommandResult } from '../output.ts';
+import { fields, mebibytes, table, timestamp, type CommandResult } from '../output.ts';
 import { withCluster } from './cluster-access.ts';
 
 export function clusterStatus(config: Config): Promise<CommandResult> {

@@ -11,10 +11,11 @@ import type { Config } from '../../app/config.ts';
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { NamedSegment } from '../../index-state.ts';
 import { cachedFile } from '../../index/cluster/segment-objects.ts';
-import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
+import type { NativeEngine } from '../../index/engine/native.ts';
 import { hasCode } from '../../system-errors.ts';
 import { chosenIndexes, type IndexChoice } from '../catalog/names.ts';
 import { messageOf } from '../failure.ts';
+import { withEngine } from '../index/index-access.ts';
 import { noFindings, verifyResult, type Findings, type Problem } from '../index/index-verify.ts';
 import { derivedProblem, verifySegment } from '../index/segment-verify.ts';
 import type { CommandResult } from '../output.ts';
@@ -31,15 +32,12 @@ interface Scope extends ClusterAccess {
 export async function verifyObjects(config: Config, choice: IndexChoice): Promise<CommandResult> {
   const findings = noFindings();
   await withCluster(config, (access) =>
-    withClusterWork(config, 'verifying', 'verification_failed', async (directory) => {
-      const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
-      try {
+    withClusterWork(config, 'verifying', 'verification_failed', (directory) =>
+      withEngine(config, async (engine) => {
         const scope: Scope = { ...access, directory, engine, findings };
         for (const row of await chosenIndexes(access.catalog, choice)) await verifyIndex(scope, row);
-      } finally {
-        engine.close();
-      }
-    }),
+      }),
+    ),
   );
   return verifyResult(findings);
 }

@@ -1,8 +1,7 @@
 /** `maxsimd audit`: its words. */
 import type { Command } from 'commander';
-import { withAdministration } from '../catalog/administration-access.ts';
 import type { ProgramEnvironment } from './environment.ts';
-import { adminChoice, positiveInteger, withAdminOptions, type AdminOptions } from './options.ts';
+import { administer, positiveInteger, withAdminOptions, type AdminOptions } from './options.ts';
 
 const limitDefault = 100;
 
@@ -15,8 +14,6 @@ export function addAudit(program: Command, environment: ProgramEnvironment): voi
       .option('--limit <n>', 'so many', positiveInteger, limitDefault),
   ).action(async (options: AdminOptions & { tenant?: string; limit: number }) => {
     const { showAudit } = await import('../catalog/audit.ts');
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) => showAudit(admin, options)),
-    );
+    await administer(options, environment, (admin) => showAudit(admin, options));
   });
 }

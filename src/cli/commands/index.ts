@@ -1,15 +1,9 @@
 /** `maxsimd index`: its words. */
 import type { Command } from 'commander';
 import { isClustered, modelFoldersOf } from '../../app/config.ts';
+import { confirmation } from '../confirm.ts';
 import type { ProgramEnvironment } from './environment.ts';
-import {
-  confirmation,
-  endpointFrom,
-  jsonOption,
-  nonBlank,
-  withServiceOptions,
-  type ServiceOptions,
-} from './options.ts';
+import { endpointFrom, jsonOption, nonBlank, withServiceOptions, type ServiceOptions } from './options.ts';
 
 interface FileOptions {
   readonly tenant?: string;
@@ -111,7 +105,7 @@ function addServed(index: Command, environment: ProgramEnvironment): void {
     30,
   ).action(async (name: string, newName: string, options: ServiceOptions) => {
     const { renameIndex } = await import('../index/served-indexes.ts');
-    environment.report(await renameIndex(endpointFrom(options, environment), { name, newName }));
+    environment.report(await renameIndex(endpointFrom(options, environment), name, newName));
   });
   withServiceOptions(
     index
@@ -127,7 +121,7 @@ function addServed(index: Command, environment: ProgramEnvironment): void {
     )
     .action(async (name: string, otherName: string, options: ServiceOptions) => {
       const { swapIndexes } = await import('../index/served-indexes.ts');
-      environment.report(await swapIndexes(endpointFrom(options, environment), { name, otherName }));
+      environment.report(await swapIndexes(endpointFrom(options, environment), name, otherName));
     });
   withServiceOptions(
     index
@@ -138,7 +132,7 @@ function addServed(index: Command, environment: ProgramEnvironment): void {
     30,
   ).action(async (name: string, options: ServiceOptions & { yes?: true }) => {
     const { deleteIndex } = await import('../index/served-indexes.ts');
-    const confirm = await confirmation(options, environment);
-    environment.report(await deleteIndex(endpointFrom(options, environment), { name, confirm }));
+    const confirm = confirmation(options, environment);
+    environment.report(await deleteIndex(endpointFrom(options, environment), name, confirm));
   });
 }

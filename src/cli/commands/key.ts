@@ -1,8 +1,8 @@
 /** `maxsimd key`: its words. */
 import type { Command } from 'commander';
-import { withAdministration } from '../catalog/administration-access.ts';
+import { confirmation } from '../confirm.ts';
 import type { ProgramEnvironment } from './environment.ts';
-import { adminChoice, confirmation, jsonOption, withAdminOptions, type AdminOptions } from './options.ts';
+import { administer, jsonOption, withAdminOptions, type AdminOptions } from './options.ts';
 
 export function addKey(program: Command, environment: ProgramEnvironment): void {
   const key = program.command('key').description('API keys of a tenant; two may live at once, for rotation');
@@ -15,11 +15,7 @@ export function addKey(program: Command, environment: ProgramEnvironment): void 
   ).action(async (tenant: string, options: AdminOptions & { readOnly?: true }) => {
     const { createKey } = await import('../catalog/keys.ts');
     const access = options.readOnly === true ? 'read' : 'full';
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) =>
-        createKey(admin, tenant, access),
-      ),
-    );
+    await administer(options, environment, (admin) => createKey(admin, tenant, access));
   });
   withAdminOptions(
     key
@@ -28,17 +24,13 @@ export function addKey(program: Command, environment: ProgramEnvironment): void 
       .argument('<tenant>', 'id or name'),
   ).action(async (tenant: string, options: AdminOptions) => {
     const { listKeys } = await import('../catalog/keys.ts');
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) => listKeys(admin, tenant)),
-    );
+    await administer(options, environment, (admin) => listKeys(admin, tenant));
   });
   withAdminOptions(
     key.command('revoke').description('refuse a key from now on (401)').argument('<key_id>'),
   ).action(async (keyId: string, options: AdminOptions) => {
     const { revokeKey } = await import('../catalog/keys.ts');
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) => revokeKey(admin, keyId)),
-    );
+    await administer(options, environment, (admin) => revokeKey(admin, keyId));
   });
   key
     .command('reset')
@@ -49,9 +41,9 @@ export function addKey(program: Command, environment: ProgramEnvironment): void 
     .action(async (options: { yes?: true }) => {
       const { assertDataDirectory } = await import('../catalog/catalog-access.ts');
       const { resetAllKeys } = await import('../catalog/keys.ts');
-      const confirm = await confirmation(options, environment);
+      const confirm = confirmation(options, environment);
       const config = environment.config();
       assertDataDirectory(config, 'key reset');
-      environment.report(await resetAllKeys({ directory: config.MAXSIMD_DATA_DIR, confirm }));
+      environment.report(await resetAllKeys(config.MAXSIMD_DATA_DIR, confirm));
     });
 }

@@ -1,7 +1,8 @@
 /** Options that several commands share, and what their values may be. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { Endpoint, OnWait } from '../client.ts';
-import type { AdministrationChoice } from '../catalog/administration-access.ts';
+import type { Administration } from '../../service/administration.ts';
+import type { CommandResult } from '../output.ts';
 import { CommandFailure } from '../failure.ts';
 import type { ProgramEnvironment } from './environment.ts';
 
@@ -59,23 +60,23 @@ export function withAdminOptions(command: Command): Command {
     .addOption(jsonOption());
 }
 
-export function adminChoice(options: AdminOptions, environment: ProgramEnvironment): AdministrationChoice {
-  return {
-    url: options.adminUrl ?? environment.adminUrl,
-    key: options.adminKey ?? environment.adminKey,
-    onWait: tellOfWaits(options, environment),
-    config: environment.config,
-  };
-}
-
-/** `--yes`, or a question at the terminal. */
-export async function confirmation(
-  options: { readonly yes?: true },
+/** Does the work by the admin API that the options or the environment name, or else on this machine, and reports it. */
+export async function administer(
+  options: AdminOptions,
   environment: ProgramEnvironment,
-): Promise<(question: string) => Promise<boolean>> {
-  const { askOnTerminal } = await import('../catalog/confirm.ts');
-  return async (question) =>
-    options.yes === true || askOnTerminal(question, environment.stdin, environment.stderr);
+  work: (administration: Administration) => Promise<CommandResult>,
+  { create = false }: { readonly create?: boolean } = {},
+): Promise<void> {
+  const url = options.adminUrl ?? environment.adminUrl;
+  if (url === undefined) {
+    const { withCatalog } = await import('../catalog/catalog-access.ts');
+    const config = environment.config();
+    environment.report(await withCatalog(config, ({ administration }) => work(administration), { create }));
+    return;
+  }
+  const { remoteAdministration } = await import('../catalog/remote-administration.ts');
+  const key = options.adminKey ?? environment.adminKey;
+  environment.report(await work(remoteAdministration(url, key, tellOfWaits(options, environment))));
 }
 
 function verboseOption(): Option {

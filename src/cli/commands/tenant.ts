@@ -1,11 +1,10 @@
 /** `maxsimd tenant`: its words. */
 import type { Command } from 'commander';
 import type { TenantLimits } from '../../catalog/contract.ts';
-import { withAdministration } from '../catalog/administration-access.ts';
+import { confirmation } from '../confirm.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import {
-  adminChoice,
-  confirmation,
+  administer,
   countFromZero,
   day,
   nonBlank,
@@ -27,15 +26,11 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
   ).action(async (options: LimitOptions & AdminOptions & { name: string }) => {
     const { createTenant } = await import('../catalog/tenants.ts');
     const wanted = { name: options.name, limits: limitsOf(options) };
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) => createTenant(admin, wanted), {
-        create: true,
-      }),
-    );
+    await administer(options, environment, (admin) => createTenant(admin, wanted), { create: true });
   });
   withAdminOptions(group.command('list').description('all tenants')).action(async (options: AdminOptions) => {
     const { listTenants } = await import('../catalog/tenants.ts');
-    environment.report(await withAdministration(adminChoice(options, environment), listTenants));
+    await administer(options, environment, listTenants);
   });
   for (const [name, suspended] of [
     ['suspend', true],
@@ -48,13 +43,15 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
         .argument('<tenant>', 'id or name'),
     ).action(async (tenant: string, options: AdminOptions) => {
       const { setSuspended } = await import('../catalog/tenants.ts');
-      environment.report(
-        await withAdministration(adminChoice(options, environment), (admin) =>
-          setSuspended(admin, tenant, suspended),
-        ),
-      );
+      await administer(options, environment, (admin) => setSuspended(admin, tenant, suspended));
     });
   }
+  addLimits(group, environment);
+  addTenantUsage(group, environment);
+  addDelete(group, environment);
+}
+
+function addLimits(group: Command, environment: ProgramEnvironment): void {
   withAdminOptions(
     withLimitOptions(
       group
@@ -64,12 +61,11 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
     ),
   ).action(async (tenant: string, options: LimitOptions & AdminOptions) => {
     const { tenantLimits } = await import('../catalog/tenants.ts');
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) =>
-        tenantLimits(admin, tenant, limitsOf(options)),
-      ),
-    );
+    await administer(options, environment, (admin) => tenantLimits(admin, tenant, limitsOf(options)));
   });
+}
+
+function addTenantUsage(group: Command, environment: ProgramEnvironment): void {
   withAdminOptions(
     group
       .command('usage')
@@ -81,12 +77,11 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
     const { tenantUsage } = await import('../catalog/tenants.ts');
     const today = new Date().toISOString().slice(0, 10);
     const range = { from: options.from ?? `${today.slice(0, 7)}-01`, to: options.to ?? today };
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) =>
-        tenantUsage(admin, tenant, range),
-      ),
-    );
+    await administer(options, environment, (admin) => tenantUsage(admin, tenant, range));
   });
+}
+
+function addDelete(group: Command, environment: ProgramEnvironment): void {
   withAdminOptions(
     group
       .command('delete')
@@ -95,12 +90,8 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
       .option('--yes', 'do not ask'),
   ).action(async (tenant: string, options: AdminOptions & { yes?: true }) => {
     const { deleteTenant } = await import('../catalog/tenants.ts');
-    const confirm = await confirmation(options, environment);
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) =>
-        deleteTenant(admin, { tenant, confirm }),
-      ),
-    );
+    const confirm = confirmation(options, environment);
+    await administer(options, environment, (admin) => deleteTenant(admin, tenant, confirm));
   });
 }
 
@@ -120,12 +111,11 @@ function withLimitOptions(command: Command): Command {
 }
 
 function limitsOf(options: LimitOptions): Partial<TenantLimits> {
+  const { requestsPerMinute, maxConcurrentRequests, inputTokens, documents } = options;
   return {
-    ...(options.requestsPerMinute === undefined ? {} : { requestsPerMinute: options.requestsPerMinute }),
-    ...(options.maxConcurrentRequests === undefined
-      ? {}
-      : { maxConcurrentRequests: options.maxConcurrentRequests }),
-    ...(options.inputTokens === undefined ? {} : { inputTokens: options.inputTokens }),
-    ...(options.documents === undefined ? {} : { documents: options.documents }),
+    ...(requestsPerMinute !== undefined && { requestsPerMinute }),
+    ...(maxConcurrentRequests !== undefined && { maxConcurrentRequests }),
+    ...(inputTokens !== undefined && { inputTokens }),
+    ...(documents !== undefined && { documents }),
   };
 }

@@ -69,8 +69,6 @@ export interface CheckpointOptions {
 
 export class Checkpoint {
   readonly file: string;
-  /** The state of an earlier version, which kept it beside the input. It is of documents that were read in another way. */
-  readonly outdated: string | undefined;
   readonly #owner: string;
   /** Nobody else keeps files in that directory. */
   readonly #isOurs: boolean;
@@ -86,9 +84,6 @@ export class Checkpoint {
     this.#owner = `${name} ${digest(JSON.stringify(states))}`;
     this.#isOurs = options.stateFile === undefined;
     this.file = options.stateFile ?? path.join(stateDirectory(options.stateHome), `import-${name}.json`);
-    const target = digest(`${url} ${indexId}`).slice(0, 16);
-    const earlier = path.join(path.dirname(source), `.${path.basename(source)}.${target}.maxsimd-import`);
-    this.outdated = [options.stateFile ?? earlier].find(isOutdated);
   }
 
   load(): ImportState {
@@ -133,14 +128,6 @@ export class Checkpoint {
 
 function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 32);
-}
-
-function isOutdated(file: string): boolean {
-  try {
-    return readFileSync(file, 'utf8').startsWith('{"format":"maxsimd-import-2"');
-  } catch {
-    return false;
-  }
 }
 
 /** As the XDG Base Directory Specification says; a relative path there is ignored. */

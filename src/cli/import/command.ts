@@ -19,8 +19,7 @@ export interface ImportCommand {
   readonly stateFile: string | undefined;
   /** The user's (XDG_STATE_HOME), as the environment has it. */
   readonly stateHome: string | undefined;
-  /** How long an unavailable service is waited for. */
-  /** Also for a service that was never reached; `undefined` = by default. */
+  /** How long to wait for a service that is away, or was never reached; `undefined` = by default. */
   readonly retryMs: number | undefined;
   readonly signal: AbortSignal;
   readonly stdin: Readable;
@@ -139,7 +138,7 @@ function interruptionOf(error: Interruption, { position }: ImportReport, resumab
 }
 
 function checkpointOf(
-  { choice, stateFile, stateHome, stderr }: ImportCommand,
+  { choice, stateFile, stateHome }: ImportCommand,
   { paths }: Source,
   url: string,
   indexId: string,
@@ -148,13 +147,7 @@ function checkpointOf(
   // A BEIR directory is no more than the place of its corpus.
   const source = paths.length === 1 ? paths[0]! : choice.source;
   const reading = { format: choice.format, ...choice.fields };
-  const checkpoint = new Checkpoint({ source, files: paths, reading, url, indexId, stateHome, stateFile });
-  if (checkpoint.outdated !== undefined) {
-    stderr.write(
-      `maxsimd: ${checkpoint.outdated} is of an earlier version, which read documents in another way: this import starts over without it\n`,
-    );
-  }
-  return checkpoint;
+  return new Checkpoint({ source, files: paths, reading, url, indexId, stateHome, stateFile });
 }
 
 /**

@@ -32,19 +32,22 @@ export function withIndexes<T>(
   return withCatalog(config, async ({ catalog }) => {
     const rows = await chosenIndexes(catalog, choice);
     const blobs = await openLocalBlobStore(path.join(config.MAXSIMD_DATA_DIR, 'segments'));
-    const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
-    try {
-      return await work({
-        catalog,
-        engine,
-        blobs,
-        rows,
-        exactTokenVectorsMax: config.MAXSIMD_EXACT_TOKEN_VECTORS,
-      });
-    } finally {
-      engine.close();
-    }
+    const exactTokenVectorsMax = config.MAXSIMD_EXACT_TOKEN_VECTORS;
+    return withEngine(config, (engine) => work({ catalog, engine, blobs, rows, exactTokenVectorsMax }));
   });
+}
+
+/** Opens an engine for the time of `work`. */
+export async function withEngine<T>(
+  config: Pick<Config, 'MAXSIMD_ENGINE_THREADS' | 'MAXSIMD_KERNEL'>,
+  work: (engine: NativeEngine) => Promise<T>,
+): Promise<T> {
+  const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
+  try {
+    return await work(engine);
+  } finally {
+    engine.close();
+  }
 }
 
 /** As `withIndexes`, while no server uses the data directory. */

@@ -5,8 +5,7 @@ import { createLocalStore } from '../../index/local-store.ts';
 import { catalogSegments } from '../../service/indexes/catalog-segments.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
 import { stateOf, type IndexAccess } from './index-access.ts';
-import { mebibytes } from './index-inspect.ts';
-import { table, type CommandResult } from '../output.ts';
+import { mebibytes, table, type CommandResult } from '../output.ts';
 
 interface Size {
   readonly segments: number;

@@ -10,7 +10,7 @@ import { messageOf } from '../failure.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { costsOf, type IndexCosts } from './index-costs.ts';
 import { isGone, stateOf, type IndexAccess } from './index-access.ts';
-import { fields, table, type CommandResult } from '../output.ts';
+import { fields, mebibytes, table, type CommandResult } from '../output.ts';
 
 export interface InspectedAccess extends Pick<IndexAccess, 'engine' | 'rows' | 'exactTokenVectorsMax'> {
   readonly catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>;
@@ -289,8 +289,4 @@ function derivedText({ derived, centroids, terms }: InspectedSegment): string {
     ...(terms === 0 ? [] : [`${terms} filter terms`]),
   ];
   return counts.length === 0 ? files : `${files} (${counts.join(', ')})`;
-}
-
-export function mebibytes(bytes: number): string {
-  return (bytes / 2 ** 20).toFixed(1);
 }

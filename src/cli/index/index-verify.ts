@@ -18,11 +18,11 @@ import type { Config } from '../../app/config.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { codebookPrefix } from '../../index/segments/derived-data.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
-import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
+import type { NativeEngine } from '../../index/engine/native.ts';
 import { assertCatalog } from '../catalog/catalog-access.ts';
 import { chosenIndexes, isEverything, type IndexChoice } from '../catalog/names.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
-import { isGone, stateOf } from './index-access.ts';
+import { isGone, stateOf, withEngine } from './index-access.ts';
 import { table, type CommandResult } from '../output.ts';
 import { derivedProblem, isSegment, verifySegment, type VerifiedSegment } from './segment-verify.ts';
 
@@ -68,12 +68,11 @@ export async function inspectDirectory(config: Config, choice: IndexChoice): Pro
   const directory = config.MAXSIMD_DATA_DIR;
   await assertCatalog(directory);
   const files = await inspectCatalogFiles(directory);
-  const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
   const blobs = await openLocalBlobStore(path.join(directory, 'segments'));
-  const findings = noFindings();
-  const scope: Scope = { directory, choice, engine, blobs, findings };
-  for (const found of files.problems) report(scope, '', found.file, found.problem);
-  try {
+  return withEngine(config, async (engine) => {
+    const findings = noFindings();
+    const scope: Scope = { directory, choice, engine, blobs, findings };
+    for (const found of files.problems) report(scope, '', found.file, found.problem);
     if (isEverything(choice)) {
       if (files.isReadable) {
         for (const problem of catalogDamage(directory)) report(scope, '', catalogFile, problem);
@@ -87,10 +86,8 @@ export async function inspectDirectory(config: Config, choice: IndexChoice): Pro
     } finally {
       catalog?.close();
     }
-  } finally {
-    engine.close();
-  }
-  return findings;
+    return findings;
+  });
 }
 
 /** Everything that the catalog names, and what it does not. */

@@ -1,6 +1,6 @@
 /** `maxsimd index list`, `rename`, `swap` and `delete`: the indexes that the tenant of an API key sees, through the HTTP API. */
 import { clientOf, requireIndex, type Endpoint } from '../client.ts';
-import { CommandFailure } from '../failure.ts';
+import type { Confirm } from '../confirm.ts';
 import { table, type CommandResult } from '../output.ts';
 
 const retryMsMax = 10_000;
@@ -22,23 +22,21 @@ export async function listIndexes(endpoint: Endpoint): Promise<CommandResult> {
   };
 }
 
-export async function renameIndex(
-  endpoint: Endpoint,
-  { name, newName }: { readonly name: string; readonly newName: string },
-): Promise<CommandResult> {
+export async function renameIndex(endpoint: Endpoint, word: string, newName: string): Promise<CommandResult> {
   const client = clientOf(endpoint, retryMsMax);
-  const { id, name: before } = await requireIndex(client, name);
+  const { id, name: before } = await requireIndex(client, word);
   const index = await client.renameIndex(id, newName);
   return { document: index, text: `index ${before} (${id}) is called ${index.name} now` };
 }
 
 export async function swapIndexes(
   endpoint: Endpoint,
-  { name, otherName }: { readonly name: string; readonly otherName: string },
+  word: string,
+  otherWord: string,
 ): Promise<CommandResult> {
   const client = clientOf(endpoint, retryMsMax);
-  const index = await requireIndex(client, name);
-  const other = await requireIndex(client, otherName);
+  const index = await requireIndex(client, word);
+  const other = await requireIndex(client, otherWord);
   const swapped = await client.swapIndexNames(index.id, other.id);
   return {
     document: { data: [swapped, { ...other, name: index.name }] },
@@ -46,19 +44,14 @@ export async function swapIndexes(
   };
 }
 
-export interface DeleteIndex {
-  /** Or identifier. */
-  readonly name: string;
-  /** Asks the person; `true` = go on. */
-  readonly confirm: (question: string) => Promise<boolean>;
-}
-
-export async function deleteIndex(endpoint: Endpoint, command: DeleteIndex): Promise<CommandResult> {
+export async function deleteIndex(
+  endpoint: Endpoint,
+  word: string,
+  confirm: Confirm,
+): Promise<CommandResult> {
   const client = clientOf(endpoint, retryMsMax);
-  const { id, name } = await requireIndex(client, command.name);
-  if (!(await command.confirm(`Erase index ${name} (${id}) with all its documents? [y/N] `))) {
-    throw new CommandFailure('not_confirmed', 'nothing was erased');
-  }
+  const { id, name } = await requireIndex(client, word);
+  await confirm(`Erase index ${name} (${id}) with all its documents?`);
   await client.deleteIndex(id);
   return { document: { index_id: id, name, deleted: true }, text: `index ${name} (${id}) is erased` };
 }

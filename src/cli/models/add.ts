@@ -169,20 +169,14 @@ async function checksums(staged: string, { files }: ModelSource): Promise<Record
   return entries;
 }
 
-function report(
-  model: ServedModel,
-  {
-    name,
-    version,
-    directory,
-    notes,
-  }: {
-    readonly name: string;
-    readonly version: string;
-    readonly directory: string;
-    readonly notes: readonly string[];
-  },
-): CommandResult {
+interface Installed {
+  readonly name: string;
+  readonly version: string;
+  readonly directory: string;
+  readonly notes: readonly string[];
+}
+
+function report(model: ServedModel, { name, version, directory, notes }: Installed): CommandResult {
   const { rules, dim, windowTokensMax } = model;
   const expansion =
     rules.expansion === undefined ? 'not expanded' : `expanded to ${rules.expansion.positions} tokens`;

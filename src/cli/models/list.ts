@@ -4,7 +4,7 @@ import path from 'node:path';
 import { installedModels } from '../../encoder/model/installed-models.ts';
 import { openModelDirectory } from '../../encoder/model/model-directory.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
-import { table, type CommandResult } from '../output.ts';
+import { mebibytes, table, type CommandResult } from '../output.ts';
 
 export async function listModels(folders: readonly string[]): Promise<CommandResult> {
   const { models: found, flat } = await installedModels(folders);
@@ -17,12 +17,7 @@ export async function listModels(folders: readonly string[]): Promise<CommandRes
     text: [
       table(
         ['model', 'version', 'MiB', 'directory'],
-        models.map((model) => [
-          model.name,
-          model.version,
-          (model.bytes / 2 ** 20).toFixed(1),
-          model.directory,
-        ]),
+        models.map((model) => [model.name, model.version, mebibytes(model.bytes), model.directory]),
         ['MiB'],
       ),
       ...hints,

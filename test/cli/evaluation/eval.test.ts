@@ -242,34 +242,9 @@ describe('search', () => {
     expect(document.error.message).toMatch(/422 validation_error: .*query: too long.*request-\d+/);
   });
 
-  it('says each thing that is wrong once: the message of the API is that of the first', async () => {
-    const message = 'query: must not be empty';
-    const issues = [
-      { path: 'query', message: 'must not be empty', code: 'too_small' },
-      { path: 'topk', message: 'unknown property', code: 'unrecognized_keys' },
-      { path: '', message: 'the body is odd', code: 'odd' },
-    ];
-    api.intercept = (request) =>
-      request.path.endsWith('/search')
-        ? { status: 422, body: { error: { code: 'validation_error', message, issues } } }
-        : undefined;
-    const { document } = await runJson(['search', 'x', '--index', 'books'], options);
-    expect(document.error.message).toMatch(
-      /^422 validation_error: query: must not be empty; topk: unknown property; the body is odd \(request/,
-    );
-  });
-
   it('of something that is no maxsimd says so', async () => {
     api.intercept = () => ({ body: '<html>' });
     const { document } = await runJson(['search', 'x', '--index', 'books'], options);
     expect(document.error.code).toBe('unexpected_response');
-  });
-
-  it('takes the key and nothing else to the address given, redirects included', async () => {
-    api.intercept = () => ({ status: 302, headers: { location: 'http://127.0.0.1:1/' }, body: {} });
-    const { exitCode, document } = await runJson(['search', 'x', '--index', 'books'], options);
-    expect(exitCode).toBe(1);
-    expect(document.error.message).toMatch(/^302 /);
-    expect(api.requests).toHaveLength(1);
   });
 });
