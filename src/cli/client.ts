@@ -1,14 +1,14 @@
-/** The client of the service, with the words of the command line for what is wrong with an address or a key. */
+/** Makes the client of the service, and reports a wrong address or key in the words of the command line. */
 import { ApiError, MaxsimdError } from '../../clients/typescript/src/errors.ts';
 import { Maxsimd, type MaxsimdOptions } from '../../clients/typescript/src/client.ts';
 import type { Index } from '../../clients/typescript/src/types.ts';
 import { CommandFailure } from './failure.ts';
 import { parseJson } from './json.ts';
 
-/** Before each wait for another attempt. */
+/** Called before each wait for another attempt. */
 export type OnWait = NonNullable<MaxsimdOptions['onRetry']>;
 
-/** A service, as the user names it. */
+/** A service, as the options name it. */
 export interface Endpoint {
   readonly url: string;
   readonly key: string;
@@ -63,9 +63,8 @@ async function findIndex(
 
 export async function requireIndex(client: Maxsimd, nameOrId: string): Promise<Index> {
   const index = await findIndex(client, nameOrId);
-  if (index === undefined) {
+  if (index === undefined)
     throw new CommandFailure('not_found', `there is no index ${JSON.stringify(nameOrId)} at ${client.url}`);
-  }
   return index;
 }
 
@@ -86,7 +85,7 @@ export async function ensureIndex(
   const [model, version] = wanted?.split('/', 2) ?? [];
   try {
     const body = { name, model, model_version: version };
-    // Safe to repeat here: the name of a first one whose answer was lost is found below.
+    // Safe to repeat here: if the answer to the first one was lost, the index is found by name below.
     const request = { method: 'POST', path: ['v1', 'indexes'], body, isSafe: true } as const;
     return { index: await client.request<Index>(request, { signal }), created: true };
   } catch (error) {
@@ -103,16 +102,16 @@ function havingModel(index: Index, wanted: string | undefined): Index {
   if (wanted === undefined || wanted === index.model || wanted === version) return index;
   throw new CommandFailure(
     'usage_error',
-    `the index ${JSON.stringify(index.name)} has the model ${version} for ever: import under ${wanted} into another one`,
+    `the index ${JSON.stringify(index.name)} has the model ${version}, which never changes: import into another index for ${wanted}`,
   );
 }
 
-/** One line for a person whose command stands still most of the time: a limit does it, and can be raised. */
+/** One line for a user whose command mostly waits: it names the limit, and says how to raise it. */
 export function rateLimitHint(requestsPerMinute: number, requests?: number): string {
   const minutes = requests === undefined ? 0 : Math.ceil(requests / requestsPerMinute);
   const duration = minutes > 1 ? `: ${requests} take about ${minutes} minutes` : '';
   return (
-    `maxsimd: the tenant may send ${requestsPerMinute} requests a minute, which holds this up${duration}. On the ` +
-    `service's machine "maxsimd tenant limits TENANT --requests-per-minute N" raises the limit.`
+    `maxsimd: the tenant may send ${requestsPerMinute} requests a minute, so this waits${duration}. To raise the limit, run ` +
+    `"maxsimd tenant limits TENANT --requests-per-minute N" on the service's machine.`
   );
 }

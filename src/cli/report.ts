@@ -1,6 +1,6 @@
 /**
- * How a command's end is reported: the result on standard output, a failure as one line on standard error. With
- * `--json` standard output holds exactly one document either way, so that a script needs to read one place.
+ * Reports the end of a command: the result on standard output, or a failure as one line on standard error. With `--json`,
+ * standard output has exactly one document in both cases, so a script reads one place.
  */
 import { styleText } from 'node:util';
 import { ConfigError } from '../app/config.ts';
@@ -35,7 +35,7 @@ function reportLine(error: unknown, streams: Streams): ExitCode {
   const prefix = styleText('red', 'maxsimd:', { stream: process.stderr });
   const { code, exitCode = exitCodes.failure } = verdictOn(error);
   streams.stderr.write(`${prefix} ${oneLine(messageOf(error))}\n`);
-  // Neither a failure of ours nor one of the operating system: the place it came from matters.
+  // Neither a known failure nor an error of the operating system: print the stack, to find the defect.
   const isDefect = code === undefined && error instanceof Error && !('code' in error);
   if (isDefect) streams.stderr.write(`${error.stack ?? ''}\n`);
   return exitCode;
@@ -47,12 +47,12 @@ function errorDocument(error: unknown): {
   return { error: { code: verdictOn(error).code ?? 'internal_error', message: messageOf(error) } };
 }
 
-/** The code of a failure that is foreseen, and the exit code where it is not 1. */
+/** The code of a known failure, and its exit code if that is not 1. */
 function verdictOn(error: unknown): { readonly code?: string; readonly exitCode?: ExitCode } {
   if (error instanceof CommandFailure) return error;
   if (error instanceof ConfigError) return { code: 'configuration_error', exitCode: exitCodes.usage };
   if (error instanceof ApiError || error instanceof ConnectionError || error instanceof ServiceError)
     return { code: error.code };
-  // Something that was given, such as an identifier, which no request can carry.
+  // An argument that no request can carry, such as the identifier `..`.
   return error instanceof MaxsimdError ? { code: 'usage_error', exitCode: exitCodes.usage } : {};
 }

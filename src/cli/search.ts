@@ -46,7 +46,7 @@ function shorten(text: string): string {
   return text.length <= metadataWidthMax ? text : `${text.slice(0, metadataWidthMax - 3)}...`;
 }
 
-/** Components are diagnostics whose shape may grow: shown as they came, one line a result. */
+/** Components are diagnostics whose shape may change, so they are shown as they came, one line for each result. */
 function componentsText(results: readonly Result[]): string {
   const lines = results.map(({ components }, at) => `${at + 1}  ${JSON.stringify(components ?? null)}`);
   return `\n\ncomponents\n${lines.join('\n')}`;

@@ -30,41 +30,41 @@ import type {
 import { version } from './version.ts';
 
 export interface MaxsimdOptions {
-  /** Of the service; may carry a path (behind a proxy). */
+  /** Address of the service. It may have a path (behind a proxy). */
   readonly url: string;
   readonly apiKey: string;
-  /** For one attempt. The default, 150 s, is above every deadline of the service. */
+  /** Time limit of one attempt. The default, 150 s, is above every deadline of the service. */
   readonly timeoutMs?: number;
-  /** For all attempts of a request together, the waiting included; 0 = one attempt. By default 120 s. */
+  /** Time limit of all attempts of a request together, with the waits; 0 = one attempt. By default 120 s. */
   readonly retryMsMax?: number;
-  /** The same as long as this client was never connected. By default `retryMsMax`, or 5 s where that is not given. */
+  /** The same limit while this client was never connected. By default `retryMsMax`, or 5 s if that is not given. */
   readonly unreachedMsMax?: number;
   /**
-   * Waits for as long as the rate and concurrency limits ask (429), beyond `retryMsMax`: for work that no user waits for.
+   * Waits as long as the rate and concurrency limits ask (429), even beyond `retryMsMax`. Use it if no user waits.
    * `import` always does.
    */
   readonly waitsForLimits?: boolean;
-  /** Before each wait for another attempt. */
+  /** Called before each wait for another attempt. */
   readonly onRetry?: (error: RequestError, delayMs: number) => void;
-  /** Put before the client's own name. */
+  /** Comes before the name of the client. */
   readonly userAgent?: string;
-  /** In the place of `JSON.parse`, for answers: metadata may hold numbers that a double does not. */
+  /** Replaces `JSON.parse` for answers, because metadata may have numbers that a double does not hold. */
   readonly parse?: (json: string) => unknown;
-  /** In the place of the client's own, which goes through the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. */
+  /** Replaces the client's own fetch, which uses the proxies that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. */
   readonly fetch?: typeof fetch;
 }
 
 /**
- * The service, for one API key. Requests that are safe to repeat are repeated while the service is unavailable; see
+ * The service, for one API key. The client repeats requests that are safe to repeat while the service is unavailable; see
  * `retry.ts`. Methods reject with an `ApiError`, a `ConnectionError`, or the reason of the caller's signal.
  */
 export class Maxsimd {
-  /** As it was given, without a slash at the end. */
+  /** The given address, without a slash at the end. */
   readonly url: string;
   readonly #transport: Transport;
 
   constructor(options: MaxsimdOptions) {
-    // An API key in a page is everybody's.
+    // Every visitor of a page could read its API key.
     if ('document' in globalThis || 'WorkerGlobalScope' in globalThis)
       throw new MaxsimdError('an API key must not reach a browser: call the service from your backend');
     const own = `maxsimd-typescript/${version} node/${process.versions.node}`;
@@ -83,7 +83,7 @@ export class Maxsimd {
     });
   }
 
-  /** Sent again after 503 (a model that is being loaded), not after a lost answer: the name may be taken by then. */
+  /** Sent again after 503 (a model is being loaded). Not sent again after a lost answer, because the name may be taken then. */
   createIndex(body: CreateIndex, options?: RequestOptions): Promise<Index> {
     return this.#transport.send(
       { method: 'POST', path: ['v1', 'indexes'], body, isSafe: false, isUnique: true },
@@ -91,7 +91,7 @@ export class Maxsimd {
     );
   }
 
-  /** All of them, oldest first. */
+  /** All indexes, oldest first. */
   async listIndexes(options?: RequestOptions): Promise<readonly Index[]> {
     const { data } = await this.#get<IndexList>(['v1', 'indexes'], options);
     return data;
@@ -105,22 +105,22 @@ export class Maxsimd {
     return this.#patch(indexPath(indexId), { name }, true, options);
   }
 
-  /** Each gets the name of the other, in one step. Sent once: a second one would undo it. */
+  /** Exchanges the names of two indexes, in one step. Sent once, because a second request would undo it. */
   swapIndexNames(indexId: string, otherId: string, options?: RequestOptions): Promise<Index> {
     return this.#patch(indexPath(indexId), { swap_name_with: otherId }, false, options);
   }
 
-  /** Sent once: a second one would be refused as not found. */
+  /** Sent once, because a second request would be refused as not found. */
   deleteIndex(indexId: string, options?: RequestOptions): Promise<Deleted> {
     return this.#transport.send({ method: 'DELETE', path: indexPath(indexId), isSafe: false }, options);
   }
 
-  /** 1 to 50 documents; look at `failed`. `import` takes any number. */
+  /** Stores 1 to 50 documents. Look at `failed`. `import` takes any number. */
   upsert(indexId: string, documents: readonly Document[], options?: RequestOptions): Promise<UpsertResult> {
     return this.#post(indexPath(indexId, 'documents'), { documents }, options);
   }
 
-  /** Any number of documents. Rejects with an `ImportError` that holds the report so far. */
+  /** Stores any number of documents. Rejects with an `ImportError` that has the report so far. */
   import(
     indexId: string,
     documents: Iterable<Document> | AsyncIterable<Document>,
@@ -148,7 +148,7 @@ export class Maxsimd {
     return new Import(calls, options).run(documents);
   }
 
-  /** All documents of the index by `doc_id`, fetched as they are taken. */
+  /** All documents of the index, sorted by `doc_id`. Pages are fetched as they are needed. */
   async *listDocuments(indexId: string, options?: RequestOptions): AsyncGenerator<StoredDocument> {
     let after: string | null = null;
     do {
@@ -167,7 +167,7 @@ export class Maxsimd {
     return this.#get(indexPath(indexId, 'count'), options);
   }
 
-  /** Takes the place of the whole object before; the text is not encoded again. */
+  /** Replaces the whole metadata object. The text is not encoded again. */
   updateMetadata(
     indexId: string,
     docId: string,
@@ -177,13 +177,16 @@ export class Maxsimd {
     return this.#patch(indexPath(indexId, 'documents', docId), { metadata }, true, options);
   }
 
-  /** `deleted` may be false for a document that was there, when the first of two attempts lost its answer. */
+  /** `deleted` may be false although the document existed, if the answer to a first attempt was lost. */
   deleteDocument(indexId: string, docId: string, options?: RequestOptions): Promise<Deleted> {
     const path = indexPath(indexId, 'documents', docId);
     return this.#transport.send({ method: 'DELETE', path, isSafe: true }, options);
   }
 
-  /** At most `limit` of those that match: ask again while `more`. `deleted` may leave out those of a first attempt that lost its answer. */
+  /**
+   * Deletes at most `limit` matching documents. Call again while `more` is true. `deleted` may be too low if the answer to
+   * a first attempt was lost.
+   */
   deleteDocuments(
     indexId: string,
     body: DeleteDocuments,
@@ -196,12 +199,12 @@ export class Maxsimd {
     return this.#post(indexPath(indexId, 'search'), body, options);
   }
 
-  /** 1 to 32 searches at once; each may narrow by `where` and group by document. */
+  /** 1 to 32 searches at once. Each may filter by `where` and group by document. */
   query(indexId: string, queries: readonly QueryItem[], options?: RequestOptions): Promise<QueryAnswers> {
     return this.#post(indexPath(indexId, 'query'), { queries }, options);
   }
 
-  /** Ranks the documents given; nothing is stored. */
+  /** Ranks the given documents. Nothing is stored. */
   score(body: Score, options?: RequestOptions): Promise<Ranked> {
     return this.#post(['v1', 'score'], body, options);
   }
@@ -210,7 +213,7 @@ export class Maxsimd {
     return this.#get(['v1', 'usage'], options);
   }
 
-  /** Days in UTC, `YYYY-MM-DD`, both included; this month by default. Days without usage are left out. */
+  /** Usage by day, in UTC, from `from` to `to` (`YYYY-MM-DD`, included). By default this month. Unused days are left out. */
   async usageDays(
     range: { readonly from?: string; readonly to?: string } = {},
     options?: RequestOptions,
@@ -219,12 +222,12 @@ export class Maxsimd {
     return days.data;
   }
 
-  /** Rejects with a 503 while the service is not ready; sent once. */
+  /** Rejects with a 503 while the service is not ready. Sent once. */
   readiness(options?: RequestOptions): Promise<Readiness> {
     return this.#transport.send({ method: 'GET', path: ['readyz'], isSafe: false }, options);
   }
 
-  /** Any route, also one that has no method here, such as `['admin', 'v1', 'tenants']` at the port of the admin API. */
+  /** Calls any route, also one without a method here, such as `['admin', 'v1', 'tenants']` at the port of the admin API. */
   request<Answer>(request: ApiRequest, options?: RequestOptions): Promise<Answer> {
     return this.#transport.send(request, options);
   }

@@ -1,4 +1,4 @@
-/** One request over fetch, repeated by the rules of `retry.ts`. No key, query or text goes into a message. */
+/** Sends a request with fetch, and repeats it by the rules of `retry.ts`. No message has a key, query or text. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, ConnectionError, MaxsimdError, type RequestError } from './errors.ts';
 import { connectMsMax, connectionProblem } from './connection.ts';
@@ -7,9 +7,9 @@ import { isBroken, isRefusedForNow, repeatDelayMs, repeatMsMax, type RetryBounds
 import type { ErrorDetail } from './types.ts';
 
 export interface RequestOptions {
-  /** Ends the request, and the waiting for its next attempt, with the signal's reason. */
+  /** Ends the request, or the wait for its next attempt, with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** For one attempt. */
+  /** Time limit of one attempt. */
   readonly timeoutMs?: number;
   /** Sent as `x-request-id`: 1 to 128 of `A-Z a-z 0-9 . _ -`. */
   readonly requestId?: string;
@@ -41,13 +41,13 @@ export interface ApiRequest {
   readonly query?: Readonly<Record<string, string>> | undefined;
   /** Becomes JSON. */
   readonly body?: object;
-  /** JSON text, in the place of `body`. */
+  /** JSON text that replaces `body`. */
   readonly json?: string;
-  /** Doing it twice is as good as doing it once. */
+  /** Repeating the request does no harm. */
   readonly isSafe: boolean;
-  /** The service refuses a second one once the first is done, so it is sent again after 503. */
+  /** The service would refuse a second one, so it is safe to send it again after 503. */
   readonly isUnique?: boolean;
-  /** Waits for as long as the rate and concurrency limits ask. By default as the client does. */
+  /** Waits as long as the rate and concurrency limits ask. By default `waitsForLimits` of the client. */
   readonly isPatient?: boolean;
   /** Called before each wait, beside the client's own. */
   readonly onRetry?: (error: RequestError) => void;
@@ -55,7 +55,7 @@ export interface ApiRequest {
 
 export class Transport {
   readonly #settings: TransportSettings;
-  /** The request rate is the tenant's: what one request learns holds for all. */
+  /** The request rate belongs to the tenant, so one refusal makes all requests of the client wait. */
   #pausedUntilMs = 0;
   #wasConnected = false;
 

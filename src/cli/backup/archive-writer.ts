@@ -80,9 +80,8 @@ export class ArchiveWriter {
         Math.min(bytes - at, this.#buffer.length),
         at,
       );
-      if (bytesRead === 0) {
+      if (bytesRead === 0)
         throw new CommandFailure('backup_failed', `${name} became shorter while it was read`);
-      }
       const part = this.#buffer.subarray(0, bytesRead);
       hash.update(part);
       await this.#write(part);

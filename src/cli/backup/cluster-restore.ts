@@ -1,8 +1,8 @@
 /**
- * `maxsimd restore` into what several nodes share, which must be empty. The archive is read to its end before anything is
- * written; then it is unpacked on this machine and checked to the last record, as for a data directory. Its segments are
- * sealed and put into the object store, and one transaction of the catalog makes all of it visible. What cuts a restore
- * off leaves a catalog that is empty as before, and objects that are garbage after a day.
+ * `maxsimd restore` into an empty cluster. The archive is read to its end before anything is written. Then it is unpacked on
+ * this machine and checked to the last record. Its segments are sealed and put into the object store, and one transaction
+ * of the catalog makes everything visible. A restore that is cut off leaves an empty catalog, and objects that are garbage
+ * after a day.
  */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -26,20 +26,20 @@ import { checked, unpack } from './unpacked.ts';
 
 interface Restoring extends ClusterAccess {
   readonly options: RestoreOptions;
-  /** Where the archive is unpacked. */
+  /** Directory of the unpacked archive. */
   readonly work: string;
-  /** Throws what ends the work. */
+  /** May throw to end the work. */
   readonly onBytes: (bytes: number) => void;
 }
 
-/** Segments put at a time. */
+/** Segments that are uploaded at once. */
 const putAtOnce = 8;
 
 export async function restoreCluster(options: RestoreOptions): Promise<CommandResult> {
   const { config, file } = options;
   assertOptions(options);
   const { size } = await stat(file);
-  // Read, unpacked, put.
+  // The archive is read, then unpacked, then uploaded.
   return await withByteProgress(options, 3 * size, (onBytes) =>
     withCluster(config, async (access) => {
       assertRestored(await access.operator.occupied());
@@ -106,7 +106,7 @@ function assertPepper(file: string, keyPepper: Uint8Array, fingerprint: Uint8Arr
   );
 }
 
-/** `uploads` are the rows by which what was put and never named is garbage. */
+/** Fills `uploads` with the rows that make an uploaded object garbage, unless the catalog names it. */
 async function putSegments(
   restoring: Restoring,
   segments: readonly ContentSegment[],
@@ -114,7 +114,7 @@ async function putSegments(
 ): Promise<readonly RestoredSegment[]> {
   const { config } = restoring.options;
   const restored: RestoredSegment[] = [];
-  // Whoever fails ends it for all.
+  // All uploads share one iterator, so the first failure ends it for the others.
   const waiting = (function* () {
     yield* segments;
   })();
@@ -132,7 +132,7 @@ async function putSegments(
   });
 }
 
-/** A segment that was active is sealed: nodes share immutable ones only. */
+/** Seals an active segment, because nodes share only immutable ones. */
 async function put(
   { objects, work, onBytes }: Restoring,
   engine: NativeEngine,

@@ -1,14 +1,14 @@
-/** An archive while it is written: in a work directory, with progress, until all of it is there. */
+/** Writes an archive in a work directory, and shows the progress. */
 import path from 'node:path';
 import type { Problem } from '../index/index-verify.ts';
 import { withByteProgress } from '../progress.ts';
 import { ArchiveWriter } from './archive-writer.ts';
 import type { BackupOptions, MadeBackup } from './backup.ts';
 
-/** Its name in the work directory. */
+/** Name of the archive in the work directory. */
 export const archiveFile = 'archive';
 
-/** `fill` adds everything, and returns what is wrong with what it adds. */
+/** `fill` adds the files, and returns the problems that it finds in them. */
 export async function withArchive(
   {
     work,
@@ -20,7 +20,7 @@ export async function withArchive(
   }: Pick<BackupOptions, 'version' | 'signal' | 'stderr'> & {
     readonly work: string;
     readonly keyPepper: Uint8Array | undefined;
-    /** What it comes to, about. */
+    /** About the size of the archive. */
     readonly bytesMax: number;
   },
   fill: (archive: ArchiveWriter) => Promise<readonly Problem[]>,

@@ -1,4 +1,4 @@
-/** `maxsimd key ...`: API keys of a tenant. A key is shown once, when it is made. */
+/** `maxsimd key ...`: API keys of a tenant. A key is shown only once, when it is created. */
 import type { ApiKey, KeyAccess } from '../../catalog/contract.ts';
 import { resetKeys } from '../../catalog/sqlite/reset-keys.ts';
 import type { Administration } from '../../service/administration.ts';
@@ -15,12 +15,10 @@ export async function createKey(
 ): Promise<CommandResult> {
   const { id: tenantId } = await tenantOf(administration, word);
   const created = await administration.createKey(tenantId, access);
-  if (created.outcome === 'tenant_missing') {
+  if (created.outcome === 'tenant_missing')
     throw new CommandFailure('not_found', `there is no tenant ${tenantId}`);
-  }
-  if (created.outcome === 'too_many_keys') {
+  if (created.outcome === 'too_many_keys')
     throw new CommandFailure('too_many_keys', 'the tenant has two live keys already: revoke one first');
-  }
   const { keyId, apiKey } = created;
   return {
     document: { key_id: keyId, api_key: apiKey, access },
@@ -58,7 +56,7 @@ export async function resetAllKeys(directory: string, confirm: Confirm): Promise
   const revoked = await resetKeys(directory, commandLineActor());
   return {
     document: { keys_revoked: revoked },
-    text: `there is a new key pepper, and ${revoked} API keys are revoked; make new ones with "maxsimd key create"`,
+    text: `the key pepper is new, and ${revoked} API keys are revoked; create new ones with "maxsimd key create"`,
   };
 }
 

@@ -1,4 +1,4 @@
-/** `Administration` by the admin API of a service. */
+/** `Administration` that calls the admin API of a service. */
 import { z } from 'zod';
 import type { ApiKey, AuditEntry, Tenant, UsageDay } from '../../catalog/contract.ts';
 import type { Administration } from '../../service/administration.ts';
@@ -89,7 +89,7 @@ const auditSchema = z
     id: entry.id,
     atMs: entry.at,
     actor: entry.actor,
-    // A newer service may know more acts.
+    // A newer service may send further acts.
     act: entry.act as AuditEntry['act'],
     tenantId: entry.tenant_id ?? undefined,
     detail: entry.detail,
@@ -102,7 +102,7 @@ function pageOf<Item>(item: z.ZodType<Item>) {
   return z.object({ data: z.array(item), next_cursor: z.string().nullable().optional() });
 }
 
-/** Throws a usage error for an address or a key that cannot be one. */
+/** Throws a usage error for an invalid address or key. */
 export function remoteAdministration(url: string, key: string | undefined, onWait?: OnWait): Administration {
   if (key === undefined) {
     throw new CommandFailure(
@@ -121,7 +121,7 @@ export function remoteAdministration(url: string, key: string | undefined, onWai
 
 type Request = Pick<ApiRequest, 'method' | 'path' | 'query' | 'body'>;
 
-/** Answers that are checked. Unknown fields are ignored. */
+/** Sends requests and checks the answers. It ignores unknown fields. */
 class AdminApi {
   readonly #client: Maxsimd;
 
@@ -131,7 +131,7 @@ class AdminApi {
 
   async ask<T>(schema: z.ZodType<T>, request: Request): Promise<T> {
     const path = ['admin', 'v1', ...request.path];
-    // A tenant or a key must not be made twice.
+    // A repeated POST would make a second tenant or key.
     const isSafe = request.method !== 'POST';
     const result = schema.safeParse(await this.#client.request({ ...request, path, isSafe }));
     if (result.success) return result.data;
@@ -169,16 +169,9 @@ class AdminApi {
   }
 }
 
-type TenantOperation =
-  | 'createTenant'
-  | 'listTenants'
-  | 'getTenant'
-  | 'setTenantSuspended'
-  | 'setTenantLimits'
-  | 'deleteTenant'
-  | 'usageDays';
+type KeyOperations = Pick<Administration, 'createKey' | 'listKeys' | 'revokeKey'>;
 
-function tenantOperations(api: AdminApi): Pick<Administration, TenantOperation> {
+function tenantOperations(api: AdminApi): Omit<Administration, keyof KeyOperations | 'listAudit'> {
   return {
     async createTenant(name, limits) {
       const schema = z.intersection(tenantSchema, madeKeySchema);
@@ -215,7 +208,7 @@ function tenantOperations(api: AdminApi): Pick<Administration, TenantOperation> 
   };
 }
 
-function keyOperations(api: AdminApi): Pick<Administration, 'createKey' | 'listKeys' | 'revokeKey'> {
+function keyOperations(api: AdminApi): KeyOperations {
   return {
     async createKey(tenantId, access) {
       const schema = z.intersection(keySchema, madeKeySchema);

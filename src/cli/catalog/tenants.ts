@@ -1,4 +1,4 @@
-/** `maxsimd tenant ...`. A running server follows within the bounded staleness of its caches (5 s). */
+/** `maxsimd tenant ...`. A running server applies a change within 5 s, the maximum age of its caches. */
 import type { Tenant, TenantLimits, UsageDay } from '../../catalog/contract.ts';
 import type { Administration } from '../../service/administration.ts';
 import type { Confirm } from '../confirm.ts';
@@ -63,7 +63,7 @@ export async function setSuspended(
   };
 }
 
-/** Without changes, shows. */
+/** Changes the limits that are given, and shows all of them. */
 export async function tenantLimits(
   administration: Administration,
   word: string,
@@ -128,7 +128,7 @@ function usageDayDocument(day: UsageDay): object {
   };
 }
 
-/** Somebody else may have erased it meanwhile. */
+/** Another operator may have erased the tenant meanwhile. */
 function present<T>(value: T | undefined, tenantId: string): T {
   if (value === undefined) throw new CommandFailure('not_found', `there is no tenant ${tenantId}`);
   return value;

@@ -1,4 +1,4 @@
-/** `maxsimd index inspect` of what several nodes share: from the catalog, and from the headers and directories of objects. */
+/** `maxsimd index inspect` for a cluster, from the catalog, and from the headers and directories of objects. */
 import type { Config } from '../../app/config.ts';
 import { chosenIndexes, type IndexChoice } from '../catalog/names.ts';
 import { withEngine } from '../index/index-access.ts';
@@ -7,7 +7,7 @@ import type { CommandResult } from '../output.ts';
 import { withCluster, withClusterWork } from './cluster-access.ts';
 import { lookedAt, outlines } from './shared-index.ts';
 
-/** `modelFolders` as `inspectIndexes`. */
+/** `modelFolders` is the same as for `inspectIndexes`. */
 export function inspectObjects(
   config: Config,
   choice: IndexChoice,

@@ -1,4 +1,4 @@
-/** `maxsimd cluster status`: the nodes, and what they share, as the catalog has it. */
+/** `maxsimd cluster status`: shows the nodes and their shared data, from the catalog. */
 import type { Config } from '../../app/config.ts';
 import type { ClusterNodeRow } from '../../catalog/cluster-contract.ts';
 import type { ClusterStatus } from '../../catalog/postgres/cluster-status.ts';

@@ -1,9 +1,9 @@
 /**
- * `maxsimd index verify` of what several nodes share: every object that the catalog names, fetched and compared with its
- * bytes and SHA-256, every record of every segment with its own checksums, and the catalog with the segments. Changes
- * nothing, also beside running nodes. One segment at a time lies on this machine.
+ * `maxsimd index verify` for a cluster. It fetches every object that the catalog names and compares its size and SHA-256. It
+ * checks every record of every segment with its checksum, and compares the catalog with the segments. It changes nothing,
+ * and nodes may run beside it. One segment at a time lies on this machine.
  *
- * Objects that no row of the catalog names cannot be found: no store is ever listed.
+ * Objects that the catalog does not name are not found, because the store is never listed.
  */
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -81,12 +81,12 @@ async function verifyOne(
   }
   for (const { ending } of segment.files.filter((file) => file.ending !== '')) {
     const name = segment.blob + ending;
-    // Codes without their codebook: that is the problem.
+    // If the codebook is missing, its codes cannot be checked.
     if (problems.size > 0) continue;
     const problem = await derivedProblem({ engine, blobs }, name);
     if (problem !== '') problems.set(name, [problem]);
   }
-  // Merged away meanwhile, and collected.
+  // The segment was merged away meanwhile, and its objects were collected.
   if (problems.size > 0 && !(await scope.operator.names(segment))) return;
   findings.segments += 1;
   findings.records += verified.records;
@@ -94,7 +94,7 @@ async function verifyOne(
   for (const [file, found] of problems) for (const problem of found) report(scope, indexId, file, problem);
 }
 
-/** Returns what is wrong with objects, by key. */
+/** Returns the problems of objects, by key. */
 async function fetchAll(
   { objects, directory }: Scope,
   { blob, files }: NamedSegment,

@@ -9,9 +9,9 @@ export function addAudit(program: Command, environment: ProgramEnvironment): voi
   withAdminOptions(
     program
       .command('audit')
-      .description('what was done to tenants and keys, newest first')
-      .option('--tenant <tenant>', 'acts on one tenant: id or name')
-      .option('--limit <n>', 'so many', positiveInteger, limitDefault),
+      .description('show changes of tenants and keys, newest first')
+      .option('--tenant <tenant>', 'only changes of this tenant: id or name')
+      .option('--limit <n>', 'number of entries', positiveInteger, limitDefault),
   ).action(async (options: AdminOptions & { tenant?: string; limit: number }) => {
     const { showAudit } = await import('../catalog/audit.ts');
     await administer(options, environment, (admin) => showAudit(admin, options));

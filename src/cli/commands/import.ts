@@ -78,7 +78,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
 
 function withReadingOptions(command: Command): Command {
   return command
-    .addOption(new Option('--format <format>', 'of the input (default: by its name)').choices(formats))
+    .addOption(new Option('--format <format>', 'format of the input (default: by its name)').choices(formats))
     .option('--id-field <name>', 'field with the identifier (default: doc_id, _id or id)', nonBlank)
     .option('--text-field <name>', 'field with the text (default: text)', nonBlank)
     .option(
@@ -91,8 +91,8 @@ function withReadingOptions(command: Command): Command {
       'CSV columns whose values stay strings, separated by commas; "all" for all',
       namesOrAll,
     )
-    .option('--subset <name>', 'of a dataset directory with several', nonBlank)
-    .option('--split <name>', 'of a dataset directory with several; "all" for all', nonBlank)
+    .option('--subset <name>', 'subset of a dataset directory', nonBlank)
+    .option('--split <name>', 'split of a dataset directory; "all" for all', nonBlank)
     .option(
       '--state <file>',
       'file for the state of the import (default: in the state directory of the user)',

@@ -1,4 +1,4 @@
-/** Options that several commands share, and what their values may be. */
+/** Options of several commands, and checks of their values. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { Endpoint, OnWait } from '../client.ts';
 import type { Administration } from '../../service/administration.ts';
@@ -18,8 +18,8 @@ export interface ServiceOptions {
 export function withServiceOptions(command: Command, timeoutSeconds: number): Command {
   return command
     .option('--url <url>', `address of the service (or MAXSIMD_URL; default ${urlDefault})`)
-    .option('--key <key>', 'API key (or MAXSIMD_API_KEY, which other users of the machine cannot see)')
-    .option('--timeout <seconds>', 'for one request', positiveNumber, timeoutSeconds)
+    .option('--key <key>', 'API key (or MAXSIMD_API_KEY, which other users of this machine cannot see)')
+    .option('--timeout <seconds>', 'time limit of one request', positiveNumber, timeoutSeconds)
     .addOption(verboseOption())
     .addOption(jsonOption());
 }
@@ -51,16 +51,19 @@ export interface AdminOptions {
   readonly verbose?: true;
 }
 
-/** For commands that work on this machine's catalog, or by the admin API of a service elsewhere. */
+/** For commands that work on the catalog of this machine, or through the admin API of a service. */
 export function withAdminOptions(command: Command): Command {
   return command
-    .option('--admin-url <url>', 'by the admin API of a service at this address (or MAXSIMD_ADMIN_URL)')
+    .option(
+      '--admin-url <url>',
+      'address of the admin API (or MAXSIMD_ADMIN_URL; default: work on this machine)',
+    )
     .option('--admin-key <key>', 'key of an operator (or MAXSIMD_ADMIN_KEY)')
     .addOption(verboseOption())
     .addOption(jsonOption());
 }
 
-/** Does the work by the admin API that the options or the environment name, or else on this machine, and reports it. */
+/** Works through the admin API that the options or the environment name, or else on this machine, and reports the result. */
 export async function administer(
   options: AdminOptions,
   environment: ProgramEnvironment,
@@ -80,7 +83,7 @@ export async function administer(
 }
 
 function verboseOption(): Option {
-  return new Option('--verbose', 'tell of each attempt that failed and is made again');
+  return new Option('--verbose', 'report each failed attempt that is repeated');
 }
 
 export function jsonOption(): Option {
@@ -106,7 +109,7 @@ export function positiveNumber(text: string): number {
   return value;
 }
 
-/** The ledger is 64 bits wide. */
+/** The ledger has signed 64 bits. */
 export function tokenCount(text: string): bigint {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('must be a whole number');
   const value = BigInt(text);

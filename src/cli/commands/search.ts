@@ -10,10 +10,10 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
       .description('rank the chunks of an index for a query')
       .argument('<query>')
       .requiredOption('--index <index>', 'name or id of the index')
-      .option('--top-k <n>', 'results', positiveInteger)
-      .option('--candidate-k <n>', 'chunks scored exactly', positiveInteger)
+      .option('--top-k <n>', 'number of results', positiveInteger)
+      .option('--candidate-k <n>', 'number of chunks that are scored exactly', positiveInteger)
       .option('--filter <json>', 'metadata fields that must match, as a JSON object')
-      .option('--components', 'show the parts of each score'),
+      .option('--components', 'show the components of each score'),
     30,
   ).action(
     async (

@@ -15,12 +15,14 @@ import {
 } from './options.ts';
 
 export function addTenant(program: Command, environment: ProgramEnvironment): void {
-  const group = program.command('tenant').description('tenants: who may use the service, and how much');
+  const group = program
+    .command('tenant')
+    .description('manage tenants, who use the service within their limits');
   withAdminOptions(
     withLimitOptions(
       group
         .command('create')
-        .description('make a tenant and its first API key')
+        .description('create a tenant and its first API key')
         .requiredOption('--name <name>', 'name of the tenant', nonBlank),
     ),
   ).action(async (options: LimitOptions & AdminOptions & { name: string }) => {
@@ -28,10 +30,12 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
     const wanted = { name: options.name, limits: limitsOf(options) };
     await administer(options, environment, (admin) => createTenant(admin, wanted), { create: true });
   });
-  withAdminOptions(group.command('list').description('all tenants')).action(async (options: AdminOptions) => {
-    const { listTenants } = await import('../catalog/tenants.ts');
-    await administer(options, environment, listTenants);
-  });
+  withAdminOptions(group.command('list').description('show all tenants')).action(
+    async (options: AdminOptions) => {
+      const { listTenants } = await import('../catalog/tenants.ts');
+      await administer(options, environment, listTenants);
+    },
+  );
   for (const [name, suspended] of [
     ['suspend', true],
     ['resume', false],
@@ -39,7 +43,7 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
     withAdminOptions(
       group
         .command(name)
-        .description(suspended ? 'refuse all requests of a tenant (403)' : 'lift a suspension')
+        .description(suspended ? 'refuse all requests of a tenant (403)' : 'end a suspension')
         .argument('<tenant>', 'id or name'),
     ).action(async (tenant: string, options: AdminOptions) => {
       const { setSuspended } = await import('../catalog/tenants.ts');
@@ -56,7 +60,7 @@ function addLimits(group: Command, environment: ProgramEnvironment): void {
     withLimitOptions(
       group
         .command('limits')
-        .description('show the limits of a tenant, or change those given')
+        .description('show the limits of a tenant, or change some')
         .argument('<tenant>', 'id or name'),
     ),
   ).action(async (tenant: string, options: LimitOptions & AdminOptions) => {
@@ -69,7 +73,7 @@ function addTenantUsage(group: Command, environment: ProgramEnvironment): void {
   withAdminOptions(
     group
       .command('usage')
-      .description('what a tenant used, by day')
+      .description('show the usage of a tenant by day')
       .argument('<tenant>', 'id or name')
       .option('--from <day>', 'first day (default: the first of this month)', day)
       .option('--to <day>', 'last day (default: today, in UTC)', day),
@@ -85,7 +89,7 @@ function addDelete(group: Command, environment: ProgramEnvironment): void {
   withAdminOptions(
     group
       .command('delete')
-      .description('erase a tenant with everything it stored')
+      .description('erase a tenant with all its data')
       .argument('<tenant>', 'id or name')
       .option('--yes', 'do not ask'),
   ).action(async (tenant: string, options: AdminOptions & { yes?: true }) => {
@@ -104,10 +108,10 @@ interface LimitOptions {
 
 function withLimitOptions(command: Command): Command {
   return command
-    .option('--requests-per-minute <n>', 'requests in any 60 s', positiveInteger)
-    .option('--max-concurrent-requests <n>', 'requests in flight', positiveInteger)
-    .option('--input-tokens <n>', 'input tokens a UTC month', tokenCount)
-    .option('--documents <n>', 'stored documents over all indexes', countFromZero);
+    .option('--requests-per-minute <n>', 'requests in 60 s', positiveInteger)
+    .option('--max-concurrent-requests <n>', 'requests at once', positiveInteger)
+    .option('--input-tokens <n>', 'input tokens in a month (UTC)', tokenCount)
+    .option('--documents <n>', 'stored documents in all indexes', countFromZero);
 }
 
 function limitsOf(options: LimitOptions): Partial<TenantLimits> {

@@ -1,4 +1,4 @@
-/** `maxsimd import`: documents of a file, standard input or a directory into an index, through the HTTP API. */
+/** `maxsimd import`: sends the documents of a file, standard input or a directory to an index, through the HTTP API. */
 import type { Readable } from 'node:stream';
 import { clientOf, ensureIndex, rateLimitHint, type Endpoint, type WantedIndex } from '../client.ts';
 import { CommandFailure, Interruption, messageOf } from '../failure.ts';
@@ -14,7 +14,7 @@ export interface ImportCommand {
   readonly endpoint: Endpoint;
   readonly choice: SourceChoice;
   readonly index: WantedIndex;
-  /** Requests at once; `undefined` = what the tenant's limits allow. */
+  /** Requests at once; `undefined` = as many as the tenant may send. */
   readonly concurrency: number | undefined;
   readonly stateFile: string | undefined;
   /** The user's (XDG_STATE_HOME), as the environment has it. */
@@ -30,17 +30,17 @@ export interface ImportCommand {
 const concurrencyMaxByDefault = 16;
 const retryMsDefault = 300_000;
 
-/** An interruption is the reason that it rejects with, whatever was under way. */
+/** Rejects with the interruption, if there was one, whatever failed because of it. */
 export async function importDocuments(command: ImportCommand): Promise<CommandResult> {
   const { choice, signal, stdin } = command;
-  // Nothing more may come from there for long, and it would keep the process.
+  // An open standard input would keep the process alive.
   const leave = (): void => void (choice.source === '-' && stdin.destroy());
   signal.addEventListener('abort', leave, { once: true });
   try {
     signal.throwIfAborted();
     return await importFrom(command);
   } catch (error) {
-    // A wait that was cut short says no more than that.
+    // The abort may have made a wait fail with another error.
     throw signal.aborted ? signal.reason : error;
   } finally {
     signal.removeEventListener('abort', leave);
@@ -48,13 +48,12 @@ export async function importDocuments(command: ImportCommand): Promise<CommandRe
   }
 }
 
-/** Looks at the whole input as far as that is cheap before anything else: a wrong one leaves no index behind. */
+/** Checks the input first, as far as this is cheap, so that a wrong input creates no index. */
 async function importFrom(command: ImportCommand): Promise<CommandResult> {
   const { choice, stdin, stderr } = command;
   const source = await openSource(choice, stdin, command.signal);
-  if (source.paths.length === 0 && command.stateFile !== undefined) {
+  if (source.paths.length === 0 && command.stateFile !== undefined)
     throw new CommandFailure('usage_error', 'standard input cannot be read again: --state is for files');
-  }
   const reader = new DocumentReader(choice.fields);
   const items = await lookAhead(readAll(source, reader), source.name);
   const display = new ImportDisplay(stderr, source.bytes);
@@ -144,15 +143,15 @@ function checkpointOf(
   indexId: string,
 ): Checkpoint | undefined {
   if (paths.length === 0) return undefined;
-  // A BEIR directory is no more than the place of its corpus.
+  // For a BEIR directory, this is its corpus.
   const source = paths.length === 1 ? paths[0]! : choice.source;
   const reading = { format: choice.format, ...choice.fields };
   return new Checkpoint({ source, files: paths, reading, url, indexId, stateHome, stateFile });
 }
 
 /**
- * Whether the state can be kept. A place that was asked for must work; where the user's state directory cannot be
- * written, the import goes on without.
+ * Whether the state can be kept. A file that `--state` names must be writable. Without it, the import goes on if the state
+ * directory of the user is not writable.
  */
 function trySave(checkpoint: Checkpoint, state: ImportState, command: ImportCommand): boolean {
   try {

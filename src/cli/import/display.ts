@@ -1,4 +1,4 @@
-/** What is seen while an import runs: the share of the input that is settled, counts, and what is being waited for. */
+/** Shows the progress of an import: the settled share of the input, the counts, and the reason for a wait. */
 import type { OnWait } from '../client.ts';
 import { startProgress, type Progress } from '../progress.ts';
 import type { ImportPosition } from './checkpoint.ts';

@@ -24,23 +24,23 @@ export interface ImportRun {
 
 export interface SettledRows {
   readonly position: ImportPosition;
-  /** The first rows that became no stored document. */
+  /** The first rows that were not stored. */
   readonly problems: readonly DocumentProblem[];
   /** Bytes of the input that were read when the last row came out. */
   readonly bytesRead: number;
 }
 
-/** Rows that are no documents, with the document that they follow. The first stretch follows none. */
+/** A document, and the rows behind it that are no documents. The first stretch has no document. */
 interface Stretch {
   readonly document: InputDocument | undefined;
-  /** The first of them. */
+  /** The first of these rows. */
   readonly problems: DocumentProblem[];
   failed: number;
   lastRow: number;
   bytesRead: number;
 }
 
-/** An input of nothing but unusable rows still advances. */
+/** So many unusable rows at the beginning are settled without a document. */
 const problemsUnsettledMax = 1000;
 
 /** Rejects with the first failure that ends the import, or with the signal's reason. */
@@ -91,7 +91,7 @@ class UnsettledRows {
     if (this.#stretches.length === 1 && last.failed === problemsUnsettledMax) this.settleEnd();
   }
 
-  /** Up to this many documents, from the first one on. */
+  /** Settles the first so many documents, with the rows behind them. */
   settle(documents: number, { failed, answer }: ImportBatch): void {
     const settled = this.#stretches.splice(0, documents - this.#documentsSettled + 1);
     const { lastRow, bytesRead } = settled.at(-1)!;
@@ -109,7 +109,7 @@ class UnsettledRows {
     this.#onSettled({ position: this.#position, problems, bytesRead });
   }
 
-  /** Rows that no document follows. */
+  /** Settles the rows that no document follows. */
   settleEnd(): void {
     if (this.#stretches[0]?.failed !== 0)
       this.settle(this.#documentsSettled, { failed: [], answer: undefined });

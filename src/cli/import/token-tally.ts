@@ -1,12 +1,12 @@
-/** Tokens of documents that were stored, and those of them that stand for text that the model does not know. */
+/** Counts the tokens of stored documents, and how many of them stand for text that the model does not know. */
 import type { UpsertResult } from '../../../clients/typescript/src/types.ts';
 
 export interface TokenTally {
   readonly inputTokens: number;
   readonly unknownTokens: number;
-  /** That have unknown tokens. */
+  /** Documents that have unknown tokens. */
   readonly documents: number;
-  /** Those with the largest shares, largest first. */
+  /** The documents with the largest shares, largest first. */
   readonly worst: readonly { readonly docId: string; readonly share: number }[];
 }
 
@@ -23,7 +23,7 @@ export function addTokens(one: TokenTally, other: TokenTally): TokenTally {
   };
 }
 
-/** Tokens of the documents of one answer; a service of an earlier version does not count the unknown ones. */
+/** Tokens of one answer. An earlier service does not count unknown ones. */
 export function tokensOf(answer: UpsertResult | undefined): TokenTally {
   const unknown = answer?.unknown_tokens ?? [];
   return unknown
@@ -36,7 +36,7 @@ export function tokensOf(answer: UpsertResult | undefined): TokenTally {
     .reduce(addTokens, { ...noTokens, inputTokens: answer?.usage.input_tokens ?? 0 });
 }
 
-/** Unknown tokens among all; 0 where there are none. */
+/** Share of unknown tokens; 0 without tokens. */
 export function unknownShare({ inputTokens, unknownTokens }: TokenTally): number {
   return inputTokens === 0 ? 0 : unknownTokens / inputTokens;
 }

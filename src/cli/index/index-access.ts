@@ -1,6 +1,6 @@
 /**
- * The indexes of the data directory for commands that look at their files: read only, beside a running
- * server or without one, or alone with them under the directory's lock.
+ * Opens the indexes of the data directory for commands that read their files. A server may run beside them, except for
+ * commands that take the lock of the directory.
  */
 import path from 'node:path';
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
@@ -17,7 +17,7 @@ export interface IndexAccess {
   readonly catalog: Catalog;
   readonly engine: NativeEngine;
   readonly blobs: BlobStore;
-  /** The chosen ones. */
+  /** The chosen indexes. */
   readonly rows: readonly IndexRow[];
   /** Token vectors that a search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
@@ -66,7 +66,7 @@ export async function withIndexesAlone<T>(
   });
 }
 
-/** What the catalog says of an index; `undefined` when it has gone meanwhile. */
+/** The state of an index in the catalog; `undefined` if it was deleted meanwhile. */
 export async function stateOf(
   catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>,
   indexId: string,
@@ -79,7 +79,7 @@ export async function stateOf(
   }
 }
 
-/** A running server has merged the segment away since its name was read. */
+/** Whether a running server has merged the segment away since its name was read. */
 export async function isGone(
   catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>,
   indexId: string,

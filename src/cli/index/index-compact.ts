@@ -1,4 +1,4 @@
-/** `maxsimd index compact`: all segments of an index into one, where no server uses the data directory. */
+/** `maxsimd index compact`: merges all segments of an index into one, while no server uses the data directory. */
 import type { IndexRow } from '../../catalog/contract.ts';
 import { defaultIndexSettings } from '../../index/index-settings.ts';
 import { createLocalStore } from '../../index/local-store.ts';

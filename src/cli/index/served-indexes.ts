@@ -1,4 +1,4 @@
-/** `maxsimd index list`, `rename`, `swap` and `delete`: the indexes that the tenant of an API key sees, through the HTTP API. */
+/** `maxsimd index list`, `rename`, `swap` and `delete` work on the indexes of a tenant, through the HTTP API. */
 import { clientOf, requireIndex, type Endpoint } from '../client.ts';
 import type { Confirm } from '../confirm.ts';
 import { table, type CommandResult } from '../output.ts';

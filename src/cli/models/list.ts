@@ -25,12 +25,11 @@ export async function listModels(folders: readonly string[]): Promise<CommandRes
   };
 }
 
-/** Reads each model as the encoder would and holds its files against the checksums of its manifest. */
+/** Reads each model as the encoder does, and compares its files with the checksums of its manifest. */
 export async function verifyModels(folders: readonly string[]): Promise<CommandResult> {
   const { models } = await installedModels(folders);
-  if (models.length === 0) {
+  if (models.length === 0)
     throw new CommandFailure('verification_failed', `there is no model in ${folders.join(' or ')}`);
-  }
   const verdicts = await Promise.all(
     models.map(async (model) => {
       try {

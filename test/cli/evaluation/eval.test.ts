@@ -113,8 +113,8 @@ describe('eval', () => {
     const { stderr, exitCode } = await evaluate();
     expect(exitCode).toBe(0);
     expect(stderr).toBe(
-      'maxsimd: the tenant may send 3 requests a minute, which holds this up: 7 take about 3 minutes. ' +
-        'On the service\'s machine "maxsimd tenant limits TENANT --requests-per-minute N" raises the limit.\n',
+      'maxsimd: the tenant may send 3 requests a minute, so this waits: 7 take about 3 minutes. To raise the limit, run ' +
+        '"maxsimd tenant limits TENANT --requests-per-minute N" on the service\'s machine.\n',
     );
   });
 
