@@ -22,7 +22,7 @@ export function inspectObjects(
           blobs: outlines(access, directory),
           rows: await chosenIndexes(access.catalog, choice),
           exactTokenVectorsMax: config.MAXSIMD_EXACT_TOKEN_VECTORS,
-          unsearchable: 'only a node that has the index open knows its memory and its plan of a search',
+          unsearchable: 'not all of it was fetched, so memory and the plan of a search are unknown',
         };
         return inspectIndexes(inspected, modelFolders);
       }),
