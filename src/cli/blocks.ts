@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { CommandFailure, inputError, messageOf } from './failure.ts';
+import { inputError, messageOf } from './failure.ts';
 
 export interface Block {
   readonly bytes: Buffer;

@@ -4,7 +4,7 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { CommandFailure, inputError } from '../failure.ts';
+import { inputError } from '../failure.ts';
 import { identifierText } from '../json.ts';
 
 export type BeirPart = 'corpus' | 'queries' | 'qrels';

@@ -5,7 +5,7 @@
  */
 import type { Document } from '../../../clients/typescript/src/types.ts';
 import { documentText } from '../beir/directory.ts';
-import { CommandFailure, inputError } from '../failure.ts';
+import { inputError } from '../failure.ts';
 import { identifierText, isObject, parseJson } from '../json.ts';
 import { DocIdSet } from './doc-id-set.ts';
 import { idFields, type FieldChoice } from './fields.ts';

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { parse as parseYaml, YAMLParseError } from 'yaml';
 import { z } from 'zod';
 import { issuesInWords } from '../../../issue-words.ts';
-import { CommandFailure, inputError, messageOf } from '../../failure.ts';
+import { inputError, messageOf } from '../../failure.ts';
 import { formatOf } from './row-file.ts';
 
 export interface DatasetChoice {
