@@ -10,6 +10,6 @@ done
 home=/opt/maxsimd/node_modules/maxsimd
 if [ "${1:-}" = encoder ]; then
   shift
-  exec node "$home/dist/encoder/server/main.js" "$@"
+  exec node "$home/src/encoder/server/main.js" "$@"
 fi
 exec node "$home/bin/maxsimd.mjs" "$@"

@@ -15,7 +15,7 @@ const oldestMajor = 24;
 endWithNpm();
 if (Number.parseInt(process.versions.node, 10) >= oldestMajor) {
   endWithLauncher();
-  await import('../dist/cli/main.js');
+  await import('../src/cli/main.js');
 } else {
   runOn(packagedNode());
 }

@@ -1,16 +1,16 @@
-/** Bytes of a file or of standard input, plain or gzipped: the first two bytes tell, whatever the name says. */
+/** Reads a file or standard input, plain or gzipped. The first two bytes decide, not the name. */
 import { createReadStream } from 'node:fs';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { CommandFailure, messageOf } from './failure.ts';
+import { inputError, messageOf } from './failure.ts';
 
 export interface Block {
   readonly bytes: Buffer;
-  /** How much of the input (compressed, if it is) had been read by then. */
+  /** Bytes of the input (compressed, if it is) that were read by then. */
   readonly bytesRead: number;
 }
 
-/** An unreadable or damaged input is a `CommandFailure` that calls it by `name`. */
+/** Throws a `CommandFailure` with `name` if the input is unreadable or damaged. */
 export async function* readBlocks(input: string | Readable, name: string): AsyncGenerator<Block> {
   const source = typeof input === 'string' ? createReadStream(input) : input;
   let bytesRead = 0;
@@ -32,7 +32,7 @@ export async function* readBlocks(input: string | Readable, name: string): Async
     const stream = isGzip ? pipeline(all(), createGunzip(), () => {}) : all();
     for await (const bytes of stream) yield { bytes: bytes as Buffer, bytesRead };
   } catch (error) {
-    throw new CommandFailure('input_error', `cannot read ${name}: ${messageOf(error)}`, { cause: error });
+    throw inputError(`cannot read ${name}: ${messageOf(error)}`, error);
   } finally {
     source.destroy();
   }

@@ -1,7 +1,6 @@
 /**
- * Completion scripts. They hold every command and option as they are now: completing starts no process, and a new
- * release prints a new script. A script finds the command that the words before the cursor name, and offers what may
- * follow it.
+ * Completion scripts. A script lists all commands and options of this release, so completion starts no process. It finds
+ * the command before the cursor, and offers the words that may follow.
  */
 export interface CompletedCommand {
   /** Words that lead to it, such as `tenant create`; empty = the program itself. */
@@ -18,7 +17,7 @@ export function completionScript(
   return { bash, zsh, fish }[shell](commands);
 }
 
-/** Finds the command `at` that `words` name, and runs its case: the part that bash and zsh read alike. */
+/** Finds the command `at` in `words` and runs its case. Bash and zsh read this part alike. */
 function commandOf(words: string, commands: readonly CompletedCommand[], cases: readonly string[]): string {
   const paths = commands.filter(({ at }) => at !== '').map(({ at }) => quoted(at));
   return `  for word in ${words}; do

@@ -1,12 +1,11 @@
 /**
- * What a command ends with when it cannot do its work. The code is a word for scripts (`--json`), the
- * message one line for people. Exit codes: 0 done, 1 failed, 2 the command line or the configuration is
- * wrong, 130 and 143 stopped by SIGINT and SIGTERM, as shells have it.
+ * The failure of a command. The code is for scripts (`--json`), and the message is one line for people. Exit codes: 0 done,
+ * 1 failed, 2 wrong command line or configuration, 130 and 143 stopped by SIGINT and SIGTERM, as shells define it.
  */
 export const exitCodes = { ok: 0, failure: 1, usage: 2, SIGINT: 130, SIGTERM: 143 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** Codes of the command line itself; failures of the API keep the API's own codes. */
+/** Codes of the command line. Failures of the API keep the codes of the API. */
 export type FailureCode =
   | 'usage_error'
   | 'configuration_error'
@@ -41,7 +40,12 @@ export class CommandFailure extends Error {
   }
 }
 
-/** Somebody pressed Ctrl-C, or asked the process to end. */
+/** A file that the user gave is missing, unreadable or wrong. */
+export function inputError(message: string, cause?: unknown): CommandFailure {
+  return new CommandFailure('input_error', message, { cause });
+}
+
+/** The process received SIGINT (Ctrl-C) or SIGTERM. */
 export class Interruption extends CommandFailure {
   readonly signal: 'SIGINT' | 'SIGTERM';
 
@@ -52,7 +56,7 @@ export class Interruption extends CommandFailure {
   }
 }
 
-/** The words of an unknown error, without its stack. */
+/** The message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,10 +1,10 @@
 /**
- * Elements of a file that is one JSON array, a block of the file at a time, so that memory does not grow with the array.
- * The array is split at the commas between its elements; what an element holds is left to the JSON parser.
+ * Reads the elements of a file that is one JSON array, block by block, so memory does not grow with the array. It splits
+ * the array at the commas between elements. The JSON parser reads each element later.
  */
 import type { Block } from './blocks.ts';
-import { CommandFailure } from './failure.ts';
-import { isBlank, lineBytesMax, type Line } from './jsonl.ts';
+import { inputError } from './failure.ts';
+import { isBlank, lineBytesMax, Parts, type Line } from './jsonl.ts';
 
 const quote = 0x22;
 const comma = 0x2c;
@@ -41,12 +41,12 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d;
 }
 
-/** A byte of U+FEFF; before a JSON text it can be nothing else. */
+/** Before a JSON text, these bytes can only belong to U+FEFF. */
 function isByteOrderMark(byte: number): boolean {
   return byte === 0xef || byte === 0xbb || byte === 0xbf;
 }
 
-/** Numbered from 1, as if each were a line. The file must begin with an array. */
+/** Elements are numbered from 1, like lines. The file must begin with an array. */
 export async function* readElements(blocks: AsyncGenerator<Block>, name: string): AsyncGenerator<Line> {
   const splitter = new Splitter();
   let fileBytesRead = 0;
@@ -57,13 +57,9 @@ export async function* readElements(blocks: AsyncGenerator<Block>, name: string)
       number += 1;
       yield { number, bytes: element, fileBytesRead };
     }
-    if (splitter.textAfterEnd) {
-      throw new CommandFailure('input_error', `cannot read ${name}: text follows the end of the array`);
-    }
+    if (splitter.textAfterEnd) throw inputError(`cannot read ${name}: text follows the end of the array`);
   }
-  if (!splitter.ended) {
-    throw new CommandFailure('input_error', `cannot read ${name}: the file ends within the array`);
-  }
+  if (!splitter.ended) throw inputError(`cannot read ${name}: the file ends within the array`);
 }
 
 class Splitter {
@@ -73,10 +69,9 @@ class Splitter {
   #depth = 0;
   #inString = false;
   #escaped = false;
-  #parts: Buffer[] = [];
-  #partBytes = 0;
+  readonly #parts = new Parts(lineBytesMax);
 
-  /** Elements that end in this block; `undefined` is one that is too long. */
+  /** Elements that end in this block. `undefined` stands for one that is too long. */
   *elements(bytes: Buffer): Generator<Buffer | undefined> {
     let start = 0;
     for (let at = 0; at < bytes.length; at += 1) {
@@ -101,7 +96,7 @@ class Splitter {
         start = at + 1;
       }
     }
-    if (this.#depth > 0) this.#append(bytes.subarray(start));
+    if (this.#depth > 0) this.#parts.append(bytes.subarray(start));
   }
 
   #continueString(byte: number): void {
@@ -110,17 +105,8 @@ class Splitter {
     else if (byte === quote) this.#inString = false;
   }
 
-  #append(part: Buffer): void {
-    this.#partBytes += part.length;
-    if (this.#partBytes <= lineBytesMax) this.#parts.push(part);
-    else this.#parts = [];
-  }
-
   #take(end: Buffer): Buffer | undefined {
-    this.#append(end);
-    const element = this.#partBytes > lineBytesMax ? undefined : Buffer.concat(this.#parts);
-    this.#parts = [];
-    this.#partBytes = 0;
-    return element;
+    this.#parts.append(end);
+    return this.#parts.take();
   }
 }

@@ -1,7 +1,7 @@
 /**
- * JSON in and out without loss, because the service compares numbers by their exact values: a number that a double does
- * not hold (64-bit identifiers, long decimals, numbers beyond its range) becomes raw JSON, which `JSON.stringify` writes
- * out as it came.
+ * Reads and writes JSON without loss, because the service compares numbers by their exact values. A number that a double
+ * does not hold (64-bit identifiers, long decimals, very large numbers) becomes raw JSON. `JSON.stringify` writes it as it
+ * came.
  */
 
 /** Node 22 and later have it (proposal-json-parse-with-source); not in TypeScript's library yet. */
@@ -19,10 +19,10 @@ export interface RawJson {
   readonly rawJSON: string;
 }
 
-/** A double holds any 15 digits. Looked for first: a parse with a reviver takes several times as long. */
+/** A double holds any 15 digits. Only longer numbers need a reviver, which makes parsing several times slower. */
 const mayBeLong = /\d[\d.]{15}|\d[eE][-+]?\d{3}/;
 
-/** Throws a `SyntaxError` whose message quotes the text: it may be private, so do not pass it on. */
+/** Throws a `SyntaxError` whose message quotes the text. Do not pass it on, because the text may be private. */
 export function parseJson(text: string): unknown {
   if (!mayBeLong.test(text)) return JSON.parse(text);
   return sourceAccess.parse(text, (_key, value, { source }) => {
@@ -42,7 +42,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 const integer = /^-?\d+$/;
 
-/** An identifier as text: some exports write it as a number, of any length. */
+/** An identifier as text. Some exports write identifiers as numbers of any length. */
 export function identifierText(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   if (isRawJson(value)) return integer.test(value.rawJSON) ? value.rawJSON : undefined;

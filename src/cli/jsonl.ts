@@ -1,7 +1,7 @@
 /**
- * Lines of a JSONL file, plain or gzipped, with their numbers. Split at line feeds only, as JSON
- * Lines says: `node:readline` also splits at U+2028, U+2029 and a lone carriage return, the first two of
- * which may stand inside a JSON string. Memory is bounded: a line over `lineBytesMax` is skipped and reported.
+ * Reads the lines of a JSONL file, plain or gzipped, with their numbers. It splits at line feeds only, as JSON Lines says.
+ * `node:readline` also splits at U+2028 and U+2029, which may stand inside a JSON string. A line over `lineBytesMax` is
+ * skipped and reported, so memory is bounded.
  */
 import { readBlocks, type Block } from './blocks.ts';
 import { isObject, parseJson } from './json.ts';
@@ -11,50 +11,65 @@ export interface Line {
   readonly number: number;
   /** Without the line feed; `undefined` when the line is longer than `lineBytesMax`. */
   readonly bytes: Buffer | undefined;
-  /** How much of the file (compressed, if it is) had been read when the line came out. */
+  /** Bytes of the file (compressed, if it is) that were read when the line came out. */
   readonly fileBytesRead: number;
 }
 
 export interface ReadLinesOptions {
   readonly lineBytesMax?: number;
-  /** Read in place of the file, which then is no more than a name. */
+  /** Replaces the content of the file, which then is only a name. */
   readonly blocks?: AsyncGenerator<Block>;
 }
 
 export const lineBytesMax = 16 * 1024 * 1024;
 const lineFeed = 0x0a;
 
+/** The parts of a line or of an element, up to a bound. */
+export class Parts {
+  bytes = 0;
+  readonly #bytesMax: number;
+  #parts: Buffer[] = [];
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  append(part: Buffer): void {
+    this.bytes += part.length;
+    if (this.bytes <= this.#bytesMax) this.#parts.push(part);
+    else this.#parts = [];
+  }
+
+  /** Begins anew. `undefined` = the parts were longer than the bound. */
+  take(): Buffer | undefined {
+    const whole = this.bytes > this.#bytesMax ? undefined : Buffer.concat(this.#parts);
+    this.bytes = 0;
+    this.#parts = [];
+    return whole;
+  }
+}
+
 /** Blank lines are counted but not yielded. An unreadable or damaged file is a `CommandFailure`. */
 export async function* readLines(file: string, options: ReadLinesOptions = {}): AsyncGenerator<Line> {
-  const bytesMax = options.lineBytesMax ?? lineBytesMax;
+  const parts = new Parts(options.lineBytesMax ?? lineBytesMax);
   let number = 0;
-  let parts: Buffer[] = [];
-  let partBytes = 0;
   let fileBytesRead = 0;
-  const append = (part: Buffer): void => {
-    partBytes += part.length;
-    if (partBytes <= bytesMax) parts.push(part);
-    else parts = [];
-  };
   const finish = (): Line => {
     number += 1;
-    const bytes = partBytes > bytesMax ? undefined : Buffer.concat(parts);
-    parts = [];
-    partBytes = 0;
-    return { number, bytes, fileBytesRead };
+    return { number, bytes: parts.take(), fileBytesRead };
   };
   for await (const { bytes, bytesRead } of options.blocks ?? readBlocks(file, file)) {
     fileBytesRead = bytesRead;
     let start = 0;
     for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, start)) {
-      append(bytes.subarray(start, end));
+      parts.append(bytes.subarray(start, end));
       start = end + 1;
       const line = finish();
       if (!isBlankLine(line)) yield line;
     }
-    if (start < bytes.length) append(bytes.subarray(start));
+    if (start < bytes.length) parts.append(bytes.subarray(start));
   }
-  if (partBytes > 0) {
+  if (parts.bytes > 0) {
     const line = finish();
     if (!isBlankLine(line)) yield line;
   }
@@ -74,7 +89,7 @@ export type ParsedLine =
   | { readonly object: Readonly<Record<string, unknown>> }
   | { readonly problem: string };
 
-/** The JSON object of a line, or what is wrong with it. Never quotes the line: it may be private text. */
+/** Parses a line as a JSON object, or names the problem. The problem never quotes the line, which may be private. */
 export function parseLine(line: Line): ParsedLine {
   if (line.bytes === undefined) return { problem: 'line is too long' };
   let text: string;

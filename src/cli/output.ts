@@ -1,22 +1,21 @@
 import { styleText } from 'node:util';
 
 /**
- * What commands print. A command returns both of its faces, one JSON document and one text; the program
- * prints exactly one of them on standard output. Everything else (progress, warnings) goes to standard
- * error.
+ * The result of a command, as a JSON document and as text. The program prints exactly one of them on standard output.
+ * Progress and warnings go to standard error.
  */
 export interface CommandResult {
-  /** Printed with `--json`; totals that may pass 2^53 as decimal strings, like the API's. */
+  /** Printed with `--json`. Totals that may pass 2^53 are decimal strings, as in the API. */
   readonly document: object;
   /** Printed without it. */
   readonly text: string;
-  /** Not everything that was asked for happened. Exit code 1. */
+  /** Something was not done. Exit code 1. */
   readonly failed?: boolean;
-  /** What stopped the work halfway: reported like any failure, after the result; the document gets its `error`. */
+  /** The failure that stopped the work. It is reported after the result, and the document gets it as `error`. */
   readonly error?: unknown;
 }
 
-// Line breaks and other controls would break the table, or drive the reader's terminal.
+// Line breaks would break the table, and other control characters may drive the terminal.
 // oxlint-disable-next-line no-control-regex
 const controls = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
 
@@ -26,8 +25,8 @@ export function oneLine(text: string): string {
 }
 
 /**
- * Left-aligned columns two spaces apart, with a header row; columns named in `numeric` align right. The header is bold
- * where standard output is a terminal that shows it (`styleText` looks at NO_COLOR too).
+ * A table with a header row, and two spaces between columns. Columns in `numeric` align right. The header is bold on a
+ * terminal that shows it (`styleText` respects NO_COLOR).
  */
 export function table(
   header: readonly string[],
@@ -59,4 +58,8 @@ export function fields(pairs: readonly (readonly [string, string])[]): string {
 /** ISO 8601 UTC, as everywhere in the API. */
 export function timestamp(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
+}
+
+export function mebibytes(bytes: number): string {
+  return (bytes / 2 ** 20).toFixed(1);
 }

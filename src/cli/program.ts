@@ -1,6 +1,6 @@
 /**
- * The command line. The words of a command group (commands, arguments, options, help) are a file of `commands/`;
- * what a command does lies in the module that it loads, so that a search does not wait for the server's packages.
+ * The command line. Each file of `commands/` defines the arguments, options and help of a command group. A command loads
+ * the module with its work only when it runs, so a search does not wait for the server's packages.
  */
 import { styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
@@ -18,17 +18,17 @@ import { addSearch } from './commands/search.ts';
 import { addTenant } from './commands/tenant.ts';
 import { addUsage } from './commands/usage.ts';
 
-/** Rejects with a `CommanderError` on bad usage and where help was printed. */
+/** Rejects with a `CommanderError` on bad usage, and also after help was printed. */
 export async function runProgram(args: readonly string[], environment: ProgramEnvironment): Promise<void> {
   const program = new Command('maxsimd')
     .description('Multi-tenant, multi-vector (late interaction) retrieval service.')
     .version(environment.version)
-    // `--version` after a command is that command's: `models add --version 2`.
+    // `--version` after a command belongs to that command: `models add --version 2`.
     .enablePositionalOptions()
     .helpCommand(true)
     .exitOverride()
-    // The entry reports usage errors itself, in one place and one form. What is left is the help of a command that
-    // was given without the word it needs: somebody wants to know, and nothing is wrong.
+    // `run.ts` reports usage errors. Only the help of an incomplete command is written here. It goes to standard output,
+    // because asking for help is no error.
     .configureOutput({ outputError: () => {}, writeErr: (text) => process.stdout.write(text) })
     .configureHelp({
       styleTitle: (title) => styleText('bold', title),
@@ -39,8 +39,8 @@ export async function runProgram(args: readonly string[], environment: ProgramEn
     .addHelpText(
       'after',
       '\nExit codes: 0 done, 1 failed, 2 wrong command line or configuration.\n' +
-        'With --json, standard output holds exactly one JSON document; a failure is {"error":{"code","message"}}.\n' +
-        'The service and the commands on tenants, keys and models read MAXSIMD_* variables (see docs/reference/configuration.md).',
+        'With --json, standard output has exactly one JSON document. A failure is {"error":{"code","message"}}.\n' +
+        'The service and the commands that work on this machine read MAXSIMD_* variables (docs/reference/configuration.md).',
     );
   addServe(program, environment);
   addTenant(program, environment);
@@ -67,7 +67,7 @@ export function usageProblem(error: CommanderError): string | undefined {
   return right === undefined ? words : `${option} ${right}, got ${JSON.stringify(given)}`;
 }
 
-/** What commander says of a value that a parser of ours refuses (`commands/options.ts`): the words at the end are ours. */
+/** The message of commander for a value that a parser of `commands/options.ts` refuses. The parser's own words end it. */
 const valueProblem = /^option '(?:-\w, )?(--[\w-]+)[^']*' argument '(.*)' is invalid\. (must .*)$/;
 
 export { CommanderError };

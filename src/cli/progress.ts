@@ -1,19 +1,39 @@
-/** What is seen while a command works: a bar on a terminal, elsewhere a line every few seconds. */
+/** Shows progress: a bar on a terminal, and elsewhere a line every few seconds. */
 import { Presets, SingleBar } from 'cli-progress';
+import { mebibytes } from './output.ts';
 
 export interface Progress {
   update(value: number, note: string): void;
-  /** A line that stays. */
+  /** Writes a line that stays. */
   say(line: string): void;
-  /** Idempotent. */
+  /** May be called again. */
   stop(): void;
 }
 
 const lineEveryMs = 5_000;
 
-/** `total` 0: how far there is to go is unknown. */
+/** A `total` of 0 means that it is unknown. */
 export function startProgress(stream: NodeJS.WriteStream, total: number): Progress {
   return stream.isTTY ? startBar(stream, total) : startLines(stream, total);
+}
+
+/** Calls `work` with what counts bytes of about `total`, shows the count, and throws the reason of an aborted signal. */
+export async function withByteProgress<T>(
+  { signal, stderr }: { readonly signal: AbortSignal; readonly stderr: NodeJS.WriteStream },
+  total: number,
+  work: (onBytes: (bytes: number) => void) => Promise<T>,
+): Promise<T> {
+  const progress = startProgress(stderr, total);
+  let bytes = 0;
+  try {
+    return await work((part) => {
+      signal.throwIfAborted();
+      bytes += part;
+      progress.update(bytes, `${mebibytes(bytes)} MiB`);
+    });
+  } finally {
+    progress.stop();
+  }
 }
 
 function startBar(stream: NodeJS.WriteStream, total: number): Progress {
@@ -29,7 +49,7 @@ function startBar(stream: NodeJS.WriteStream, total: number): Progress {
   bar.start(Math.max(1, total), 0, { note: '' });
   return {
     update: (value, note) => bar.update(total === 0 ? 0 : value, { note }),
-    // The bar draws itself anew below.
+    // The bar redraws itself below.
     say: (said) => stream.write(`\r\u001B[K${said}\n`),
     stop: () => {
       if (bar.isActive) bar.stop();

@@ -1,11 +1,11 @@
 /**
- * How a command's end is reported: the result on standard output, a failure as one line on standard error. With
- * `--json` standard output holds exactly one document either way, so that a script needs to read one place.
+ * Reports the end of a command: the result on standard output, or a failure as one line on standard error. With `--json`,
+ * standard output has exactly one document in both cases, so a script reads one place.
  */
 import { styleText } from 'node:util';
 import { ConfigError } from '../app/config.ts';
 import { ServiceError } from '../errors.ts';
-import { ApiFailure } from './api/failure.ts';
+import { ApiError, ConnectionError, MaxsimdError } from '../../clients/typescript/src/errors.ts';
 import { CommandFailure, exitCodes, messageOf, type ExitCode } from './failure.ts';
 import { oneLine, type CommandResult } from './output.ts';
 
@@ -33,31 +33,26 @@ export function reportFailure(error: unknown, json: boolean, streams: Streams): 
 
 function reportLine(error: unknown, streams: Streams): ExitCode {
   const prefix = styleText('red', 'maxsimd:', { stream: process.stderr });
+  const { code, exitCode = exitCodes.failure } = verdictOn(error);
   streams.stderr.write(`${prefix} ${oneLine(messageOf(error))}\n`);
-  if (isDefect(error)) streams.stderr.write(`${error.stack ?? ''}\n`);
-  if (error instanceof CommandFailure) return error.exitCode;
-  return error instanceof ConfigError ? exitCodes.usage : exitCodes.failure;
+  // Neither a known failure nor an error of the operating system: print the stack, to find the defect.
+  const isDefect = code === undefined && error instanceof Error && !('code' in error);
+  if (isDefect) streams.stderr.write(`${error.stack ?? ''}\n`);
+  return exitCode;
 }
 
 function errorDocument(error: unknown): {
   readonly error: { readonly code: string; readonly message: string };
 } {
-  return { error: { code: codeOf(error), message: messageOf(error) } };
+  return { error: { code: verdictOn(error).code ?? 'internal_error', message: messageOf(error) } };
 }
 
-function codeOf(error: unknown): string {
-  if (error instanceof CommandFailure || error instanceof ApiFailure || error instanceof ServiceError) {
-    return error.code;
-  }
-  return error instanceof ConfigError ? 'configuration_error' : 'internal_error';
-}
-
-/** Neither one of our failures nor one of the operating system's: the place it came from matters. */
-function isDefect(error: unknown): error is Error {
-  const known =
-    error instanceof CommandFailure ||
-    error instanceof ApiFailure ||
-    error instanceof ServiceError ||
-    error instanceof ConfigError;
-  return error instanceof Error && !known && !('code' in error);
+/** The code of a known failure, and its exit code if that is not 1. */
+function verdictOn(error: unknown): { readonly code?: string; readonly exitCode?: ExitCode } {
+  if (error instanceof CommandFailure) return error;
+  if (error instanceof ConfigError) return { code: 'configuration_error', exitCode: exitCodes.usage };
+  if (error instanceof ApiError || error instanceof ConnectionError || error instanceof ServiceError)
+    return { code: error.code };
+  // An argument that no request can carry, such as the identifier `..`.
+  return error instanceof MaxsimdError ? { code: 'usage_error', exitCode: exitCodes.usage } : {};
 }

@@ -9,14 +9,14 @@ import { reportFailure, reportResult } from './report.ts';
 export interface CommandLine {
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Aborted when the process is asked to end; `serve` alone has it. */
+  /** Aborted when the process is asked to end. Only `serve` has it. */
   readonly asked: AbortSignal | undefined;
 }
 
 export async function runCommandLine({ args, environment, asked }: CommandLine): Promise<void> {
   const json = args.slice(0, args.includes('--') ? args.indexOf('--') : args.length).includes('--json');
 
-  // A reader that has seen enough (`maxsimd tenant list | head -1`) is no failure.
+  // A reader may close the pipe early (`maxsimd tenant list | head -1`). This is not a failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit();
     throw error;

@@ -1,36 +1,18 @@
 /** `maxsimd search`: one query, its results as a table or as the API's own answer. */
-import { ApiClient, type SearchQuery } from './api/client.ts';
-import type { Endpoint } from './api/endpoint.ts';
+import type { Result, Search } from '../../clients/typescript/src/types.ts';
+import { clientOf, requireIndex, type Endpoint } from './client.ts';
 import { CommandFailure } from './failure.ts';
 import { isObject, parseJson } from './json.ts';
 import { table, type CommandResult } from './output.ts';
 
-export interface SearchCommand {
-  readonly endpoint: Endpoint;
-  readonly indexName: string;
-  readonly query: string;
-  readonly topK: number | undefined;
-  readonly candidateK: number | undefined;
-  readonly filter: Readonly<Record<string, unknown>> | undefined;
-  readonly components: boolean;
-  readonly retryMs: number;
-}
-
 const metadataWidthMax = 60;
 
-export async function search(command: SearchCommand): Promise<CommandResult> {
-  const client = new ApiClient(command.endpoint, {
-    policy: { unavailableMsMax: command.retryMs, brokenAttemptsMax: 1 },
-  });
-  const index = await client.requireIndex(command.indexName);
-  const query: SearchQuery = {
-    query: command.query,
-    ...(command.topK === undefined ? {} : { top_k: command.topK }),
-    ...(command.candidateK === undefined ? {} : { candidate_k: command.candidateK }),
-    ...(command.filter === undefined ? {} : { filter: command.filter }),
-    ...(command.components ? { return_components: true } : {}),
-  };
-  const answer = await client.search(index.id, query);
+export async function search(endpoint: Endpoint, indexName: string, body: Search): Promise<CommandResult> {
+  const client = clientOf(endpoint, 10_000);
+  const index = await requireIndex(client, indexName);
+  let latencyMs = 0;
+  const onAnswer = (answer: { readonly latencyMs: number }): void => void ({ latencyMs } = answer);
+  const answer = await client.search(index.id, body, { onAnswer });
   const rows = answer.results.map((result, position) => [
     String(position + 1),
     result.score.toFixed(4),
@@ -39,15 +21,12 @@ export async function search(command: SearchCommand): Promise<CommandResult> {
     result.chunk_id,
     shorten(JSON.stringify(result.metadata)),
   ]);
-  const results = table(['rank', 'score', 'doc_id', 'chunk', 'chunk_id', 'metadata'], rows, [
-    'rank',
-    'score',
-    'chunk',
-  ]);
-  const components = command.components ? componentsText(answer.body) : '';
+  const numeric = ['rank', 'score', 'chunk'];
+  const results = table(['rank', 'score', 'doc_id', 'chunk', 'chunk_id', 'metadata'], rows, numeric);
+  const components = body.return_components === true ? componentsText(answer.results) : '';
   return {
-    document: isObject(answer.body) ? answer.body : {},
-    text: `${results}\n${answer.results.length} results in ${answer.latencyMs.toFixed(1)} ms${components}`,
+    document: answer,
+    text: `${results}\n${answer.results.length} results in ${latencyMs.toFixed(1)} ms${components}`,
   };
 }
 
@@ -67,11 +46,8 @@ function shorten(text: string): string {
   return text.length <= metadataWidthMax ? text : `${text.slice(0, metadataWidthMax - 3)}...`;
 }
 
-/** Components are diagnostics whose shape may grow: shown as they came, one line a result. */
-function componentsText(body: unknown): string {
-  const results = isObject(body) && Array.isArray(body['results']) ? body['results'] : [];
-  const lines = results.map((result: unknown, position) =>
-    isObject(result) ? `${position + 1}  ${JSON.stringify(result['components'] ?? null)}` : '',
-  );
+/** Components are diagnostics whose shape may change, so they are shown as they came, one line for each result. */
+function componentsText(results: readonly Result[]): string {
+  const lines = results.map(({ components }, at) => `${at + 1}  ${JSON.stringify(components ?? null)}`);
   return `\n\ncomponents\n${lines.join('\n')}`;
 }

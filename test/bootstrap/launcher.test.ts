@@ -18,7 +18,7 @@ let directory: string;
 beforeAll(async () => {
   directory = await newDirectory();
   const home = path.join(directory, 'node_modules', 'maxsimd');
-  for (const folder of ['maxsimd/bin', 'maxsimd/dist/cli', '.bin']) {
+  for (const folder of ['maxsimd/bin', 'maxsimd/src/cli', '.bin']) {
     await mkdir(path.join(directory, 'node_modules', folder), { recursive: true });
   }
   await writeFile(path.join(directory, 'package.json'), '{}');
@@ -27,7 +27,7 @@ beforeAll(async () => {
   const command = path.join(home, 'bin/maxsimd.mjs');
   await copyFile(launcher, command);
   await chmod(command, 0o755);
-  await writeFile(path.join(home, 'dist/cli/main.js'), program);
+  await writeFile(path.join(home, 'src/cli/main.js'), program);
   await symlink('../maxsimd/bin/maxsimd.mjs', path.join(directory, 'node_modules/.bin/maxsimd'));
 });
 

@@ -2,7 +2,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiDouble } from '../support/http/api-double.ts';
 import { startForwardProxy, type ForwardProxy } from '../support/network/forward-proxy.ts';
-import { openSilentAddress } from '../support/network/silent-address.ts';
 import { runJson } from '../support/running/command-process.ts';
 
 let api: ApiDouble;
@@ -35,17 +34,6 @@ describe('an address that was never reached', () => {
     }
     await api.listen();
   });
-
-  it('is given up within 5 s where no connection is taken, with one line', async () => {
-    const silent = await openSilentAddress();
-    const startedMs = performance.now();
-    const options = { environment: { ...key, MAXSIMD_URL: silent.url } };
-    const { exitCode, document, stderr } = await runJson(['usage'], options);
-    expect(performance.now() - startedMs).toBeLessThan(5_000 + aroundMs);
-    await silent.close();
-    expect([exitCode, document.error.code]).toEqual([1, 'connection_failed']);
-    expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining('cannot reach')]);
-  });
 });
 
 describe('a proxy of the environment', () => {
@@ -63,29 +51,6 @@ describe('a proxy of the environment', () => {
     await runJson(['tenant', 'list', '--admin-url', 'http://admin.test:81'], { environment });
     const admin = 'GET http://admin.test:81/admin/v1/tenants?limit=1000';
     expect(proxy.requests).toEqual(['GET http://service.test/v1/usage', admin]);
-  });
-
-  it('opens a tunnel to an https:// address', async () => {
-    const refusing = await startForwardProxy(undefined);
-    const environment = {
-      ...key,
-      ...noProxies,
-      MAXSIMD_URL: 'https://service.test',
-      https_proxy: refusing.url,
-    };
-    const { document } = await runJson(['usage'], { environment });
-    expect(document.error.message).toContain('Proxy response (502)');
-    expect(new Set(refusing.requests)).toEqual(new Set(['CONNECT service.test:443']));
-    await refusing.close();
-  });
-
-  it('is left out for NO_PROXY and for this machine', async () => {
-    const environment = { ...key, ...noProxies, http_proxy: proxy.url, no_proxy: '.invalid' };
-    const here = await runJson(['usage'], { environment: { ...environment, MAXSIMD_URL: url } });
-    expect(here.exitCode).toBe(0);
-    const away = { ...environment, MAXSIMD_URL: 'http://service.invalid' };
-    expect((await runJson(['usage'], { environment: away })).document.error.code).toBe('connection_failed');
-    expect(proxy.requests).toEqual([]);
   });
 
   it('that is no address is a usage error', async () => {

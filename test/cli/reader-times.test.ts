@@ -7,7 +7,6 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 import { readJudgements, readQueries } from '../../src/cli/beir/judgements.ts';
-import { batchDocuments } from '../../src/cli/import/batches.ts';
 import { DocumentReader } from '../../src/cli/import/document.ts';
 import { openDataset } from '../../src/cli/import/sources/dataset.ts';
 import { openSource, rowsOf } from '../../src/cli/import/sources/source.ts';
@@ -56,10 +55,7 @@ const json = [
 async function importAll(file: string): Promise<void> {
   const source = await openSource({ source: file, fields: {} }, process.stdin, new AbortController().signal);
   const reader = new DocumentReader();
-  const items = async function* () {
-    for await (const row of rowsOf(source)) yield reader.read(row);
-  };
-  for await (const _ of batchDocuments(items(), 0)) continue;
+  for await (const row of rowsOf(source)) reader.read(row);
 }
 
 const importing =

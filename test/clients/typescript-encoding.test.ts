@@ -38,6 +38,7 @@ const ofIndex: Record<string, Call> = {
   deleteDocuments: (id) => client.deleteDocuments(id, { filter: { a: 1 } }),
   search: (id) => client.search(id, { query: 'q' }),
   query: (id) => client.query(id, [{ query: 'q' }]),
+  request: (id) => client.request({ method: 'DELETE', path: ['admin', 'v1', 'keys', id], isSafe: true }),
 };
 
 test('every method with an id is in these tables', () => {

@@ -1,6 +1,6 @@
 /** What the TypeScript client does when the service refuses, breaks or stays silent: a double stands in for it. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ApiError, ConnectionError, Maxsimd } from '../../clients/typescript/src/index.ts';
+import { ApiError, ConnectionError, Maxsimd, type RequestError } from '../../clients/typescript/src/index.ts';
 import { repeatDelayMs } from '../../clients/typescript/src/retry.ts';
 import { ApiDouble, errorReply } from '../support/http/api-double.ts';
 
@@ -177,13 +177,39 @@ test('an error says each thing that is wrong once: the message of the API is tha
 });
 
 test('delays grow, stay bounded, and never pass under Retry-After', () => {
-  const details = { status: 503, code: 'service_unavailable', issues: [], requestId: undefined } as const;
-  const failure = (retryAfterSeconds?: number): ApiError =>
-    new ApiError('m', { ...details, retryAfterSeconds });
+  const details = { issues: [], requestId: undefined } as const;
+  const failure = (status: number, retryAfterSeconds?: number): ApiError =>
+    new ApiError('m', { ...details, status, code: 'unexpected_response', retryAfterSeconds });
   const lost = new ConnectionError('m', { code: 'timeout', maybeReceived: true, cause: undefined });
-  const delay = (error: unknown, attempts: number, random: number): number | undefined =>
-    repeatDelayMs(error, { attempts, isSafe: true }, () => random);
+  const delay = (error: RequestError, attempts: number, random: number, isSafe = true): number | undefined =>
+    repeatDelayMs(error, { attempts, broken: attempts, isSafe }, () => random);
   expect([1, 2, 3, 20].map((attempts) => delay(lost, attempts, 1))).toEqual([600, 1100, 2100, 30_100]);
-  expect(delay(failure(7), 1, 0)).toBe(7000);
-  expect(repeatDelayMs(lost, { attempts: 1, isSafe: false }, () => 0)).toBeUndefined();
+  expect([delay(failure(503, 7), 1, 0), delay(failure(503, 7), 1, 1)]).toEqual([7000, 7500]);
+  expect([delay(failure(429, 7), 1, 0), delay(failure(429, 7), 1, 1)]).toEqual([7000, 8000]);
+  expect([delay(failure(500), 2, 0), delay(failure(500), 3, 0)]).toEqual([100, undefined]);
+  for (const status of [302, 401, 403, 422]) expect(delay(failure(status), 1, 0)).toBeUndefined();
+  expect(delay(lost, 1, 0, false)).toBeUndefined();
+});
+
+describe('a client that waits for limits', () => {
+  const limit = errorReply(429, 'concurrency_limit_exceeded', { retryAfter: 1 });
+
+  test('waits beyond the bound, which begins anew after each', async () => {
+    const broken = errorReply(500, 'internal_error');
+    answerFirst(broken, broken, limit, broken, broken);
+    expect(await connect({ waitsForLimits: true }).usage()).toMatchObject({ remaining: {} });
+    answerFirst(limit);
+    expect(await connect({ waitsForLimits: true, retryMsMax: 0 }).usage()).toMatchObject({ remaining: {} });
+    answerFirst(limit);
+    await expect(connect({ retryMsMax: 0 }).usage()).rejects.toMatchObject({ status: 429 });
+  });
+});
+
+test('an answer comes with its request id and latency, and by the parser that was given', async () => {
+  const answers: object[] = [];
+  const client = connect({ parse: (json: string) => ({ length: json.length }) });
+  expect(await client.usage({ onAnswer: (answer) => answers.push(answer) })).toEqual({
+    length: expect.any(Number),
+  });
+  expect(answers).toEqual([{ requestId: 'request-1', latencyMs: expect.any(Number) }]);
 });

@@ -13,6 +13,7 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
     'src/encoder',
     'src/index',
     'src/catalog',
+    'clients/typescript',
     'src/app/serve.ts',
     'src/app/config.ts',
   ],

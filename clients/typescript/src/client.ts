@@ -1,9 +1,10 @@
 import { fetchFor } from './connection.ts';
 import { ApiError, MaxsimdError } from './errors.ts';
-import { importDocuments } from './import.ts';
-import type { ImportOptions, ImportReport } from './import.ts';
+import type { RequestError } from './errors.ts';
+import { Import } from './import.ts';
+import type { ImportCalls, ImportOptions, ImportReport } from './import.ts';
 import { Transport, checkedKey, checkedUrl, checkedUserAgent } from './transport.ts';
-import type { RequestOptions } from './transport.ts';
+import type { ApiRequest, RequestOptions } from './transport.ts';
 import type {
   CreateIndex,
   DeleteDocuments,
@@ -29,49 +30,60 @@ import type {
 import { version } from './version.ts';
 
 export interface MaxsimdOptions {
-  /** Of the service; may carry a path (behind a proxy). */
+  /** Address of the service. It may have a path (behind a proxy). */
   readonly url: string;
   readonly apiKey: string;
-  /** For one attempt. The default, 150 s, is above every deadline of the service. */
+  /** Time limit of one attempt. The default, 150 s, is above every deadline of the service. */
   readonly timeoutMs?: number;
-  /**
-   * For all attempts of a request together, the waiting included; 0 = one attempt. By default 120 s, and 5 s as long as
-   * this client was never connected.
-   */
+  /** Time limit of all attempts of a request together, with the waits; 0 = one attempt. By default 120 s. */
   readonly retryMsMax?: number;
-  /** Before each wait for another attempt. */
-  readonly onRetry?: (error: Error, delayMs: number) => void;
-  /** Put before the client's own name. */
+  /** The same limit while this client was never connected. By default `retryMsMax`, or 5 s if that is not given. */
+  readonly unreachedMsMax?: number;
+  /**
+   * Waits as long as the rate and concurrency limits ask (429), even beyond `retryMsMax`. Use it if no user waits.
+   * `import` always does.
+   */
+  readonly waitsForLimits?: boolean;
+  /** Called before each wait for another attempt. */
+  readonly onRetry?: (error: RequestError, delayMs: number) => void;
+  /** Comes before the name of the client. */
   readonly userAgent?: string;
-  /** In the place of the client's own, which goes through the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. */
+  /** Replaces `JSON.parse` for answers, because metadata may have numbers that a double does not hold. */
+  readonly parse?: (json: string) => unknown;
+  /** Replaces the client's own fetch, which uses the proxies that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. */
   readonly fetch?: typeof fetch;
 }
 
 /**
- * The service, for one API key. Requests that are safe to repeat are repeated while the service is unavailable; see
+ * The service, for one API key. The client repeats requests that are safe to repeat while the service is unavailable; see
  * `retry.ts`. Methods reject with an `ApiError`, a `ConnectionError`, or the reason of the caller's signal.
  */
 export class Maxsimd {
+  /** The given address, without a slash at the end. */
+  readonly url: string;
   readonly #transport: Transport;
 
   constructor(options: MaxsimdOptions) {
-    // An API key in a page is everybody's.
+    // Every visitor of a page could read its API key.
     if ('document' in globalThis || 'WorkerGlobalScope' in globalThis)
       throw new MaxsimdError('an API key must not reach a browser: call the service from your backend');
     const own = `maxsimd-typescript/${version} node/${process.versions.node}`;
-    const url = checkedUrl(options.url);
+    this.url = checkedUrl(options.url);
     this.#transport = new Transport({
-      url,
+      url: this.url,
       apiKey: checkedKey(options.apiKey),
       userAgent: options.userAgent === undefined ? own : `${checkedUserAgent(options.userAgent)} ${own}`,
       timeoutMs: options.timeoutMs ?? 150_000,
       retryMsMax: options.retryMsMax,
-      fetch: options.fetch ?? fetchFor(url),
+      unreachedMsMax: options.unreachedMsMax,
+      isPatient: options.waitsForLimits ?? false,
+      parse: options.parse ?? JSON.parse,
+      fetch: options.fetch ?? fetchFor(this.url),
       onRetry: options.onRetry,
     });
   }
 
-  /** Sent again after 503 (a model that is being loaded), not after a lost answer: the name may be taken by then. */
+  /** Sent again after 503 (a model is being loaded). Not sent again after a lost answer, because the name may be taken then. */
   createIndex(body: CreateIndex, options?: RequestOptions): Promise<Index> {
     return this.#transport.send(
       { method: 'POST', path: ['v1', 'indexes'], body, isSafe: false, isUnique: true },
@@ -79,7 +91,7 @@ export class Maxsimd {
     );
   }
 
-  /** All of them, oldest first. */
+  /** All indexes, oldest first. */
   async listIndexes(options?: RequestOptions): Promise<readonly Index[]> {
     const { data } = await this.#get<IndexList>(['v1', 'indexes'], options);
     return data;
@@ -93,30 +105,30 @@ export class Maxsimd {
     return this.#patch(indexPath(indexId), { name }, true, options);
   }
 
-  /** Each gets the name of the other, in one step. Sent once: a second one would undo it. */
+  /** Exchanges the names of two indexes, in one step. Sent once, because a second request would undo it. */
   swapIndexNames(indexId: string, otherId: string, options?: RequestOptions): Promise<Index> {
     return this.#patch(indexPath(indexId), { swap_name_with: otherId }, false, options);
   }
 
-  /** Sent once: a second one would be refused as not found. */
+  /** Sent once, because a second request would be refused as not found. */
   deleteIndex(indexId: string, options?: RequestOptions): Promise<Deleted> {
     return this.#transport.send({ method: 'DELETE', path: indexPath(indexId), isSafe: false }, options);
   }
 
-  /** 1 to 50 documents; look at `failed`. `import` takes any number. */
+  /** Stores 1 to 50 documents. Look at `failed`. `import` takes any number. */
   upsert(indexId: string, documents: readonly Document[], options?: RequestOptions): Promise<UpsertResult> {
     return this.#post(indexPath(indexId, 'documents'), { documents }, options);
   }
 
-  /** Any number of documents. Rejects with an `ImportError` that holds the report so far. */
+  /** Stores any number of documents. Rejects with an `ImportError` that has the report so far. */
   import(
     indexId: string,
     documents: Iterable<Document> | AsyncIterable<Document>,
     options: ImportOptions = {},
   ): Promise<ImportReport> {
     const path = indexPath(indexId, 'documents');
-    return importDocuments(
-      (json, signal, onConcurrencyLimit) =>
+    const calls: ImportCalls = {
+      upsert: (json, signal, onConcurrencyLimit) =>
         this.#transport.send(
           {
             method: 'POST',
@@ -131,12 +143,12 @@ export class Maxsimd {
           },
           { signal },
         ),
-      documents,
-      options,
-    );
+      remainingDocuments: async (signal) => (await this.usage({ signal })).remaining.documents,
+    };
+    return new Import(calls, options).run(documents);
   }
 
-  /** All documents of the index by `doc_id`, fetched as they are taken. */
+  /** All documents of the index, sorted by `doc_id`. Pages are fetched as they are needed. */
   async *listDocuments(indexId: string, options?: RequestOptions): AsyncGenerator<StoredDocument> {
     let after: string | null = null;
     do {
@@ -155,7 +167,7 @@ export class Maxsimd {
     return this.#get(indexPath(indexId, 'count'), options);
   }
 
-  /** Takes the place of the whole object before; the text is not encoded again. */
+  /** Replaces the whole metadata object. The text is not encoded again. */
   updateMetadata(
     indexId: string,
     docId: string,
@@ -165,13 +177,16 @@ export class Maxsimd {
     return this.#patch(indexPath(indexId, 'documents', docId), { metadata }, true, options);
   }
 
-  /** `deleted` may be false for a document that was there, when the first of two attempts lost its answer. */
+  /** `deleted` may be false although the document existed, if the answer to a first attempt was lost. */
   deleteDocument(indexId: string, docId: string, options?: RequestOptions): Promise<Deleted> {
     const path = indexPath(indexId, 'documents', docId);
     return this.#transport.send({ method: 'DELETE', path, isSafe: true }, options);
   }
 
-  /** At most `limit` of those that match: ask again while `more`. `deleted` may leave out those of a first attempt that lost its answer. */
+  /**
+   * Deletes at most `limit` matching documents. Call again while `more` is true. `deleted` may be too low if the answer to
+   * a first attempt was lost.
+   */
   deleteDocuments(
     indexId: string,
     body: DeleteDocuments,
@@ -184,12 +199,12 @@ export class Maxsimd {
     return this.#post(indexPath(indexId, 'search'), body, options);
   }
 
-  /** 1 to 32 searches at once; each may narrow by `where` and group by document. */
+  /** 1 to 32 searches at once. Each may filter by `where` and group by document. */
   query(indexId: string, queries: readonly QueryItem[], options?: RequestOptions): Promise<QueryAnswers> {
     return this.#post(indexPath(indexId, 'query'), { queries }, options);
   }
 
-  /** Ranks the documents given; nothing is stored. */
+  /** Ranks the given documents. Nothing is stored. */
   score(body: Score, options?: RequestOptions): Promise<Ranked> {
     return this.#post(['v1', 'score'], body, options);
   }
@@ -198,7 +213,7 @@ export class Maxsimd {
     return this.#get(['v1', 'usage'], options);
   }
 
-  /** Days in UTC, `YYYY-MM-DD`, both included; this month by default. Days without usage are left out. */
+  /** Usage by day, in UTC, from `from` to `to` (`YYYY-MM-DD`, included). By default this month. Unused days are left out. */
   async usageDays(
     range: { readonly from?: string; readonly to?: string } = {},
     options?: RequestOptions,
@@ -207,9 +222,14 @@ export class Maxsimd {
     return days.data;
   }
 
-  /** Rejects with a 503 while the service is not ready; sent once. */
+  /** Rejects with a 503 while the service is not ready. Sent once. */
   readiness(options?: RequestOptions): Promise<Readiness> {
     return this.#transport.send({ method: 'GET', path: ['readyz'], isSafe: false }, options);
+  }
+
+  /** Calls any route, also one without a method here, such as `['admin', 'v1', 'tenants']` at the port of the admin API. */
+  request<Answer>(request: ApiRequest, options?: RequestOptions): Promise<Answer> {
+    return this.#transport.send(request, options);
   }
 
   #get<Answer>(

@@ -1,11 +1,11 @@
-/** Connections to the service: how long one may take to be made, through which proxy, and why none was. */
+/** Connections to the service: their time limit, their proxy, and the reason if none was made. */
 import { Agent, EnvHttpProxyAgent, fetch as send } from 'undici';
 import { MaxsimdError } from './errors.ts';
 
-/** Two attempts and the wait between them end within the 5 s of a service that was never reached. */
+/** A service that was never reached is given 5 s. One attempt ends before that. */
 export const connectMsMax = 4_000;
 
-/** `fetch` for this address, through the proxy that the environment names for it (HTTPS_PROXY, HTTP_PROXY, NO_PROXY). */
+/** `fetch` through the proxy that the environment names for this address (HTTPS_PROXY, HTTP_PROXY, NO_PROXY). */
 export function fetchFor(url: string): typeof fetch {
   const dispatcher = dispatcherFor(new URL(url));
   const fetchOnce = (address: string, init: object): unknown => send(address, { ...init, dispatcher });
@@ -14,16 +14,16 @@ export function fetchFor(url: string): typeof fetch {
 
 function dispatcherFor({ protocol, hostname }: URL): Agent | EnvHttpProxyAgent {
   const connect = { timeout: connectMsMax };
-  // A proxy cannot reach this machine by these names.
+  // For a proxy, these names mean its own machine.
   if (/^(localhost|127\.[\d.]+|\[::1\])$/.test(hostname)) return new Agent({ connect });
   try {
     return new EnvHttpProxyAgent({
       connect,
       proxyTls: connect,
       requestTls: connect,
-      // Many proxies open tunnels to port 443 alone.
+      // Many proxies open tunnels to port 443 only.
       proxyTunnel: false,
-      // Otherwise HTTP_PROXY would serve for https:// too.
+      // Otherwise HTTP_PROXY would be used for https:// too.
       ...(protocol === 'https:' && { httpProxy: '' }),
     });
   } catch (error) {
@@ -45,7 +45,7 @@ const unconnectedCodes = new Set([
   'ENOTFOUND',
   'EPERM',
   'UND_ERR_CONNECT_TIMEOUT',
-  // A certificate that is not trusted (X509_verify_cert_error_string of OpenSSL), and a port without TLS.
+  // An untrusted certificate (X509_verify_cert_error_string of OpenSSL), or a port without TLS.
   'CERT_HAS_EXPIRED',
   'CERT_NOT_YET_VALID',
   'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -58,7 +58,7 @@ const unconnectedCodes = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-/** An error of fetch, by the innermost cause: fetch itself says "fetch failed". */
+/** The innermost cause of an error of fetch. fetch itself only says "fetch failed". */
 export interface ConnectionProblem {
   readonly reason: string;
   /** No connection was made, so no request was received. */
@@ -73,7 +73,7 @@ export function connectionProblem(error: unknown): ConnectionProblem {
     reason: message || code || 'connection failed',
     isUnconnected:
       unconnectedCodes.has(code) ||
-      // The one has no code, the other that of all requests that fetch ends.
+      // These two have no code of their own.
       message === 'bad port' ||
       message.startsWith('Proxy response ('),
   };

@@ -1,4 +1,4 @@
-/** Encodes values that a caller gives for a request. Throws a `MaxsimdError` where no request can carry one. */
+/** Encodes the caller's values for a request. Throws a `MaxsimdError` if no request can carry a value. */
 import { MaxsimdError } from './errors.ts';
 
 /** A path of these segments, and a query. */
@@ -11,8 +11,8 @@ export function requestTarget(
 }
 
 /**
- * fetch removes the segments `.` and `..` (RFC 3986 5.2.4), and proxies merge empty ones: the path would name another
- * thing, such as the index of a document. `%2e%2e` becomes `%252e%252e`, which is no such segment.
+ * fetch removes the segments `.` and `..` (RFC 3986 5.2.4), and proxies merge empty ones. The path would then name another
+ * thing, such as the index of a document. `%2e%2e` becomes `%252e%252e`, which is safe.
  */
 function pathSegment(text: string): string {
   let encoded: string;
@@ -26,7 +26,7 @@ function pathSegment(text: string): string {
   return encoded;
 }
 
-/** A number that JSON does not have is refused: JSON.stringify would send `null`. */
+/** Refuses NaN and infinities, for which JSON.stringify would send `null`. */
 export function jsonText(value: object): string {
   try {
     return JSON.stringify(value, (_key, field: unknown) => {

@@ -1,4 +1,4 @@
-/** What a call may reject with. Decide from the class and `code`; messages are for people. */
+/** Errors that a call may reject with. Decide from the class and `code`. Messages are for people. */
 import type { ImportReport } from './import.ts';
 import type { ErrorDetail } from './types.ts';
 
@@ -11,7 +11,7 @@ export class MaxsimdError extends Error {
 
 interface ApiErrorDetails {
   readonly status: number;
-  /** `unexpected_response`: whoever answered (a proxy, say) does not speak this API. */
+  /** `unexpected_response` means that the answer is not of this API. It may come from a proxy. */
   readonly code: ErrorCode | 'unexpected_response';
   readonly issues: readonly Issue[];
   /** For logs and support; not a secret. */
@@ -33,7 +33,7 @@ export class ApiError extends MaxsimdError {
       path === '' ? words : `${path}: ${words}`,
     );
     const request = details.requestId === undefined ? '' : ` (request ${details.requestId})`;
-    // The message is that of the first issue.
+    // The service sends the first issue as its message.
     super(`${details.status} ${details.code}: ${[...new Set([message, ...issues])].join('; ')}${request}`);
     this.status = details.status;
     this.code = details.code;
@@ -47,7 +47,7 @@ export class ApiError extends MaxsimdError {
 export class ConnectionError extends MaxsimdError {
   override name = 'ConnectionError';
   readonly code: 'timeout' | 'connection_failed';
-  /** Whether the service may have received the request, and done what it asks. */
+  /** Whether the service may have received the request and carried it out. */
   readonly maybeReceived: boolean;
 
   constructor(
@@ -64,7 +64,10 @@ export class ConnectionError extends MaxsimdError {
   }
 }
 
-/** An import stopped before its end: `cause` says why, `report` how far it came. Importing the same again is safe. */
+/** A request failed. */
+export type RequestError = ApiError | ConnectionError;
+
+/** An import stopped early. `cause` says why, and `report` how far it came. Importing the same again is safe. */
 export class ImportError extends MaxsimdError {
   override name = 'ImportError';
   readonly report: ImportReport;

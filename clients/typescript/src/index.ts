@@ -1,9 +1,9 @@
 export { Maxsimd } from './client.ts';
 export type { MaxsimdOptions } from './client.ts';
 export { ApiError, ConnectionError, ImportError, MaxsimdError } from './errors.ts';
-export type { ErrorCode, Issue } from './errors.ts';
-export type { ImportOptions, ImportProgress, ImportReport, ImportFailure } from './import.ts';
-export type { RequestOptions } from './transport.ts';
+export type { ErrorCode, Issue, RequestError } from './errors.ts';
+export type { ImportBatch, ImportFailure, ImportOptions, ImportProgress, ImportReport } from './import.ts';
+export type { AnswerDetails, ApiRequest, RequestOptions } from './transport.ts';
 export type {
   Chunking,
   CreateIndex,

@@ -1,53 +1,61 @@
-/** One request over fetch, repeated by the rules of `retry.ts`. No key, query or text goes into a message. */
+/** Sends a request with fetch, and repeats it by the rules of `retry.ts`. No message has a key, query or text. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiError, ConnectionError, MaxsimdError } from './errors.ts';
+import { ApiError, ConnectionError, MaxsimdError, type RequestError } from './errors.ts';
 import { connectMsMax, connectionProblem } from './connection.ts';
 import { jsonText, requestTarget } from './encoding.ts';
-import { isRefusedForNow, repeatDelayMs, repeatMsMax } from './retry.ts';
+import { isBroken, isRefusedForNow, repeatDelayMs, repeatMsMax, type RetryBounds } from './retry.ts';
 import type { ErrorDetail } from './types.ts';
 
 export interface RequestOptions {
-  /** Ends the request, and the waiting for its next attempt, with the signal's reason. */
-  readonly signal?: AbortSignal;
-  /** For one attempt. */
+  /** Ends the request, or the wait for its next attempt, with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Time limit of one attempt. */
   readonly timeoutMs?: number;
   /** Sent as `x-request-id`: 1 to 128 of `A-Z a-z 0-9 . _ -`. */
   readonly requestId?: string;
+  /** Called before the call resolves: for logs and measurements. */
+  readonly onAnswer?: (answer: AnswerDetails) => void;
 }
 
-export interface TransportSettings {
+export interface AnswerDetails {
+  readonly requestId: string | undefined;
+  /** From sending to the last byte, of the attempt that was answered. */
+  readonly latencyMs: number;
+}
+
+export interface TransportSettings extends RetryBounds {
   readonly url: string;
   readonly apiKey: string;
   readonly userAgent: string;
   readonly timeoutMs: number;
-  /** `undefined`: by default. */
-  readonly retryMsMax: number | undefined;
+  readonly isPatient: boolean;
+  readonly parse: (json: string) => unknown;
   readonly fetch: typeof fetch;
-  readonly onRetry: ((error: Error, delayMs: number) => void) | undefined;
+  readonly onRetry: ((error: RequestError, delayMs: number) => void) | undefined;
 }
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Not yet encoded: `requestTarget` makes a path of them. */
+  /** Segments of the path, such as `['v1', 'indexes', id]`. The client encodes them. */
   readonly path: readonly string[];
   readonly query?: Readonly<Record<string, string>> | undefined;
   /** Becomes JSON. */
   readonly body?: object;
-  /** JSON text, in the place of `body`. */
+  /** JSON text that replaces `body`. */
   readonly json?: string;
-  /** Whether doing it twice is as good as doing it once. */
+  /** Repeating the request does no harm. */
   readonly isSafe: boolean;
-  /** Whether a second one would be refused once the first was done; then it is sent again after 503. */
+  /** The service would refuse a second one, so it is safe to send it again after 503. */
   readonly isUnique?: boolean;
-  /** Waits for as long as the rate and concurrency limits ask; otherwise within `retryMsMax`. */
+  /** Waits as long as the rate and concurrency limits ask. By default `waitsForLimits` of the client. */
   readonly isPatient?: boolean;
   /** Called before each wait, beside the client's own. */
-  readonly onRetry?: (error: Error) => void;
+  readonly onRetry?: (error: RequestError) => void;
 }
 
 export class Transport {
   readonly #settings: TransportSettings;
-  /** The request rate is the tenant's: what one request learns holds for all. */
+  /** The request rate belongs to the tenant, so one refusal makes all requests of the client wait. */
   #pausedUntilMs = 0;
   #wasConnected = false;
 
@@ -57,8 +65,8 @@ export class Transport {
 
   async send<Answer>(request: ApiRequest, options: RequestOptions = {}): Promise<Answer> {
     const prepared = prepare(request, options);
-    const startedMs = performance.now();
-    for (let attempts = 1; ; attempts += 1) {
+    let tries = { attempts: 0, broken: 0, sinceMs: performance.now() };
+    for (;;) {
       await this.#waitForPause(options.signal);
       const attemptedMs = performance.now();
       try {
@@ -66,28 +74,29 @@ export class Transport {
         this.#wasConnected = true;
         return answer as Answer;
       } catch (error) {
+        if (!(error instanceof ApiError || error instanceof ConnectionError)) throw error;
         this.#wasConnected ||= this.#tellsOfConnection(error, options);
-        const delayMs = repeatDelayMs(error, { ...request, attempts }, Math.random);
-        const waits = request.isPatient === true && isRefusedForNow(error);
         const nowMs = performance.now();
-        const elapsedMs = nowMs - startedMs;
-        const retryMsMax =
-          this.#settings.retryMsMax ??
-          repeatMsMax({ wasConnected: this.#wasConnected, attemptMs: nowMs - attemptedMs });
-        if (delayMs === undefined || (!waits && elapsedMs + delayMs > retryMsMax)) throw error;
-        this.#settings.onRetry?.(error as Error, delayMs);
-        request.onRetry?.(error as Error);
-        if (error instanceof ApiError && error.code === 'rate_limit_exceeded')
-          this.#pausedUntilMs = Math.max(this.#pausedUntilMs, performance.now() + delayMs);
+        const waits = (request.isPatient ?? this.#settings.isPatient) && isRefusedForNow(error);
+        // The service is well, so the bounds begin anew.
+        if (waits) tries = { attempts: 0, broken: 0, sinceMs: nowMs };
+        tries.attempts += 1;
+        if (isBroken(error)) tries.broken += 1;
+        const delayMs = repeatDelayMs(error, { ...request, ...tries }, Math.random);
+        const attempt = { wasConnected: this.#wasConnected, attemptMs: nowMs - attemptedMs };
+        const leftMs = repeatMsMax(this.#settings, attempt) - (nowMs - tries.sinceMs);
+        if (delayMs === undefined || (!waits && delayMs > leftMs)) throw error;
+        this.#settings.onRetry?.(error, delayMs);
+        request.onRetry?.(error);
+        if (isRateRefusal(error)) this.#pausedUntilMs = Math.max(this.#pausedUntilMs, nowMs + delayMs);
         else await wait(delayMs, options.signal);
       }
     }
   }
 
   /** An attempt shorter than the making of a connection may have ended before there was one. */
-  #tellsOfConnection(error: unknown, { timeoutMs = this.#settings.timeoutMs }: RequestOptions): boolean {
+  #tellsOfConnection(error: RequestError, { timeoutMs = this.#settings.timeoutMs }: RequestOptions): boolean {
     if (error instanceof ApiError) return true;
-    if (!(error instanceof ConnectionError)) return false;
     return error.code === 'timeout' ? timeoutMs > connectMsMax : error.maybeReceived;
   }
 
@@ -100,9 +109,10 @@ export class Transport {
   }
 
   async #attempt(request: PreparedRequest, options: RequestOptions): Promise<unknown> {
-    const { url, apiKey, userAgent, fetch } = this.#settings;
+    const { url, apiKey, userAgent, fetch, parse } = this.#settings;
     const timeoutMs = options.timeoutMs ?? this.#settings.timeoutMs;
     const timeout = AbortSignal.timeout(timeoutMs);
+    const sentMs = performance.now();
     let response: Response;
     let text: string;
     try {
@@ -129,9 +139,10 @@ export class Transport {
           })
         : connectionError(url, error);
     }
-    if (!response.ok) throw apiError(response, text);
-    const body = parsed(text);
+    const latencyMs = performance.now() - sentMs;
+    const body = response.ok ? parsed(text, parse) : undefined;
     if (body === undefined) throw apiError(response, text);
+    options.onAnswer?.({ requestId: requestIdOf(response), latencyMs });
     return body;
   }
 }
@@ -176,6 +187,15 @@ function connectionError(url: string, error: unknown): ConnectionError {
   });
 }
 
+function requestIdOf(response: Response): string | undefined {
+  return response.headers.get('x-request-id') ?? undefined;
+}
+
+/** The rate is the tenant's, so the other requests of the client wait too. A proxy may refuse without a code of ours. */
+function isRateRefusal(error: RequestError): boolean {
+  return isRefusedForNow(error) && error.code !== 'concurrency_limit_exceeded';
+}
+
 function apiError(response: Response, text: string): ApiError {
   const body: { readonly error?: Partial<ErrorDetail> } | undefined = parsed(text);
   const error = body?.error;
@@ -184,15 +204,15 @@ function apiError(response: Response, text: string): ApiError {
     status: response.status,
     code: error?.code ?? 'unexpected_response',
     issues: error?.issues ?? [],
-    requestId: response.headers.get('x-request-id') ?? undefined,
+    requestId: requestIdOf(response),
     retryAfterSeconds: Number.isFinite(retryAfter) && retryAfter >= 0 ? retryAfter : undefined,
   });
 }
 
 /** The object that the text is; `undefined` = it is none. */
-function parsed(text: string): object | undefined {
+function parsed(text: string, parse: (json: string) => unknown = JSON.parse): object | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parse(text);
     return typeof value === 'object' && value !== null ? value : undefined;
   } catch {
     return undefined;

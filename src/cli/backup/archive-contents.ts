@@ -1,11 +1,11 @@
-/** What goes into the archive of a backup, and what is wrong with it: records are compared with their checksums. */
-import { closeSync, fstatSync, openSync } from 'node:fs';
+/** Adds the files of a data directory to an archive, and compares records with their checksums. */
+import { fstatSync } from 'node:fs';
 import path from 'node:path';
 import { keyPepperFile } from '../../catalog/key-pepper.ts';
 import { catalogFile } from '../../catalog/sqlite/catalog-files.ts';
 import { usageFile } from '../../catalog/sqlite/usage/usage-store.ts';
 import type { SegmentRow } from '../../index-state.ts';
-import type { NativeEngine, SegmentInspection } from '../../index/engine/native.ts';
+import type { NativeEngine } from '../../index/engine/native.ts';
 import { codebookPrefix, derivedEndings } from '../../index/segments/derived-data.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
 import { hasCode } from '../../system-errors.ts';
@@ -17,7 +17,7 @@ import type { OpenSegments } from './open-segments.ts';
 export interface ArchiveSources {
   /** The data directory. */
   readonly directory: string;
-  /** Where the copies of the databases are. */
+  /** Directory of the copies of the databases. */
   readonly databases: string;
   readonly keyPepper: Uint8Array | undefined;
   readonly engine: NativeEngine;
@@ -52,14 +52,22 @@ export async function addEverything(
   return problems;
 }
 
-/** What cannot be made sense of goes into the archive whole. */
+/** A segment that cannot be inspected goes into the archive whole. */
 async function addSegment(
   archive: ArchiveWriter,
   engine: NativeEngine,
   row: SegmentRow,
   descriptor: number,
 ): Promise<readonly Problem[]> {
-  const found = await inspect(engine, row, descriptor);
+  const { recordsReferenced } = row;
+  // The name of the segment may be gone, so it is opened by its descriptor.
+  const found = await engine
+    .inspectSegment(`/dev/fd/${descriptor}`, {
+      recordsReferenced,
+      firstRecord: 0,
+      verifyBytesMax: Number.MAX_SAFE_INTEGER,
+    })
+    .catch((error: unknown) => error as Error);
   const { size } = fstatSync(descriptor);
   const isWhole = found instanceof Error || found.state === 'sealed';
   const bytes = isWhole ? size : Math.min(size, segmentHeaderBytes + found.recordBytes);
@@ -68,38 +76,11 @@ async function addSegment(
   return found.damaged.map(({ record, what }) => problemOf(row, `record ${record} is damaged: ${what}`));
 }
 
-/** By its descriptor: the name may be gone. */
-async function inspect(
-  engine: NativeEngine,
-  { recordsReferenced }: SegmentRow,
-  descriptor: number,
-): Promise<SegmentInspection | Error> {
-  try {
-    return await engine.inspectSegment(`/dev/fd/${descriptor}`, {
-      recordsReferenced,
-      firstRecord: 0,
-      verifyBytesMax: Number.MAX_SAFE_INTEGER,
-    });
-  } catch (error) {
-    if (error instanceof Error) return error;
-    throw error;
-  }
-}
-
-/** Derived data may go at any time. */
+/** A server may remove derived data at any time. */
 async function addIfThere(archive: ArchiveWriter, name: string, file: string): Promise<void> {
-  let descriptor: number;
-  try {
-    descriptor = openSync(file, 'r');
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return;
-    throw error;
-  }
-  try {
-    await archive.addFile(name, descriptor, fstatSync(descriptor).size);
-  } finally {
-    closeSync(descriptor);
-  }
+  await archive.addPath(name, file).catch((error: unknown) => {
+    if (!hasCode(error, 'ENOENT')) throw error;
+  });
 }
 
 function problemOf({ indexId, blob }: SegmentRow, problem: string): Problem {

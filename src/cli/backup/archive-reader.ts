@@ -1,6 +1,6 @@
 /**
- * Reads an archive (`archive-format.ts`) from its first byte to its last, with one buffer whatever its size, and refuses
- * it unless every byte is as a backup wrote it.
+ * Reads an archive (`archive-format.ts`) from the first byte to the last, with one buffer, and refuses it unless every byte
+ * is as a backup wrote it.
  */
 import { createHash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
@@ -27,7 +27,7 @@ import {
 export interface ArchiveSink {
   begin(name: string): Promise<void>;
   write(part: Buffer): Promise<void>;
-  /** The entry is complete, and its checksum is compared later. */
+  /** The entry is complete. Its checksum is compared later. */
   end(): Promise<void>;
 }
 
@@ -38,17 +38,17 @@ export interface ArchiveContents {
 }
 
 export interface ReadOptions {
-  /** Takes what is to be restored; absent: everything is only checked. */
+  /** Receives the files; `undefined` = the archive is only checked. */
   readonly sink?: ArchiveSink;
-  /** Throws what ends the work: the rest is not read for nothing. */
+  /** May throw, so that the rest is not read for nothing. */
   readonly onManifest?: (manifest: Manifest) => void;
-  /** Throws what ends the work; called after each part with its bytes. */
+  /** Called after each part with its bytes. It may throw to end the work. */
   readonly onBytes: (bytes: number) => void;
 }
 
 const bufferBytes = 1024 * 1024;
 
-/** Rejects with `archive_refused`, which says why; what the sink got is worth nothing then. */
+/** Rejects with `archive_refused` and the reason. The sink's files are then worthless. */
 export async function readArchive(path: string, options: ReadOptions): Promise<ArchiveContents> {
   const file = await open(path, 'r');
   try {
@@ -88,9 +88,8 @@ class ArchiveReader {
     if ((await this.#file.read(this.#buffer, 0, 1, this.#at)).bytesRead > 0)
       throw this.#damaged('goes on after its end');
     if (!this.#names.has('catalog.db')) throw this.#damaged('holds no catalog');
-    if (this.#names.has('key-pepper') !== manifest.key_pepper) {
+    if (this.#names.has('key-pepper') !== manifest.key_pepper)
       throw this.#damaged('holds a key pepper, or none, against its own word');
-    }
     return { manifest, names: this.#names, bytes: this.#at };
   }
 
@@ -100,7 +99,7 @@ class ArchiveReader {
     const { bytesRead } = await this.#file.read(block, 0, blockBytes, 0);
     const header = bytesRead === blockBytes ? decodeHeader(block) : undefined;
     if (header?.name !== manifestName) {
-      // Damage in the very first header of a backup looks like this, too.
+      // A backup with a damaged first header gets here, too.
       throw block.includes(manifestName) ? this.#damaged('has a damaged header at byte 0') : foreign;
     }
     await this.#readHeader();
@@ -141,9 +140,8 @@ class ArchiveReader {
     const { files } = checksums.data;
     for (const [place, found] of this.#files.entries()) {
       const wanted = files[place];
-      if (wanted?.name !== found.name || wanted.bytes !== found.bytes) {
+      if (wanted?.name !== found.name || wanted.bytes !== found.bytes)
         throw this.#damaged(`does not list ${found.name} as it holds it`);
-      }
       if (wanted.sha256 !== found.sha256) throw this.#damaged(`holds ${found.name} with another checksum`);
     }
     if (files.length !== this.#files.length) throw this.#damaged('lists files that it does not hold');
@@ -170,12 +168,11 @@ class ArchiveReader {
 
   async #readZeros(bytes: number): Promise<void> {
     const at = this.#at;
-    if (bytes > 0 && (await this.#readPart(bytes)).some((byte) => byte !== 0)) {
+    if (bytes > 0 && (await this.#readPart(bytes)).some((byte) => byte !== 0))
       throw this.#damaged(`has bytes other than zero after byte ${at}`);
-    }
   }
 
-  /** Exactly so many, valid until the next call. */
+  /** Exactly so many bytes, valid until the next call. */
   async #readPart(bytes: number): Promise<Buffer> {
     let filled = 0;
     while (filled < bytes) {

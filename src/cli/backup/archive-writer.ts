@@ -1,6 +1,6 @@
 /** Writes an archive (`archive-format.ts`), with one buffer whatever its size. */
 import { createHash, type Hash } from 'node:crypto';
-import { read as readDescriptor } from 'node:fs';
+import { closeSync, fstatSync, openSync, read as readDescriptor } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import {
@@ -21,29 +21,24 @@ const bufferBytes = 1024 * 1024;
 /** Synced as it goes: the last sync would otherwise hold the disk for as long as the copy took. */
 const syncBytes = 64 * 1024 * 1024;
 
-export interface WriterOptions {
-  /** Throws what ends the work; called after each part with the bytes of the archive so far. */
-  readonly onBytes: (bytes: number) => void;
-}
-
 export class ArchiveWriter {
   readonly #file: FileHandle;
-  readonly #options: WriterOptions;
+  readonly #onBytes: (bytes: number) => void;
   readonly #modified: Date;
   readonly #files: FileChecksum[] = [];
   readonly #buffer = Buffer.allocUnsafe(bufferBytes);
   #written = 0;
   #unsynced = 0;
 
-  /** A new file; the manifest is its first entry. */
+  /** A new file, whose first entry is the manifest. `onBytes` is called with each part, and may throw to end the work. */
   static async create(
     file: string,
     manifest: Pick<Manifest, 'maxsimd' | 'key_pepper'>,
-    options: WriterOptions,
+    onBytes: (bytes: number) => void,
   ): Promise<ArchiveWriter> {
     // Headers count whole seconds.
     const createdAt = new Date(Math.floor(Date.now() / 1000) * 1000);
-    const writer = new ArchiveWriter(await open(file, 'wx', 0o600), createdAt, options);
+    const writer = new ArchiveWriter(await open(file, 'wx', 0o600), createdAt, onBytes);
     await writer.addBytes(
       manifestName,
       jsonOf({
@@ -57,10 +52,10 @@ export class ArchiveWriter {
     return writer;
   }
 
-  private constructor(file: FileHandle, modified: Date, options: WriterOptions) {
+  private constructor(file: FileHandle, modified: Date, onBytes: (bytes: number) => void) {
     this.#file = file;
     this.#modified = modified;
-    this.#options = options;
+    this.#onBytes = onBytes;
   }
 
   get entries(): number {
@@ -85,15 +80,23 @@ export class ArchiveWriter {
         Math.min(bytes - at, this.#buffer.length),
         at,
       );
-      if (bytesRead === 0) {
+      if (bytesRead === 0)
         throw new CommandFailure('backup_failed', `${name} became shorter while it was read`);
-      }
       const part = this.#buffer.subarray(0, bytesRead);
       hash.update(part);
       await this.#write(part);
       at += bytesRead;
     }
     await this.#end(name, bytes, hash);
+  }
+
+  async addPath(name: string, file: string): Promise<void> {
+    const descriptor = openSync(file, 'r');
+    try {
+      await this.addFile(name, descriptor, fstatSync(descriptor).size);
+    } finally {
+      closeSync(descriptor);
+    }
   }
 
   /** Returns the bytes of the archive, which is durable then, but for its name. */
@@ -129,7 +132,7 @@ export class ArchiveWriter {
       await this.#file.datasync();
       this.#unsynced = 0;
     }
-    this.#options.onBytes(this.#written);
+    this.#onBytes(part.length);
   }
 }
 

@@ -1,11 +1,9 @@
 /**
- * `maxsimd backup`: everything that answers depend on in one archive (`archive-format.ts`), beside a running server or
- * without one.
+ * `maxsimd backup`: everything that answers depend on, in one archive (`archive-format.ts`). A server may run beside it.
  *
- * The archive holds one moment of the catalog. The segments that it names are held open from that moment on, so that
- * nothing is missed that a server merges or deletes meanwhile. Sealed ones never change, and active ones only grow: up
- * to the last record that the catalog names they are what they were. So each index is at one generation, and all of
- * them at the same moment.
+ * The archive has the state of one moment of the catalog. The segments that the catalog names then are held open, so they
+ * can be read even if a server merges or deletes them meanwhile. Sealed segments never change, and active ones only grow.
+ * An active one is read up to the last record that the catalog names. So all indexes are at the same moment.
  */
 import { rename, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -16,9 +14,9 @@ import { catalogDamage } from '../../catalog/sqlite/reads/catalog-reader.ts';
 import { usageFile, usageProblems } from '../../catalog/sqlite/usage/usage-store.ts';
 import { syncDirectory } from '../../catalog/sync-directory.ts';
 import { isClustered, type Config } from '../../app/config.ts';
-import { createEngine } from '../../index/engine/native.ts';
 import { assertCatalog } from '../catalog/catalog-access.ts';
 import { CommandFailure } from '../failure.ts';
+import { withEngine } from '../index/index-access.ts';
 import { problemsTable, type Problem } from '../index/index-verify.ts';
 import { fields, type CommandResult } from '../output.ts';
 import { addEverything } from './archive-contents.ts';
@@ -28,7 +26,7 @@ import { withWorkDirectory } from './work-directory.ts';
 
 export interface BackupOptions {
   readonly config: Config;
-  /** Replaced once the new archive is whole. */
+  /** Replaced once the new archive is complete. */
   readonly file: string;
   readonly withKeyPepper: boolean;
   /** The version of this program. */
@@ -40,7 +38,7 @@ export interface BackupOptions {
 export interface MadeBackup {
   readonly bytes: number;
   readonly files: number;
-  /** With documents. */
+  /** Number of indexes with documents. */
   readonly indexes: number;
   readonly segments: number;
   readonly problems: readonly Problem[];
@@ -85,9 +83,9 @@ async function writeArchive(options: BackupOptions, work: string): Promise<MadeB
     await snapshot.copyTo(path.join(work, catalogFile), onProgress).catch((error: unknown) => {
       throw error instanceof CommandFailure ? error : (damagedCatalog(directory) ?? error);
     });
-    // From here on the server's write-ahead log may begin anew.
+    // The open snapshot kept the server from truncating its write-ahead log.
     snapshot.close();
-    // A server begins a new ledger in the place of a damaged one.
+    // A damaged ledger is left out. A server then begins a new one.
     const problems = (await usageProblems(directory)).filter(({ file }) => file === usageFile);
     if (problems.length === 0) await copyUsage(directory, path.join(work, usageFile), onProgress);
     const made = await fillArchive(options, work, segments, keyPepper);
@@ -108,30 +106,21 @@ async function fillArchive(
   keyPepper: Uint8Array | undefined,
 ): Promise<MadeBackup> {
   const { size } = await stat(path.join(work, catalogFile));
-  const engine = createEngine({ threads: 1, kernel: options.config.MAXSIMD_KERNEL });
-  try {
-    const written = await withArchive(
-      { ...options, work, keyPepper, bytesMax: size + bytesOf(segments) },
-      (archive) =>
-        addEverything(archive, {
-          directory: options.config.MAXSIMD_DATA_DIR,
-          databases: work,
-          keyPepper,
-          engine,
-          segments,
-        }),
-    );
-    return {
-      ...written,
-      indexes: new Set(segments.rows.map(({ indexId }) => indexId)).size,
-      segments: segments.descriptors.size,
-    };
-  } finally {
-    engine.close();
-  }
+  const archived = { ...options, work, keyPepper, bytesMax: size + bytesOf(segments) };
+  const { MAXSIMD_DATA_DIR: directory, MAXSIMD_KERNEL } = options.config;
+  const written = await withEngine({ MAXSIMD_ENGINE_THREADS: 1, MAXSIMD_KERNEL }, (engine) =>
+    withArchive(archived, (archive) =>
+      addEverything(archive, { directory, databases: work, keyPepper, engine, segments }),
+    ),
+  );
+  return {
+    ...written,
+    indexes: new Set(segments.rows.map(({ indexId }) => indexId)).size,
+    segments: segments.descriptors.size,
+  };
 }
 
-/** What the copy of a database fails with does not tell damage from a disk that fails. */
+/** The error of a failed copy does not say whether the database is damaged or the disk failed. So its pages are read. */
 function damagedCatalog(directory: string): CommandFailure | undefined {
   const [found] = catalogDamage(directory);
   if (found === undefined) return undefined;

@@ -1,11 +1,10 @@
 /**
  * `maxsimd backup` of what several nodes share: the same archive, beside running nodes.
  *
- * One transaction of the catalog is the moment. Its contents become the catalog of a data directory; then the objects
- * that it names are fetched, a few ahead, and added. A merge or a deletion lets go of them meanwhile, but they stay for
- * MAXSIMD_REPLACED_KEPT_SECONDS. A backup that takes longer finds one gone, and fails.
+ * One transaction of the catalog is the moment of the backup. Its contents become the catalog of a data directory. Then the
+ * objects that it names are fetched, a few ahead, and added. If a merge or a deletion releases an object meanwhile, it stays
+ * for MAXSIMD_REPLACED_KEPT_SECONDS. A backup that takes longer may miss an object, and fails.
  */
-import { closeSync, openSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { keyPepperFile } from '../../catalog/key-pepper.ts';
@@ -28,11 +27,11 @@ interface WantedObject extends CachedFile {
 }
 
 interface FetchedObject extends WantedObject {
-  /** The local copy, or what the store said instead. */
+  /** Path of the local copy, or the error of the store. */
   readonly copy: string | Error;
 }
 
-/** Objects fetched ahead of the one that is added: small ones are slow to begin. */
+/** Objects that are fetched ahead, because each request takes long to begin. */
 const fetchedAhead = 8;
 
 export function writeClusterArchive(options: BackupOptions, work: string): Promise<MadeBackup> {
@@ -56,7 +55,7 @@ export function writeClusterArchive(options: BackupOptions, work: string): Promi
     const bytesMax = objects.reduce((sum, { bytes }) => sum + bytes, size);
     const keyPepper = options.withKeyPepper ? access.keyPepper : undefined;
     const written = await withArchive({ ...options, work, keyPepper, bytesMax }, async (archive) => {
-      await addFile(archive, catalogFile, catalog);
+      await archive.addPath(catalogFile, catalog);
       if (keyPepper !== undefined) await archive.addBytes(keyPepperFile, Buffer.from(keyPepper));
       const lost = unplaced.map(unplacedProblem);
       return [...lost, ...(await addObjects(archive, access, objects, work))];
@@ -69,7 +68,7 @@ export function writeClusterArchive(options: BackupOptions, work: string): Promi
   });
 }
 
-/** Segments share codebooks, which are in an archive once. */
+/** Segments share codebooks. An archive has each codebook once. */
 function objectsOf(segments: readonly SharedSegment[]): readonly WantedObject[] {
   const objects = new Map<string, WantedObject>();
   for (const segment of segments) {
@@ -90,7 +89,7 @@ async function addObjects(
   const problems: Problem[] = [];
   for await (const { copy, name, key, segment } of fetchedInOrder(access, objects, work)) {
     if (typeof copy === 'string') {
-      await addFile(archive, `segments/${name}`, copy);
+      await archive.addPath(`segments/${name}`, copy);
       await rm(copy);
       continue;
     }
@@ -130,24 +129,14 @@ async function* fetchedInOrder(
     }
     while (coming.length > 0) yield await fetched(coming);
   } finally {
-    // The work directory goes with what they write into it.
+    // They write into the work directory, which is removed after this.
     await Promise.all(coming);
   }
 }
 
-/** A store that cannot be asked says nothing of the object. */
+/** Throws unless the store answered. A failed request does not prove that an object is damaged. */
 async function fetched(coming: Promise<FetchedObject>[]): Promise<FetchedObject> {
   const object = await coming.shift()!;
   if (typeof object.copy !== 'string' && !hasCode(object.copy, 'ENOENT', 'corrupt')) throw object.copy;
   return object;
-}
-
-async function addFile(archive: ArchiveWriter, name: string, file: string): Promise<void> {
-  const { size } = await stat(file);
-  const descriptor = openSync(file, 'r');
-  try {
-    await archive.addFile(name, descriptor, size);
-  } finally {
-    closeSync(descriptor);
-  }
 }

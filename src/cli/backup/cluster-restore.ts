@@ -1,8 +1,8 @@
 /**
- * `maxsimd restore` into what several nodes share, which must be empty. The archive is read to its end before anything is
- * written; then it is unpacked on this machine and checked to the last record, as for a data directory. Its segments are
- * sealed and put into the object store, and one transaction of the catalog makes all of it visible. What cuts a restore
- * off leaves a catalog that is empty as before, and objects that are garbage after a day.
+ * `maxsimd restore` into an empty cluster. The archive is read to its end before anything is written. Then it is unpacked on
+ * this machine and checked to the last record. Its segments are sealed and put into the object store, and one transaction
+ * of the catalog makes everything visible. A restore that is cut off leaves an empty catalog, and objects that are garbage
+ * after a day.
  */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -11,13 +11,13 @@ import type { ContentSegment } from '../../catalog/contents.ts';
 import type { RestoredSegment } from '../../catalog/postgres/contents.ts';
 import { readContents } from '../../catalog/sqlite/contents.ts';
 import { newBlob, putSegment } from '../../index/cluster/segment-objects.ts';
-import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
+import type { NativeEngine } from '../../index/engine/native.ts';
 import { withCluster, withClusterWork, type ClusterAccess } from '../cluster/cluster-access.ts';
 import { CommandFailure } from '../failure.ts';
-import { mebibytes } from '../index/index-inspect.ts';
+import { withEngine } from '../index/index-access.ts';
 import type { Findings } from '../index/index-verify.ts';
 import type { CommandResult } from '../output.ts';
-import { startProgress } from '../progress.ts';
+import { withByteProgress } from '../progress.ts';
 import { readArchive } from './archive-reader.ts';
 import { restoreResult } from './restore-result.ts';
 import type { RestoreOptions } from './restore.ts';
@@ -26,29 +26,22 @@ import { checked, unpack } from './unpacked.ts';
 
 interface Restoring extends ClusterAccess {
   readonly options: RestoreOptions;
-  /** Where the archive is unpacked. */
+  /** Directory of the unpacked archive. */
   readonly work: string;
-  /** Throws what ends the work. */
+  /** May throw to end the work. */
   readonly onBytes: (bytes: number) => void;
 }
 
-/** Segments put at a time. */
+/** Segments that are uploaded at once. */
 const putAtOnce = 8;
 
 export async function restoreCluster(options: RestoreOptions): Promise<CommandResult> {
-  const { config, file, signal } = options;
+  const { config, file } = options;
   assertOptions(options);
   const { size } = await stat(file);
-  // Read, unpacked, put.
-  const progress = startProgress(options.stderr, 3 * size);
-  let bytes = 0;
-  const onBytes = (part: number): void => {
-    signal.throwIfAborted();
-    bytes += part;
-    progress.update(bytes, `${mebibytes(bytes)} MiB`);
-  };
-  try {
-    return await withCluster(config, async (access) => {
+  // The archive is read, then unpacked, then uploaded.
+  return await withByteProgress(options, 3 * size, (onBytes) =>
+    withCluster(config, async (access) => {
       assertRestored(await access.operator.occupied());
       const { manifest } = await readArchive(file, { onBytes });
       return await withClusterWork(config, 'restoring', 'restore_failed', async (work) => {
@@ -58,10 +51,8 @@ export async function restoreCluster(options: RestoreOptions): Promise<CommandRe
           ...(options.withoutKeyPepper ? ['All API keys are revoked. Make others: maxsimd key create'] : []),
         ]);
       });
-    });
-  } finally {
-    progress.stop();
-  }
+    }),
+  );
 }
 
 function assertOptions({ keyPepper, acceptDamage }: RestoreOptions): void {
@@ -115,36 +106,33 @@ function assertPepper(file: string, keyPepper: Uint8Array, fingerprint: Uint8Arr
   );
 }
 
-/** `uploads` are the rows by which what was put and never named is garbage. */
+/** Fills `uploads` with the rows that make an uploaded object garbage, unless the catalog names it. */
 async function putSegments(
   restoring: Restoring,
   segments: readonly ContentSegment[],
   uploads: number[],
 ): Promise<readonly RestoredSegment[]> {
   const { config } = restoring.options;
-  const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
   const restored: RestoredSegment[] = [];
-  // Whoever fails ends it for all.
+  // All uploads share one iterator, so the first failure ends it for the others.
   const waiting = (function* () {
     yield* segments;
   })();
-  const putAll = async (): Promise<void> => {
-    for (const segment of waiting) {
-      const blob = newBlob(segment.indexId);
-      uploads.push(...(await restoring.operator.noteUploads([blob])));
-      restored.push(await put(restoring, engine, segment, blob));
-    }
-  };
-  try {
+  return withEngine(config, async (engine) => {
+    const putAll = async (): Promise<void> => {
+      for (const segment of waiting) {
+        const blob = newBlob(segment.indexId);
+        uploads.push(...(await restoring.operator.noteUploads([blob])));
+        restored.push(await put(restoring, engine, segment, blob));
+      }
+    };
     const putting = await Promise.allSettled(Array.from({ length: putAtOnce }, putAll));
     for (const one of putting) if (one.status === 'rejected') throw one.reason;
     return restored;
-  } finally {
-    engine.close();
-  }
+  });
 }
 
-/** A segment that was active is sealed: nodes share immutable ones only. */
+/** Seals an active segment, because nodes share only immutable ones. */
 async function put(
   { objects, work, onBytes }: Restoring,
   engine: NativeEngine,

@@ -1,7 +1,7 @@
 /**
- * Holds the files of all segments that one moment of the catalog names open: a file that a merge or a deletion removes
- * meanwhile stays readable. A server removes a file after the catalog has let go of it. So a file that is
- * missing although a later moment still names its segment is lost.
+ * Holds open all segments that one moment of the catalog names, so a file stays readable if a merge or a deletion removes it
+ * meanwhile. A server removes a file only after the catalog has dropped its segment. So a missing file whose segment is
+ * still in the catalog later is lost.
  */
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
@@ -18,7 +18,7 @@ export interface OpenSegments {
   close(): void;
 }
 
-/** The snapshot is renewed until each file of its moment is open, or lost. */
+/** Renews the snapshot until each file that it names is open or lost. */
 export function openSegments(
   directory: string,
   snapshot: Pick<CatalogSnapshot, 'segments' | 'renew'>,
@@ -60,7 +60,7 @@ function openIfThere(file: string, segments: number): number | undefined {
   }
 }
 
-/** More than an archive takes: active segments have space kept ready. */
+/** An upper bound for the archive. Active segments have spare space. */
 export function bytesOf({ descriptors }: OpenSegments): number {
   return [...descriptors.values()].reduce((sum, descriptor) => sum + fstatSync(descriptor).size, 0);
 }

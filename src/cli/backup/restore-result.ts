@@ -1,4 +1,4 @@
-/** What a restore says at its end. */
+/** The result of a restore. */
 import type { Findings } from '../index/index-verify.ts';
 import { fields, type CommandResult } from '../output.ts';
 import type { Manifest } from './archive-format.ts';

@@ -1,7 +1,7 @@
 /**
- * `maxsimd restore`: makes a data directory of an archive. The archive is read to its end before anything is written.
- * Then it is unpacked beside the data directory, and the catalog's pages, the key pepper and each record are checked
- * there. A rename makes it the data directory: whatever cuts it off, that is as it was or whole.
+ * `maxsimd restore`: makes a data directory of an archive. It reads the archive to its end before it writes anything. Then
+ * it unpacks the archive beside the data directory, and checks the pages of the catalog, the key pepper and each record
+ * there. A rename makes it the data directory. After a crash, the data directory is either as before or complete.
  */
 import { mkdir, readdir, readFile, realpath, rename, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,10 +9,9 @@ import { syncDirectory } from '../../catalog/sync-directory.ts';
 import { isClustered, type Config } from '../../app/config.ts';
 import { hasCode } from '../../system-errors.ts';
 import { CommandFailure } from '../failure.ts';
-import { mebibytes } from '../index/index-inspect.ts';
 import { problemsTable } from '../index/index-verify.ts';
 import type { CommandResult } from '../output.ts';
-import { startProgress, type Progress } from '../progress.ts';
+import { withByteProgress } from '../progress.ts';
 import type { Manifest } from './archive-format.ts';
 import { readArchive } from './archive-reader.ts';
 import { restoreResult } from './restore-result.ts';
@@ -22,11 +21,11 @@ import { withWorkDirectory } from './work-directory.ts';
 export interface RestoreOptions {
   readonly config: Config;
   readonly file: string;
-  /** The file of the key pepper, for an archive without it. */
+  /** File of the key pepper, for an archive without it. */
   readonly keyPepper?: string;
-  /** The pepper is lost: the keys are void, and `key reset` must follow. */
+  /** The pepper is lost. No key is valid, and `key reset` must follow. */
   readonly withoutKeyPepper: boolean;
-  /** Goes on when the data directory was damaged before the backup. */
+  /** Restores a data directory that was damaged before the backup, too. */
   readonly acceptDamage: boolean;
   readonly signal: AbortSignal;
   readonly stderr: NodeJS.WriteStream;
@@ -39,26 +38,15 @@ export async function restore(options: RestoreOptions): Promise<CommandResult> {
   }
   const target = await emptyTarget(options.config.MAXSIMD_DATA_DIR);
   const { size } = await stat(options.file);
-  const progress = startProgress(options.stderr, 2 * size);
-  try {
-    return await restoreTo(target, options, progress);
-  } finally {
-    progress.stop();
-  }
+  return await withByteProgress(options, 2 * size, (onBytes) => restoreTo(target, options, onBytes));
 }
 
 async function restoreTo(
   target: string,
   options: RestoreOptions,
-  progress: Progress,
+  onBytes: (bytes: number) => void,
 ): Promise<CommandResult> {
   const { file, signal } = options;
-  let bytes = 0;
-  const onBytes = (part: number): void => {
-    signal.throwIfAborted();
-    bytes += part;
-    progress.update(bytes, `${mebibytes(bytes)} MiB`);
-  };
   const onManifest = (manifest: Manifest): void => assertPepper(manifest, options);
   const { manifest } = await readArchive(file, { onManifest, onBytes });
   const work = `${target}.restoring`;
@@ -80,7 +68,7 @@ async function restoreTo(
   ]);
 }
 
-/** The data directory as an absolute path without links; it may be missing, and must hold nothing. */
+/** The data directory, as an absolute path without links. It must be empty or missing. */
 async function emptyTarget(directory: string): Promise<string> {
   const refuse = (reason: string): never => {
     throw new CommandFailure(

@@ -1,4 +1,4 @@
-/** What an archive holds, as files of a directory that nobody uses, and whether they belong together. */
+/** Unpacks an archive into a directory that nobody uses, and checks that the files belong together. */
 import { mkdir, open, rm, writeFile, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import { keyPepperFile } from '../../catalog/key-pepper.ts';
@@ -13,7 +13,7 @@ import type { RestoreOptions } from './restore.ts';
 
 interface Unpacking {
   readonly file: string;
-  /** Put there where the archive has none. */
+  /** Written if the archive has none. */
   readonly keyPepper: Uint8Array | undefined;
   readonly work: string;
   readonly onBytes: (bytes: number) => void;
@@ -32,7 +32,7 @@ export async function unpack({ file, keyPepper, work, onBytes }: Unpacking): Pro
   await sink.sync();
 }
 
-/** Throws what the archive is refused for; returns what it holds, with the damage that was accepted. */
+/** Throws the reason to refuse the archive. Returns its contents, with the damage that was accepted. */
 export async function checked(
   { config, file, withoutKeyPepper, acceptDamage }: RestoreOptions,
   work: string,
@@ -62,12 +62,12 @@ export async function checked(
   return { ...findings, problems };
 }
 
-/** The service builds it anew. */
+/** The service rebuilds derived data. */
 function isDerived({ file }: Problem): boolean {
   return Object.values(derivedEndings).some((ending) => file.endsWith(ending));
 }
 
-/** Files below a directory; `sync` makes them durable. */
+/** Writes files into a directory. `sync` makes them durable. */
 class DirectorySink implements ArchiveSink {
   readonly #root: string;
   readonly #directories: Set<string>;

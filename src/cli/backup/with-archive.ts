@@ -1,15 +1,14 @@
-/** An archive while it is written: in a work directory, with progress, until all of it is there. */
+/** Writes an archive in a work directory, and shows the progress. */
 import path from 'node:path';
-import { mebibytes } from '../index/index-inspect.ts';
 import type { Problem } from '../index/index-verify.ts';
-import { startProgress } from '../progress.ts';
+import { withByteProgress } from '../progress.ts';
 import { ArchiveWriter } from './archive-writer.ts';
 import type { BackupOptions, MadeBackup } from './backup.ts';
 
-/** Its name in the work directory. */
+/** Name of the archive in the work directory. */
 export const archiveFile = 'archive';
 
-/** `fill` adds everything, and returns what is wrong with what it adds. */
+/** `fill` adds the files, and returns the problems that it finds in them. */
 export async function withArchive(
   {
     work,
@@ -21,30 +20,19 @@ export async function withArchive(
   }: Pick<BackupOptions, 'version' | 'signal' | 'stderr'> & {
     readonly work: string;
     readonly keyPepper: Uint8Array | undefined;
-    /** What it comes to, about. */
+    /** About the size of the archive. */
     readonly bytesMax: number;
   },
   fill: (archive: ArchiveWriter) => Promise<readonly Problem[]>,
 ): Promise<Pick<MadeBackup, 'bytes' | 'files' | 'problems'>> {
-  const progress = startProgress(stderr, bytesMax);
-  try {
-    const archive = await ArchiveWriter.create(
-      path.join(work, archiveFile),
-      { maxsimd: version, key_pepper: keyPepper !== undefined },
-      {
-        onBytes(bytes) {
-          signal.throwIfAborted();
-          progress.update(bytes, `${mebibytes(bytes)} MiB`);
-        },
-      },
-    );
+  return withByteProgress({ signal, stderr }, bytesMax, async (onBytes) => {
+    const manifest = { maxsimd: version, key_pepper: keyPepper !== undefined };
+    const archive = await ArchiveWriter.create(path.join(work, archiveFile), manifest, onBytes);
     try {
       const problems = await fill(archive);
       return { bytes: await archive.finish(), files: archive.entries, problems };
     } finally {
       await archive.close();
     }
-  } finally {
-    progress.stop();
-  }
+  });
 }

@@ -1,4 +1,4 @@
-/** Where a backup or a restore works until what it makes is whole. */
+/** The directory where a backup or a restore works until its result is complete. */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { lockDataDirectory, type DataDirectoryLock } from '../../catalog/data-directory.ts';
@@ -6,8 +6,8 @@ import { ServiceError } from '../../errors.ts';
 import { CommandFailure, type FailureCode } from '../failure.ts';
 
 /**
- * Runs `work` in a directory of its own, which is gone afterwards unless `work` has renamed it. What a process that was
- * killed left there is removed first. A process that still works there keeps others out.
+ * Runs `work` in a directory of its own, and removes the directory afterwards, unless `work` renamed it. Files of a process
+ * that was killed are removed first. While a process works there, others are refused.
  */
 export async function withWorkDirectory<T>(
   directory: string,

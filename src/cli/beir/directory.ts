@@ -4,7 +4,7 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { CommandFailure } from '../failure.ts';
+import { inputError } from '../failure.ts';
 import { identifierText } from '../json.ts';
 
 export type BeirPart = 'corpus' | 'queries' | 'qrels';
@@ -19,23 +19,21 @@ export function isDirectory(file: string): boolean {
   return statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/** Path of a part; a `CommandFailure` names what was looked for. */
+/** Path of a part. If it is missing, a `CommandFailure` names the files that were tried. */
 export function beirFile(directory: string, part: BeirPart): string {
-  if (!isDirectory(directory)) throw new CommandFailure('input_error', `${directory} is not a directory`);
+  if (!isDirectory(directory)) throw inputError(`${directory} is not a directory`);
   const found = names[part].map((name) => path.join(directory, name)).find((file) => existsSync(file));
-  if (found === undefined) {
-    throw new CommandFailure('input_error', `${directory} holds neither ${names[part].join(' nor ')}`);
-  }
+  if (found === undefined) throw inputError(`${directory} holds neither ${names[part].join(' nor ')}`);
   return found;
 }
 
-/** Document text: title, a space, text; a missing part brings no space. */
+/** Title, a space, text. Without one of them there is no space. */
 export function documentText(title: string, text: string): string {
   if (title === '') return text;
   return text === '' ? title : `${title} ${text}`;
 }
 
-/** The identifier of a row, absent where there is none. */
+/** The identifier of a row; `undefined` if it has none. */
 export function identifierOf(object: Readonly<Record<string, unknown>>): string | undefined {
   return identifierText(object['doc_id'] ?? object['_id'] ?? object['id']);
 }

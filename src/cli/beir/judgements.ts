@@ -1,5 +1,5 @@
 /** Queries and relevance judgements of a BEIR directory. */
-import { CommandFailure } from '../failure.ts';
+import { inputError } from '../failure.ts';
 import { parseLine, readLines } from '../jsonl.ts';
 import { beirFile, identifierOf } from './directory.ts';
 
@@ -8,7 +8,7 @@ export interface Query {
   readonly text: string;
 }
 
-/** Query id -> document id -> grade; grades of 0 and below mean judged, not relevant. */
+/** Query id -> document id -> grade. A grade of 0 or below means that the document was judged not relevant. */
 export type Judgements = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
 export async function readQueries(directory: string): Promise<readonly Query[]> {
@@ -18,19 +18,19 @@ export async function readQueries(directory: string): Promise<readonly Query[]> 
   for await (const line of readLines(file)) {
     const where = `${file}:${line.number}`;
     const parsed = parseLine(line);
-    if ('problem' in parsed) throw new CommandFailure('input_error', `${where}: ${parsed.problem}`);
+    if ('problem' in parsed) throw inputError(`${where}: ${parsed.problem}`);
     const id = identifierOf(parsed.object);
     const text = parsed.object['text'];
-    if (id === undefined) throw new CommandFailure('input_error', `${where}: no _id or id`);
-    if (typeof text !== 'string') throw new CommandFailure('input_error', `${where}: no text`);
-    if (seen.has(id)) throw new CommandFailure('input_error', `${where}: query ${id} appears twice`);
+    if (id === undefined) throw inputError(`${where}: no _id or id`);
+    if (typeof text !== 'string') throw inputError(`${where}: no text`);
+    if (seen.has(id)) throw inputError(`${where}: query ${id} appears twice`);
     seen.add(id);
     queries.push({ id, text });
   }
   return queries;
 }
 
-/** Tab-separated query id, document id, grade; a first line whose grade is no integer is the header. */
+/** Each line has query id, document id and grade, separated by tabs. A first line without an integer grade is the header. */
 export async function readJudgements(directory: string): Promise<Judgements> {
   const file = beirFile(directory, 'qrels');
   const judgements = new Map<string, Map<string, number>>();
@@ -38,12 +38,10 @@ export async function readJudgements(directory: string): Promise<Judgements> {
     const where = `${file}:${line.number}`;
     const columns = (line.bytes?.toString('utf8') ?? '').replace(/\r$/, '').split('\t');
     const [queryId = '', docId = '', gradeText = ''] = columns;
-    if (columns.length !== 3) {
-      throw new CommandFailure('input_error', `${where}: ${columns.length} columns instead of 3`);
-    }
+    if (columns.length !== 3) throw inputError(`${where}: ${columns.length} columns instead of 3`);
     if (!/^-?\d+$/.test(gradeText.trim())) {
       if (line.number === 1) continue;
-      throw new CommandFailure('input_error', `${where}: the grade is not an integer`);
+      throw inputError(`${where}: the grade is not an integer`);
     }
     const grades = judgements.get(queryId) ?? new Map<string, number>();
     grades.set(docId, Number(gradeText));

@@ -4,9 +4,9 @@ import { table, timestamp, type CommandResult } from '../output.ts';
 import { tenantOf } from './names.ts';
 
 export interface AuditChoice {
-  /** The newest so many. */
+  /** Number of entries, from the newest on. */
   readonly limit: number;
-  /** Identifier or name; acts on it alone. An erased tenant is known by its identifier only. */
+  /** Shows only acts on this tenant: identifier or name. An erased tenant has no name any more. */
   readonly tenant?: string | undefined;
 }
 

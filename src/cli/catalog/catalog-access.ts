@@ -1,7 +1,8 @@
 /**
- * The catalog, for commands that work on it directly, beside running servers or without one: that of the data directory,
- * or the one that several nodes share.
+ * Opens the catalog for commands that work on it directly: the catalog of the data directory, or the one that several nodes
+ * share. Servers may run beside it.
  */
+import { userInfo } from 'node:os';
 import path from 'node:path';
 import {
   isDataDirectoryLocked,
@@ -16,14 +17,13 @@ import { removeBlobs } from '../../index/storage/blob-store.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
 import { administration, type Administration } from '../../service/administration.ts';
 import { CommandFailure } from '../failure.ts';
-import { commandLineActor } from './actor.ts';
 
 export interface CatalogAccess {
   readonly catalog: Catalog;
   readonly administration: Administration;
 }
 
-/** Nodes that share a catalog remove what was deleted themselves. */
+/** Nodes that share a catalog remove deleted files themselves. */
 async function withClusterCatalog<T>(
   config: Config,
   work: (access: CatalogAccess) => Promise<T>,
@@ -43,16 +43,16 @@ async function withClusterCatalog<T>(
   }
 }
 
-/** Refuses what is for a data directory alone. */
+/** Refuses a command that works on a data directory only. */
 export function assertDataDirectory(config: Config, command: string): void {
   if (!isClustered(config)) return;
   throw new CommandFailure(
     'configuration_error',
-    `${command} works on a data directory, not on what several nodes share: unset MAXSIMD_CATALOG_URL`,
+    `${command} works on a data directory, not on a cluster: unset MAXSIMD_CATALOG_URL`,
   );
 }
 
-/** Opens the catalog for the time of `work`. `create`: a new directory gets one. */
+/** Opens the catalog for the time of `work`. `create` makes one in a new directory. */
 export async function withCatalog<T>(
   config: Config,
   work: (access: CatalogAccess) => Promise<T>,
@@ -63,7 +63,7 @@ export async function withCatalog<T>(
   if (create) await prepareDataDirectory(directory);
   else await assertCatalog(directory);
   const catalog = await openCatalog({ directory, mustExist: !create, actor: commandLineActor() });
-  /** Rows and files, unless a server runs, which has the files open. */
+  /** Removes rows, and files unless a server has them open. */
   const purge = async (indexIds: readonly string[]): Promise<boolean> => {
     await catalog.purgeDeleted();
     if (isDataDirectoryLocked(directory)) return false;
@@ -84,7 +84,7 @@ export async function withCatalog<T>(
   }
 }
 
-/** Only `serve` and `tenant create` make a data directory: elsewhere a missing one means the wrong folder. */
+/** Only `serve` and `tenant create` make a data directory. For other commands, a missing one means the wrong folder. */
 export async function assertCatalog(directory: string): Promise<void> {
   const { isNew } = await inspectCatalogFiles(directory);
   if (!isNew) return;
@@ -92,4 +92,14 @@ export async function assertCatalog(directory: string): Promise<void> {
     'not_found',
     `there is no catalog in ${path.resolve(directory)}: MAXSIMD_DATA_DIR says where the service keeps its data`,
   );
+}
+
+/** The user who runs the command, for the audit log. */
+export function commandLineActor(): string {
+  try {
+    return `cli:${userInfo().username}`;
+  } catch {
+    // In some containers, users have no name.
+    return 'cli';
+  }
 }

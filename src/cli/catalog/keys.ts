@@ -1,9 +1,9 @@
-/** `maxsimd key ...`: API keys of a tenant. A key is shown once, when it is made. */
+/** `maxsimd key ...`: API keys of a tenant. A key is shown only once, when it is created. */
 import type { ApiKey, KeyAccess } from '../../catalog/contract.ts';
 import { resetKeys } from '../../catalog/sqlite/reset-keys.ts';
 import type { Administration } from '../../service/administration.ts';
-import { commandLineActor } from './actor.ts';
-import { assertCatalog } from './catalog-access.ts';
+import { assertCatalog, commandLineActor } from './catalog-access.ts';
+import type { Confirm } from '../confirm.ts';
 import { tenantOf } from './names.ts';
 import { CommandFailure } from '../failure.ts';
 import { fields, table, timestamp, type CommandResult } from '../output.ts';
@@ -15,12 +15,10 @@ export async function createKey(
 ): Promise<CommandResult> {
   const { id: tenantId } = await tenantOf(administration, word);
   const created = await administration.createKey(tenantId, access);
-  if (created.outcome === 'tenant_missing') {
+  if (created.outcome === 'tenant_missing')
     throw new CommandFailure('not_found', `there is no tenant ${tenantId}`);
-  }
-  if (created.outcome === 'too_many_keys') {
+  if (created.outcome === 'too_many_keys')
     throw new CommandFailure('too_many_keys', 'the tenant has two live keys already: revoke one first');
-  }
   const { keyId, apiKey } = created;
   return {
     document: { key_id: keyId, api_key: apiKey, access },
@@ -52,21 +50,13 @@ export async function revokeKey(administration: Administration, keyId: string): 
   };
 }
 
-export interface ResetKeys {
-  readonly directory: string;
-  /** Asks the person; `true` = go on. */
-  readonly confirm: (question: string) => Promise<boolean>;
-}
-
-export async function resetAllKeys({ directory, confirm }: ResetKeys): Promise<CommandResult> {
+export async function resetAllKeys(directory: string, confirm: Confirm): Promise<CommandResult> {
   await assertCatalog(directory);
-  if (!(await confirm('Make every API key of every tenant void? [y/N] '))) {
-    throw new CommandFailure('not_confirmed', 'nothing was changed');
-  }
+  await confirm('Revoke every API key of every tenant?');
   const revoked = await resetKeys(directory, commandLineActor());
   return {
     document: { keys_revoked: revoked },
-    text: `there is a new key pepper, and ${revoked} API keys are revoked; make new ones with "maxsimd key create"`,
+    text: `the key pepper is new, and ${revoked} API keys are revoked; create new ones with "maxsimd key create"`,
   };
 }
 

@@ -1,4 +1,4 @@
-/** Which tenant or index a word of the command line means: its identifier, or its name where one alone has it. */
+/** Finds the tenant or index that an argument means: by its identifier, or by its name if no other has that name. */
 import type { Catalog, IndexRow, Tenant } from '../../catalog/contract.ts';
 import { CommandFailure } from '../failure.ts';
 
@@ -6,7 +6,7 @@ export async function tenantOf(catalog: Pick<Catalog, 'listTenants'>, word: stri
   return oneOf('tenant', word, await catalog.listTenants(), ({ id, name }) => `${id} (${name})`);
 }
 
-/** Words of the command line: one index, those of a tenant, an index of a tenant, or everything. */
+/** One index, the indexes of a tenant, one index of a tenant, or everything. */
 export interface IndexChoice {
   readonly index?: string | undefined;
   readonly tenant?: string | undefined;
@@ -27,7 +27,7 @@ export async function chosenIndexes(
   return [oneOf('index', index, rows, ({ id, tenantId }) => `${id} (tenant ${tenantId})`)];
 }
 
-/** An identifier is unique, so it goes before a name that looks like one. It is read in either case (RFC 9562). */
+/** An identifier wins over a name that looks like one, because it is unique. Both cases mean the same (RFC 9562). */
 function oneOf<T extends { readonly id: string; readonly name: string }>(
   what: string,
   word: string,

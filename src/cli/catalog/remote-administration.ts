@@ -1,19 +1,18 @@
-/** `Administration` by the admin API of a service. */
+/** `Administration` that calls the admin API of a service. */
 import { z } from 'zod';
-import type { ApiKey, AuditEntry, Tenant, TenantLimits, UsageDay } from '../../catalog/contract.ts';
+import type { ApiKey, AuditEntry, Tenant, UsageDay } from '../../catalog/contract.ts';
 import type { Administration } from '../../service/administration.ts';
-import { checked } from '../api/checked.ts';
-import { endpointOf } from '../api/endpoint.ts';
-import { exchangeWith, type ApiRequest } from '../api/exchange.ts';
-import { ApiFailure } from '../api/failure.ts';
-import { pathSegment } from '../api/path-segment.ts';
-import { Retrying, type OnWait } from '../api/retry.ts';
+import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
+import { ApiError } from '../../../clients/typescript/src/errors.ts';
+import type { ApiRequest } from '../../../clients/typescript/src/transport.ts';
+import { issuesInWords } from '../../issue-words.ts';
+import { clientOf, type OnWait } from '../client.ts';
 import { CommandFailure } from '../failure.ts';
+import { limitsDocument } from './tenants.ts';
 
 const timeoutMs = 30_000;
+const retryMsMax = 10_000;
 const pageItems = 1_000;
-/** Only what can be asked again; a tenant or a key must not be made twice. */
-const policy = { unavailableMsMax: 10_000, brokenAttemptsMax: 1 };
 
 const time = z.iso.datetime().transform((text) => Date.parse(text));
 
@@ -90,7 +89,7 @@ const auditSchema = z
     id: entry.id,
     atMs: entry.at,
     actor: entry.actor,
-    // A newer service may know more acts.
+    // A newer service may send further acts.
     act: entry.act as AuditEntry['act'],
     tenantId: entry.tenant_id ?? undefined,
     detail: entry.detail,
@@ -103,7 +102,7 @@ function pageOf<Item>(item: z.ZodType<Item>) {
   return z.object({ data: z.array(item), next_cursor: z.string().nullable().optional() });
 }
 
-/** Throws a usage error for an address or a key that cannot be one. */
+/** Throws a usage error for an invalid address or key. */
 export function remoteAdministration(url: string, key: string | undefined, onWait?: OnWait): Administration {
   if (key === undefined) {
     throw new CommandFailure(
@@ -111,112 +110,127 @@ export function remoteAdministration(url: string, key: string | undefined, onWai
       'the key of an operator is needed: --admin-key KEY or MAXSIMD_ADMIN_KEY',
     );
   }
-  const exchange = exchangeWith(endpointOf(url, key, timeoutMs));
-  const retrying = new Retrying({ policy, onWait });
+  const api = new AdminApi(clientOf({ url, key, timeoutMs, onWait }, retryMsMax));
+  return {
+    ...tenantOperations(api),
+    ...keyOperations(api),
+    listAudit: ({ limit, tenantId }) =>
+      api.all(auditSchema, ['audit'], tenantId === undefined ? {} : { tenant_id: tenantId }, limit),
+  };
+}
 
-  async function ask<T>(schema: z.ZodType<T>, request: ApiRequest): Promise<T> {
-    const path = `/admin/v1${request.path}`;
-    const send = () => exchange({ ...request, path });
-    return checked(schema, await (request.method === 'POST' ? send() : retrying.run(send)));
+type Request = Pick<ApiRequest, 'method' | 'path' | 'query' | 'body'>;
+
+/** Sends requests and checks the answers. It ignores unknown fields. */
+class AdminApi {
+  readonly #client: Maxsimd;
+
+  constructor(client: Maxsimd) {
+    this.#client = client;
+  }
+
+  async ask<T>(schema: z.ZodType<T>, request: Request): Promise<T> {
+    const path = ['admin', 'v1', ...request.path];
+    // A repeated POST would make a second tenant or key.
+    const isSafe = request.method !== 'POST';
+    const result = schema.safeParse(await this.#client.request({ ...request, path, isSafe }));
+    if (result.success) return result.data;
+    throw new CommandFailure('unexpected_response', `unexpected answer: ${issuesInWords(result.error)}`);
   }
 
   /** `undefined` for 404. */
-  async function find<T>(schema: z.ZodType<T>, request: ApiRequest): Promise<T | undefined> {
-    return ask(schema, request).catch((error: unknown) => {
-      if (error instanceof ApiFailure && error.code === 'not_found') return undefined;
+  async find<T>(schema: z.ZodType<T>, request: Request): Promise<T | undefined> {
+    return this.ask(schema, request).catch((error: unknown) => {
+      if (error instanceof ApiError && error.code === 'not_found') return undefined;
       throw error;
     });
   }
 
-  async function all<Item>(item: z.ZodType<Item>, path: string, most = Infinity): Promise<readonly Item[]> {
+  /** The items of all pages. */
+  async all<Item>(
+    item: z.ZodType<Item>,
+    path: readonly string[],
+    query: Readonly<Record<string, string>> = {},
+    most = Infinity,
+  ): Promise<readonly Item[]> {
     const items: Item[] = [];
     let cursor: string | null | undefined;
     do {
-      const limit = Math.min(pageItems, most - items.length);
-      const query = new URLSearchParams({ limit: String(limit), ...(cursor && { cursor }) });
-      const separator = path.includes('?') ? '&' : '?';
-      const page = await ask(pageOf(item), { method: 'GET', path: `${path}${separator}${query.toString()}` });
+      const limit = String(Math.min(pageItems, most - items.length));
+      const page = await this.ask(pageOf(item), {
+        method: 'GET',
+        path,
+        query: { ...query, limit, ...(cursor && { cursor }) },
+      });
       items.push(...page.data);
       cursor = page.next_cursor;
     } while (cursor && items.length < most);
     return items;
   }
+}
 
+type KeyOperations = Pick<Administration, 'createKey' | 'listKeys' | 'revokeKey'>;
+
+function tenantOperations(api: AdminApi): Omit<Administration, keyof KeyOperations | 'listAudit'> {
   return {
     async createTenant(name, limits) {
       const schema = z.intersection(tenantSchema, madeKeySchema);
-      const body = JSON.stringify({ name, limits: limitsBody(limits) });
-      const made = await ask(schema, { method: 'POST', path: '/tenants', body });
+      const body = { name, limits: limitsDocument(limits) };
+      const made = await api.ask(schema, { method: 'POST', path: ['tenants'], body });
       const { key_id: keyId, api_key: apiKey, ...tenant } = made;
       return { tenant, keyId, apiKey };
     },
 
-    listTenants: () => all(tenantSchema, '/tenants'),
+    listTenants: () => api.all(tenantSchema, ['tenants']),
 
-    getTenant: async (id) => find(tenantSchema, { method: 'GET', path: tenantPath(id) }),
+    getTenant: async (id) => api.find(tenantSchema, { method: 'GET', path: ['tenants', id] }),
 
     setTenantSuspended: async (id, suspended) =>
-      find(tenantSchema, { method: 'PATCH', path: tenantPath(id), body: JSON.stringify({ suspended }) }),
+      api.find(tenantSchema, { method: 'PATCH', path: ['tenants', id], body: { suspended } }),
 
     setTenantLimits: async (id, limits) =>
-      find(tenantSchema, {
+      api.find(tenantSchema, {
         method: 'PATCH',
-        path: tenantPath(id),
-        body: JSON.stringify({ limits: limitsBody(limits) }),
+        path: ['tenants', id],
+        body: { limits: limitsDocument(limits) },
       }),
 
     async deleteTenant(id) {
-      const deleted = await find(deletedSchema, { method: 'DELETE', path: tenantPath(id) });
+      const deleted = await api.find(deletedSchema, { method: 'DELETE', path: ['tenants', id] });
       return deleted && { indexes: deleted.indexes, filesRemoved: false };
     },
 
+    async usageDays(id, from, to) {
+      const path = ['tenants', id, 'usage'];
+      const found = await api.find(pageOf(usageDaySchema), { method: 'GET', path, query: { from, to } });
+      return found?.data ?? [];
+    },
+  };
+}
+
+function keyOperations(api: AdminApi): KeyOperations {
+  return {
     async createKey(tenantId, access) {
       const schema = z.intersection(keySchema, madeKeySchema);
-      const body = JSON.stringify({ access });
+      const request = { method: 'POST', path: ['tenants', tenantId, 'keys'], body: { access } } as const;
       try {
-        const made = await find(schema, { method: 'POST', path: `${tenantPath(tenantId)}/keys`, body });
+        const made = await api.find(schema, request);
         if (made === undefined) return { outcome: 'tenant_missing' };
-        const { key_id: keyId, api_key: apiKey, ...created } = made;
-        return { outcome: 'created', key: created, keyId, apiKey };
+        const { key_id: keyId, api_key: apiKey, ...key } = made;
+        return { outcome: 'created', key, keyId, apiKey };
       } catch (error) {
-        if (error instanceof ApiFailure && error.issues[0]?.code === 'too_many_keys')
+        if (error instanceof ApiError && error.issues[0]?.code === 'too_many_keys')
           return { outcome: 'too_many_keys' };
         throw error;
       }
     },
 
     async listKeys(tenantId) {
-      const found = await find(pageOf(keySchema), { method: 'GET', path: `${tenantPath(tenantId)}/keys` });
+      const path = ['tenants', tenantId, 'keys'];
+      const found = await api.find(pageOf(keySchema), { method: 'GET', path });
       return found?.data ?? [];
     },
 
-    revokeKey: async (keyId) => find(keySchema, { method: 'DELETE', path: `/keys/${pathSegment(keyId)}` }),
-
-    async usageDays(tenantId, from, to) {
-      const query = new URLSearchParams({ from, to }).toString();
-      const path = `${tenantPath(tenantId)}/usage?${query}`;
-      const found = await find(pageOf(usageDaySchema), { method: 'GET', path });
-      return found?.data ?? [];
-    },
-
-    listAudit: ({ limit, tenantId }) =>
-      all(
-        auditSchema,
-        tenantId === undefined ? '/audit' : `/audit?tenant_id=${encodeURIComponent(tenantId)}`,
-        limit,
-      ),
-  };
-}
-
-function tenantPath(tenantId: string): string {
-  return `/tenants/${pathSegment(tenantId)}`;
-}
-
-function limitsBody(limits: Partial<TenantLimits>): object {
-  return {
-    requests_per_minute: limits.requestsPerMinute,
-    max_concurrent_requests: limits.maxConcurrentRequests,
-    input_tokens: limits.inputTokens === undefined ? undefined : String(limits.inputTokens),
-    documents: limits.documents,
+    revokeKey: async (keyId) => api.find(keySchema, { method: 'DELETE', path: ['keys', keyId] }),
   };
 }

@@ -1,6 +1,7 @@
-/** `maxsimd tenant ...`. A running server follows within the bounded staleness of its caches (5 s). */
+/** `maxsimd tenant ...`. A running server applies a change within 5 s, the maximum age of its caches. */
 import type { Tenant, TenantLimits, UsageDay } from '../../catalog/contract.ts';
 import type { Administration } from '../../service/administration.ts';
+import type { Confirm } from '../confirm.ts';
 import { CommandFailure } from '../failure.ts';
 import { tenantOf } from './names.ts';
 import { fields, table, timestamp, type CommandResult } from '../output.ts';
@@ -62,7 +63,7 @@ export async function setSuspended(
   };
 }
 
-/** Without changes, shows. */
+/** Changes the limits that are given, and shows all of them. */
 export async function tenantLimits(
   administration: Administration,
   word: string,
@@ -77,22 +78,13 @@ export async function tenantLimits(
   };
 }
 
-export interface DeleteTenant {
-  /** Identifier or name. */
-  readonly tenant: string;
-  /** Asks the person; `true` = go on. */
-  readonly confirm: (question: string) => Promise<boolean>;
-}
-
 export async function deleteTenant(
   administration: Administration,
-  command: DeleteTenant,
+  word: string,
+  confirm: Confirm,
 ): Promise<CommandResult> {
-  const tenant = await tenantOf(administration, command.tenant);
-  const agreed = await command.confirm(
-    `Erase tenant ${tenant.id} (${tenant.name}) with its keys, indexes, documents and usage? [y/N] `,
-  );
-  if (!agreed) throw new CommandFailure('not_confirmed', 'nothing was erased');
+  const tenant = await tenantOf(administration, word);
+  await confirm(`Erase tenant ${tenant.id} (${tenant.name}) with its keys, indexes, documents and usage?`);
   const { indexes, filesRemoved } = present(await administration.deleteTenant(tenant.id), tenant.id);
   const files = filesRemoved ? '' : '; the running server removes their files within a minute';
   return {
@@ -136,7 +128,7 @@ function usageDayDocument(day: UsageDay): object {
   };
 }
 
-/** Somebody else may have erased it meanwhile. */
+/** Another operator may have erased the tenant meanwhile. */
 function present<T>(value: T | undefined, tenantId: string): T {
   if (value === undefined) throw new CommandFailure('not_found', `there is no tenant ${tenantId}`);
   return value;
@@ -156,12 +148,12 @@ function tenantDocument(tenant: Tenant): object {
   };
 }
 
-/** Field names and types of `GET /v1/usage`. */
-function limitsDocument(limits: TenantLimits): object {
+/** Field names and types of the API. JSON leaves out what is not given. */
+export function limitsDocument(limits: Partial<TenantLimits>): object {
   return {
     requests_per_minute: limits.requestsPerMinute,
     max_concurrent_requests: limits.maxConcurrentRequests,
-    input_tokens: String(limits.inputTokens),
+    input_tokens: limits.inputTokens?.toString(),
     documents: limits.documents,
   };
 }

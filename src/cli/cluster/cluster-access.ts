@@ -1,4 +1,4 @@
-/** What several nodes share, for commands that work on it directly: its catalog and its object store. */
+/** Opens the catalog and the object store that several nodes share, for commands that work on them directly. */
 import path from 'node:path';
 import { isClustered, readPepper, type Config } from '../../app/config.ts';
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
@@ -12,10 +12,10 @@ import { CommandFailure, type FailureCode } from '../failure.ts';
 
 export interface ClusterAccess {
   readonly catalog: ClusterCatalog;
-  /** What only operators ask of the same catalog. */
+  /** Operations on the same catalog for operators only. */
   readonly operator: OperatorCatalog;
   readonly objects: ObjectStore;
-  /** What API keys are hashed with, as this process has it. */
+  /** API keys are hashed with it. It comes from this process's settings. */
   readonly keyPepper: Uint8Array;
 }
 
@@ -40,7 +40,7 @@ export async function withCluster<T>(
   return await work({ catalog, operator, objects, keyPepper });
 }
 
-/** As `withWorkDirectory`, in a directory of the data directory, which is a node's cache if it is anything. */
+/** Calls `withWorkDirectory` with a directory inside the data directory, which in a cluster is only a node's cache. */
 export async function withClusterWork<T>(
   { MAXSIMD_DATA_DIR: directory }: Pick<Config, 'MAXSIMD_DATA_DIR'>,
   name: string,

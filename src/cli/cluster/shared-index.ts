@@ -1,4 +1,4 @@
-/** An index that nodes share, as commands that look at its files read it: one moment of the catalog, and copies of objects. */
+/** Reads an index that nodes share, for commands that inspect its files: one moment of the catalog, and copies of objects. */
 import { mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Catalog } from '../../catalog/contract.ts';
@@ -45,7 +45,7 @@ export async function storedIndex(
 
 type LookedAt = Pick<Catalog, 'loadIndexState' | 'listIndexIds'>;
 
-/** The catalog, as far as commands that look at files ask it. */
+/** The part of the catalog that these commands read. */
 export function lookedAt(catalog: ClusterCatalog): LookedAt {
   return {
     listIndexIds: () => catalog.listIndexIds(),
@@ -60,12 +60,12 @@ export function lookedAt(catalog: ClusterCatalog): LookedAt {
 /** The header of any file of an index. */
 const headerBytes = 64;
 const trailerBytes = 64;
-/** In the trailer of a segment: where its directory begins (`native/store/format.h`). */
+/** Offset in the trailer of a segment of the field that says where its directory begins (`native/store/format.h`). */
 const directoryField = 16;
 
 /**
- * The objects of indexes as files without their contents: headers, and the directory at the end of a segment. That is
- * all that is read of them until somebody verifies or searches.
+ * Copies only the header of an object, and the directory at the end of a segment. The rest of the file is a hole. An
+ * inspection reads no more than that.
  */
 export function outlines(
   { catalog, objects }: { readonly catalog: ClusterCatalog; readonly objects: Pick<ObjectStore, 'readPart'> },

@@ -1,11 +1,10 @@
-/** `maxsimd cluster status`: the nodes, and what they share, as the catalog has it. */
+/** `maxsimd cluster status`: shows the nodes and their shared data, from the catalog. */
 import type { Config } from '../../app/config.ts';
 import type { ClusterNodeRow } from '../../catalog/cluster-contract.ts';
 import type { ClusterStatus } from '../../catalog/postgres/cluster-status.ts';
 import { nodeLiveMs } from '../../catalog/cluster-contract.ts';
 import { readNodeReport } from '../../service/node-report.ts';
-import { mebibytes } from '../index/index-inspect.ts';
-import { fields, table, timestamp, type CommandResult } from '../output.ts';
+import { fields, mebibytes, table, timestamp, type CommandResult } from '../output.ts';
 import { withCluster } from './cluster-access.ts';
 
 export function clusterStatus(config: Config): Promise<CommandResult> {

@@ -1,9 +1,9 @@
 /**
- * `maxsimd index verify` of what several nodes share: every object that the catalog names, fetched and compared with its
- * bytes and SHA-256, every record of every segment with its own checksums, and the catalog with the segments. Changes
- * nothing, also beside running nodes. One segment at a time lies on this machine.
+ * `maxsimd index verify` for a cluster. It fetches every object that the catalog names and compares its size and SHA-256. It
+ * checks every record of every segment with its checksum, and compares the catalog with the segments. It changes nothing,
+ * and nodes may run beside it. One segment at a time lies on this machine.
  *
- * Objects that no row of the catalog names cannot be found: no store is ever listed.
+ * Objects that the catalog does not name are not found, because the store is never listed.
  */
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -11,10 +11,11 @@ import type { Config } from '../../app/config.ts';
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { NamedSegment } from '../../index-state.ts';
 import { cachedFile } from '../../index/cluster/segment-objects.ts';
-import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
+import type { NativeEngine } from '../../index/engine/native.ts';
 import { hasCode } from '../../system-errors.ts';
 import { chosenIndexes, type IndexChoice } from '../catalog/names.ts';
 import { messageOf } from '../failure.ts';
+import { withEngine } from '../index/index-access.ts';
 import { noFindings, verifyResult, type Findings, type Problem } from '../index/index-verify.ts';
 import { derivedProblem, verifySegment } from '../index/segment-verify.ts';
 import type { CommandResult } from '../output.ts';
@@ -31,15 +32,12 @@ interface Scope extends ClusterAccess {
 export async function verifyObjects(config: Config, choice: IndexChoice): Promise<CommandResult> {
   const findings = noFindings();
   await withCluster(config, (access) =>
-    withClusterWork(config, 'verifying', 'verification_failed', async (directory) => {
-      const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
-      try {
+    withClusterWork(config, 'verifying', 'verification_failed', (directory) =>
+      withEngine(config, async (engine) => {
         const scope: Scope = { ...access, directory, engine, findings };
         for (const row of await chosenIndexes(access.catalog, choice)) await verifyIndex(scope, row);
-      } finally {
-        engine.close();
-      }
-    }),
+      }),
+    ),
   );
   return verifyResult(findings);
 }
@@ -83,12 +81,12 @@ async function verifyOne(
   }
   for (const { ending } of segment.files.filter((file) => file.ending !== '')) {
     const name = segment.blob + ending;
-    // Codes without their codebook: that is the problem.
+    // If the codebook is missing, its codes cannot be checked.
     if (problems.size > 0) continue;
     const problem = await derivedProblem({ engine, blobs }, name);
     if (problem !== '') problems.set(name, [problem]);
   }
-  // Merged away meanwhile, and collected.
+  // The segment was merged away meanwhile, and its objects were collected.
   if (problems.size > 0 && !(await scope.operator.names(segment))) return;
   findings.segments += 1;
   findings.records += verified.records;
@@ -96,7 +94,7 @@ async function verifyOne(
   for (const [file, found] of problems) for (const problem of found) report(scope, indexId, file, problem);
 }
 
-/** Returns what is wrong with objects, by key. */
+/** Returns the problems of objects, by key. */
 async function fetchAll(
   { objects, directory }: Scope,
   { blob, files }: NamedSegment,

@@ -1,8 +1,7 @@
 /** `maxsimd audit`: its words. */
 import type { Command } from 'commander';
-import { withAdministration } from '../catalog/administration-access.ts';
 import type { ProgramEnvironment } from './environment.ts';
-import { adminChoice, positiveInteger, withAdminOptions, type AdminOptions } from './options.ts';
+import { administer, positiveInteger, withAdminOptions, type AdminOptions } from './options.ts';
 
 const limitDefault = 100;
 
@@ -10,13 +9,11 @@ export function addAudit(program: Command, environment: ProgramEnvironment): voi
   withAdminOptions(
     program
       .command('audit')
-      .description('what was done to tenants and keys, newest first')
-      .option('--tenant <tenant>', 'acts on one tenant: id or name')
-      .option('--limit <n>', 'so many', positiveInteger, limitDefault),
+      .description('show changes of tenants and keys, newest first')
+      .option('--tenant <tenant>', 'only changes of this tenant: id or name')
+      .option('--limit <n>', 'number of entries', positiveInteger, limitDefault),
   ).action(async (options: AdminOptions & { tenant?: string; limit: number }) => {
     const { showAudit } = await import('../catalog/audit.ts');
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) => showAudit(admin, options)),
-    );
+    await administer(options, environment, (admin) => showAudit(admin, options));
   });
 }

@@ -8,21 +8,19 @@ import { jsonOption } from './options.ts';
 export function addBackup(program: Command, environment: ProgramEnvironment): void {
   program
     .command('backup')
-    .description(
-      'write the data directory, or what nodes share, into one archive; also beside running servers',
-    )
-    .argument('<file>', 'the archive; replaced once the new one is whole')
-    .option('--with-key-pepper', 'put the secret that API keys are hashed with into the archive, too')
+    .description('write the data directory or the cluster into an archive; servers may be running')
+    .argument('<file>', 'the archive; an old one is replaced at the end')
+    .option('--with-key-pepper', 'put the key pepper, with which API keys are hashed, into the archive')
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      '\nThe archive is a tar file that holds the data directory at one moment. It holds metadata, and with the option\n' +
-        'the secret of the keys: protect it like the data directory. Models are not in it. Exit code 1 with a list when\n' +
-        'the data directory is damaged; the archive is written all the same.',
+      '\nThe archive is a tar file with the state of one moment. It has metadata, and with the option the key pepper, so\n' +
+        'protect it like the data directory. It has no models. If the data directory is damaged, the damage is listed, the\n' +
+        'exit code is 1, and the archive is written all the same.',
     )
     .action(async (file: string, { withKeyPepper = false }: { readonly withKeyPepper?: boolean }) => {
       const { takeBackup } = await import('../backup/backup.ts');
-      // Searches come first.
+      // Searches of a server go first.
       lowerPriority(constants.priority.PRIORITY_BELOW_NORMAL);
       const { version, stderr } = environment;
       const signal = environment.interruption();
@@ -41,20 +39,20 @@ interface RestoreWords {
 export function addRestore(program: Command, environment: ProgramEnvironment): void {
   program
     .command('restore')
-    .description('make the data directory of an archive, or fill a cluster with it; either must be empty')
+    .description('restore an archive into an empty data directory or an empty cluster')
     .argument('<file>', 'an archive of `maxsimd backup`')
     .addOption(
-      new Option('--key-pepper <file>', 'the key pepper, for an archive without it').conflicts(
+      new Option('--key-pepper <file>', 'file of the key pepper, if the archive has none').conflicts(
         'withoutKeyPepper',
       ),
     )
-    .option('--without-key-pepper', 'the key pepper is lost: void all API keys')
-    .option('--accept-damage', 'restore what was damaged before the backup, too')
+    .option('--without-key-pepper', 'the key pepper is lost: revoke all API keys')
+    .option('--accept-damage', 'also restore indexes that were damaged before the backup')
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      '\nChecks every byte of the archive, then every page and record, before it touches the data directory\n' +
-        '(MAXSIMD_DATA_DIR), or what several nodes share. Needs the size of the archive in free space beside it.',
+      '\nChecks every byte of the archive, then every page and record, before it changes the data directory\n' +
+        '(MAXSIMD_DATA_DIR) or the cluster. Needs free space of the size of the archive beside the data directory.',
     )
     .action(async (file: string, words: RestoreWords) => {
       const { restore } = await import('../backup/restore.ts');

@@ -6,9 +6,9 @@ import { jsonOption } from './options.ts';
 export function addCluster(program: Command, environment: ProgramEnvironment): void {
   program
     .command('cluster')
-    .description('several nodes that share a catalog and an object store')
+    .description('commands for several nodes that share data')
     .command('status')
-    .description('nodes, segments by state, garbage that waits, and who merges')
+    .description('show the nodes, the segments by state, and the node that merges each index')
     .addOption(jsonOption())
     .action(async () => {
       const { clusterStatus } = await import('../cluster/status.ts');

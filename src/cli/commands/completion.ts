@@ -1,4 +1,4 @@
-/** `maxsimd completion`: its words, and all the others, which it is about. */
+/** `maxsimd completion`: its words, and the words of all commands, which it completes. */
 import { Argument, type Command } from 'commander';
 import type { ProgramEnvironment } from './environment.ts';
 import type { CompletedCommand } from '../completion.ts';
@@ -25,7 +25,7 @@ export function addCompletion(program: Command, environment: ProgramEnvironment)
     });
 }
 
-/** The command and those below it; `at` are the words that lead to it. */
+/** A command and its subcommands. `at` has the words that lead to the command. */
 function commandsOf(command: Command, at: string): readonly CompletedCommand[] {
   const help = command.createHelp();
   const below = help.visibleCommands(command);

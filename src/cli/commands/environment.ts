@@ -1,10 +1,10 @@
-/** What the entry hands to the commands; nothing below it reads the environment. */
+/** Values that the entry passes to the commands, so that only the entry reads the environment. */
 import type { Config } from '../../app/config.ts';
 import type { CommandResult } from '../output.ts';
 
 export interface ProgramEnvironment {
   readonly version: string;
-  /** Parses the environment; a bad one is a `ConfigError`. Only commands that work on this machine ask. */
+  /** Parses the environment, and throws a `ConfigError` if it is wrong. Only commands that work on this machine call it. */
   readonly config: () => Config;
   readonly url: string | undefined;
   readonly apiKey: string | undefined;
@@ -14,10 +14,10 @@ export interface ProgramEnvironment {
   readonly stateHome: string | undefined;
   readonly stdin: NodeJS.ReadStream;
   readonly stderr: NodeJS.WriteStream;
-  /** From now on Ctrl-C and SIGTERM abort this, with an `Interruption`; the second one ends the process. */
+  /** From now on Ctrl-C and SIGTERM abort the signal with an `Interruption`. A second one ends the process. */
   readonly interruption: () => AbortSignal;
   /** Runs the service until it ends. */
   readonly serve: (config: Config) => Promise<void>;
-  /** Receives what a command came to. */
+  /** Receives the result of a command. */
   readonly report: (result: CommandResult) => void;
 }

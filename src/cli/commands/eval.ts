@@ -8,19 +8,19 @@ export function addEval(program: Command, environment: ProgramEnvironment): void
     program
       .command('eval')
       .description('measure quality and latency of an index over the queries of a BEIR directory')
-      .argument('<directory>', 'with queries.jsonl[.gz] and qrels.tsv or qrels/test.tsv')
+      .argument('<directory>', 'directory with queries.jsonl[.gz], and qrels.tsv or qrels/test.tsv')
       .requiredOption('--index <index>', 'name or id of the index')
-      .option('--candidate-k <n>', 'chunks scored exactly', positiveInteger, 500)
+      .option('--candidate-k <n>', 'number of chunks that are scored exactly', positiveInteger, 500)
       .option('--concurrency <n>', 'searches at once', positiveInteger, 1),
     30,
   )
     .addHelpText(
       'after',
-      '\nnDCG@10 and recall@100 as trec_eval and BEIR compute them: gains are the grades themselves (linear), the ideal\n' +
-        'ranking is made of all judged documents. Only queries with judgements are run. A document counts once, at its\n' +
-        "best chunk; a query's own document (equal ids) is left out. A search returns at most 100 chunks, so documents\n" +
-        'of several chunks leave fewer than 100 documents for recall@100; the report says how many there were.\n' +
-        'Latency is that of the request that was answered: waiting for a limit is left out. Percentiles by nearest rank.',
+      '\nComputes nDCG@10 and recall@100 as trec_eval and BEIR do. The gain is the grade (linear), and the ideal ranking has\n' +
+        'all judged documents. Only queries with judgements are run. A document counts once, at its best chunk. The document\n' +
+        'of a query itself (same id) is left out. A search returns at most 100 chunks, so documents of several chunks leave\n' +
+        'fewer than 100 documents for recall@100, and the report gives their number. Latency is the time of the request that\n' +
+        'was answered, without waits for a limit. Percentiles are by nearest rank.',
     )
     .action(
       async (
@@ -35,7 +35,6 @@ export function addEval(program: Command, environment: ProgramEnvironment): void
             indexName: options.index,
             candidateK: options.candidateK,
             concurrency: options.concurrency,
-            retryMs: 60_000,
             stderr: environment.stderr,
           }),
         );

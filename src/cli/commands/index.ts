@@ -1,15 +1,9 @@
 /** `maxsimd index`: its words. */
 import type { Command } from 'commander';
 import { isClustered, modelFoldersOf } from '../../app/config.ts';
+import { confirmation } from '../confirm.ts';
 import type { ProgramEnvironment } from './environment.ts';
-import {
-  confirmation,
-  endpointFrom,
-  jsonOption,
-  nonBlank,
-  withServiceOptions,
-  type ServiceOptions,
-} from './options.ts';
+import { endpointFrom, jsonOption, nonBlank, withServiceOptions, type ServiceOptions } from './options.ts';
 
 interface FileOptions {
   readonly tenant?: string;
@@ -18,16 +12,17 @@ interface FileOptions {
 export function addIndex(program: Command, environment: ProgramEnvironment): void {
   const index = program
     .command('index')
-    .description('indexes of a tenant, and their files in the data directory')
+    .description('manage indexes, and check their files')
     .addHelpText(
       'after',
-      '\n`list`, `rename`, `swap` and `delete` ask the service, with the API key of a tenant. The others work on the files of this machine,\nor on what several nodes share, where MAXSIMD_CATALOG_URL says so.',
+      '\n`list`, `rename`, `swap` and `delete` call the service with the API key of a tenant. The other commands work on the\n' +
+        'data directory of this machine, or on a cluster if MAXSIMD_CATALOG_URL is set.',
     );
   addServed(index, environment);
   withFileOptions(
     index
       .command('inspect')
-      .description('show segments, sizes, waste and what is derived; also beside a running server'),
+      .description('show segments, sizes, dead records and derived data; a server may be running'),
   ).action(async (name: string | undefined, { tenant }: FileOptions) => {
     const config = environment.config();
     const choice = { index: name, tenant };
@@ -46,14 +41,12 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
   withFileOptions(
     index
       .command('verify')
-      .description(
-        'check that the data directory, or what nodes share, is whole; also beside a running server',
-      ),
+      .description('check that the data directory or the cluster is complete; a server may be running'),
   )
     .addHelpText(
       'after',
-      '\nReads every byte, also where the service refuses to start. Exit code 1 when anything is missing, foreign or\n' +
-        'damaged, with a list of it.',
+      '\nReads every byte, and also works if the service refuses to start. If anything is missing, foreign or damaged, it is\n' +
+        'listed, and the exit code is 1.',
     )
     .action(async (name: string | undefined, { tenant }: FileOptions) => {
       const config = environment.config();
@@ -67,14 +60,12 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
       environment.report(await verifyIndexes(config, choice));
     });
   withFileOptions(
-    index
-      .command('compact')
-      .description('merge all segments of an index into one; refused while a server uses the data directory'),
+    index.command('compact').description('merge all segments of an index into one; no server may be running'),
   )
     .addHelpText(
       'after',
-      '\nNeeds as much free space as the live documents take. A server merges by itself: this is for the last\n' +
-        'byte, or before a copy. What searches derive from segments is built when the server next opens the index.',
+      '\nNeeds as much free space as the live documents take. A server merges by itself, so this is only useful to save the\n' +
+        'last bytes, or before a copy. The server rebuilds derived data when it next opens the index.',
     )
     .action(async (name: string | undefined, { tenant }: FileOptions) => {
       const [{ withIndexesAlone }, { compactIndexes }] = await Promise.all([
@@ -89,14 +80,14 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
 
 function withFileOptions(command: Command): Command {
   return command
-    .argument('[index]', 'id or name of one (default: all)')
-    .option('--tenant <tenant>', 'of this tenant alone, by id or name')
+    .argument('[index]', 'id or name of an index (default: all)')
+    .option('--tenant <tenant>', 'only indexes of this tenant: id or name')
     .addOption(jsonOption());
 }
 
-/** Through the HTTP API: what the tenant sees. */
+/** Commands that use the HTTP API. */
 function addServed(index: Command, environment: ProgramEnvironment): void {
-  withServiceOptions(index.command('list').description('indexes of the tenant of the API key'), 30).action(
+  withServiceOptions(index.command('list').description('show the indexes of the tenant'), 30).action(
     async (options: ServiceOptions) => {
       const { listIndexes } = await import('../index/served-indexes.ts');
       environment.report(await listIndexes(endpointFrom(options, environment)));
@@ -105,40 +96,40 @@ function addServed(index: Command, environment: ProgramEnvironment): void {
   withServiceOptions(
     index
       .command('rename')
-      .description('give an index of the tenant of the API key another name')
+      .description('rename an index of the tenant')
       .argument('<index>', 'name or id')
-      .argument('<name>', 'the new one', nonBlank),
+      .argument('<name>', 'new name', nonBlank),
     30,
   ).action(async (name: string, newName: string, options: ServiceOptions) => {
     const { renameIndex } = await import('../index/served-indexes.ts');
-    environment.report(await renameIndex(endpointFrom(options, environment), { name, newName }));
+    environment.report(await renameIndex(endpointFrom(options, environment), name, newName));
   });
   withServiceOptions(
     index
       .command('swap')
-      .description('give two indexes of the tenant of the API key the name of each other, in one step')
+      .description('exchange the names of two indexes of the tenant, in one step')
       .argument('<index>', 'name or id')
       .argument('<other>', 'name or id'),
     30,
   )
     .addHelpText(
       'after',
-      '\nAn index that was filled anew beside the one that serves goes live this way. The same command takes it back.',
+      '\nFill a new index, then swap names: searches by name use the new index at once. The same command undoes it.',
     )
     .action(async (name: string, otherName: string, options: ServiceOptions) => {
       const { swapIndexes } = await import('../index/served-indexes.ts');
-      environment.report(await swapIndexes(endpointFrom(options, environment), { name, otherName }));
+      environment.report(await swapIndexes(endpointFrom(options, environment), name, otherName));
     });
   withServiceOptions(
     index
       .command('delete')
-      .description('erase an index of the tenant of the API key, with its documents')
+      .description('erase an index of the tenant with all its documents')
       .argument('<index>', 'name or id')
       .option('--yes', 'do not ask'),
     30,
   ).action(async (name: string, options: ServiceOptions & { yes?: true }) => {
     const { deleteIndex } = await import('../index/served-indexes.ts');
-    const confirm = await confirmation(options, environment);
-    environment.report(await deleteIndex(endpointFrom(options, environment), { name, confirm }));
+    const confirm = confirmation(options, environment);
+    environment.report(await deleteIndex(endpointFrom(options, environment), name, confirm));
   });
 }

@@ -1,57 +1,54 @@
 /** `maxsimd key`: its words. */
 import type { Command } from 'commander';
-import { withAdministration } from '../catalog/administration-access.ts';
+import { confirmation } from '../confirm.ts';
 import type { ProgramEnvironment } from './environment.ts';
-import { adminChoice, confirmation, jsonOption, withAdminOptions, type AdminOptions } from './options.ts';
+import { administer, jsonOption, withAdminOptions, type AdminOptions } from './options.ts';
 
 export function addKey(program: Command, environment: ProgramEnvironment): void {
-  const key = program.command('key').description('API keys of a tenant; two may live at once, for rotation');
+  const key = program
+    .command('key')
+    .description('manage API keys; a tenant may have two at once, for rotation');
   withAdminOptions(
     key
       .command('create')
-      .description('make a key; it is shown this once')
+      .description('create a key, which is shown only once')
       .argument('<tenant>', 'id or name')
-      .option('--read-only', 'a key that changes and deletes nothing (403)'),
+      .option('--read-only', 'the key may not change or delete anything (403)'),
   ).action(async (tenant: string, options: AdminOptions & { readOnly?: true }) => {
     const { createKey } = await import('../catalog/keys.ts');
     const access = options.readOnly === true ? 'read' : 'full';
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) =>
-        createKey(admin, tenant, access),
-      ),
-    );
+    await administer(options, environment, (admin) => createKey(admin, tenant, access));
   });
   withAdminOptions(
     key
       .command('list')
-      .description('keys of a tenant, revoked ones included')
+      .description('show the keys of a tenant, with revoked ones')
       .argument('<tenant>', 'id or name'),
   ).action(async (tenant: string, options: AdminOptions) => {
     const { listKeys } = await import('../catalog/keys.ts');
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) => listKeys(admin, tenant)),
-    );
+    await administer(options, environment, (admin) => listKeys(admin, tenant));
   });
   withAdminOptions(
-    key.command('revoke').description('refuse a key from now on (401)').argument('<key_id>'),
+    key
+      .command('revoke')
+      .description('revoke a key: requests with it are refused (401)')
+      .argument('<key_id>'),
   ).action(async (keyId: string, options: AdminOptions) => {
     const { revokeKey } = await import('../catalog/keys.ts');
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) => revokeKey(admin, keyId)),
-    );
+    await administer(options, environment, (admin) => revokeKey(admin, keyId));
   });
   key
     .command('reset')
-    .description('make every key of every tenant void, also where the key pepper is lost')
+    .description('revoke every key of every tenant, also if the key pepper is lost')
     .option('--yes', 'do not ask')
     .addOption(jsonOption())
-    .addHelpText('after', '\nRefused while a server uses the data directory.')
+    .addHelpText('after', '\nNo server may be running.')
     .action(async (options: { yes?: true }) => {
       const { assertDataDirectory } = await import('../catalog/catalog-access.ts');
       const { resetAllKeys } = await import('../catalog/keys.ts');
-      const confirm = await confirmation(options, environment);
+      const confirm = confirmation(options, environment);
       const config = environment.config();
       assertDataDirectory(config, 'key reset');
-      environment.report(await resetAllKeys({ directory: config.MAXSIMD_DATA_DIR, confirm }));
+      environment.report(await resetAllKeys(config.MAXSIMD_DATA_DIR, confirm));
     });
 }

@@ -11,7 +11,7 @@ export function addModels(program: Command, environment: ProgramEnvironment): vo
   };
   models
     .command('list')
-    .description('names and versions')
+    .description('show the installed models')
     .addOption(jsonOption())
     .action(async () => {
       const { listModels } = await import('../models/list.ts');
@@ -28,14 +28,15 @@ export function addModels(program: Command, environment: ProgramEnvironment): vo
   models
     .command('add')
     .description('check a ColBERT export and install it beside the other models')
-    .argument('<directory|file>', 'a directory as pylate-onnx-export and next-plaid write it, or its graph')
-    .option('--name <name>', 'default: the name of the directory')
-    .option('--version <version>', 'default: 1, or the one after the newest')
+    .argument('<directory|file>', 'an export of pylate-onnx-export or next-plaid, or a graph in it')
+    .option('--name <name>', 'name of the model (default: name of the directory)')
+    .option('--version <version>', 'version of the model (default: 1, or the one after the newest)')
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      '\nThe model goes to MAXSIMD_MODELS_DIR (default: models in the data directory), where a running server finds it.\n' +
-        'It is run before: graph, tokenizer and prefixes must agree, vectors be of length 1 and independent of their batch.',
+      '\nThe model is installed in MAXSIMD_MODELS_DIR (default: models in the data directory), and a running server finds it\n' +
+        'there. The command runs the model first. Graph, tokenizer and prefixes must fit together. The vectors of a text must\n' +
+        'have length 1 and must not depend on other texts.',
     )
     .action(async (given: string, options: { readonly name?: string; readonly version?: string }) => {
       const { addModel } = await import('../models/add.ts');

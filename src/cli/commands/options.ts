@@ -1,8 +1,9 @@
-/** Options that several commands share, and what their values may be. */
+/** Options of several commands, and checks of their values. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { endpointOf, type Endpoint } from '../api/endpoint.ts';
-import type { OnWait } from '../api/retry.ts';
-import type { AdministrationChoice } from '../catalog/administration-access.ts';
+import type { Endpoint, OnWait } from '../client.ts';
+import type { Administration } from '../../service/administration.ts';
+import type { CommandResult } from '../output.ts';
+import { CommandFailure } from '../failure.ts';
 import type { ProgramEnvironment } from './environment.ts';
 
 const urlDefault = 'http://127.0.0.1:8080';
@@ -17,19 +18,22 @@ export interface ServiceOptions {
 export function withServiceOptions(command: Command, timeoutSeconds: number): Command {
   return command
     .option('--url <url>', `address of the service (or MAXSIMD_URL; default ${urlDefault})`)
-    .option('--key <key>', 'API key (or MAXSIMD_API_KEY, which other users of the machine cannot see)')
-    .option('--timeout <seconds>', 'for one request', positiveNumber, timeoutSeconds)
+    .option('--key <key>', 'API key (or MAXSIMD_API_KEY, which other users of this machine cannot see)')
+    .option('--timeout <seconds>', 'time limit of one request', positiveNumber, timeoutSeconds)
     .addOption(verboseOption())
     .addOption(jsonOption());
 }
 
 export function endpointFrom(options: ServiceOptions, environment: ProgramEnvironment): Endpoint {
-  return endpointOf(
-    options.url ?? environment.url ?? urlDefault,
-    options.key ?? environment.apiKey,
-    options.timeout * 1000,
-    tellOfWaits(options, environment),
-  );
+  const key = options.key ?? environment.apiKey;
+  if (key === undefined || key === '')
+    throw new CommandFailure('usage_error', 'an API key is needed: --key KEY or MAXSIMD_API_KEY');
+  return {
+    url: options.url ?? environment.url ?? urlDefault,
+    key,
+    timeoutMs: options.timeout * 1000,
+    onWait: tellOfWaits(options, environment),
+  };
 }
 
 function tellOfWaits(
@@ -37,8 +41,8 @@ function tellOfWaits(
   { stderr }: ProgramEnvironment,
 ): OnWait | undefined {
   if (verbose !== true) return undefined;
-  return (failure, delayMs) =>
-    void stderr.write(`maxsimd: ${failure.message}: again in ${(delayMs / 1000).toFixed(1)} s\n`);
+  return (error, delayMs) =>
+    void stderr.write(`maxsimd: ${error.message}: again in ${(delayMs / 1000).toFixed(1)} s\n`);
 }
 
 export interface AdminOptions {
@@ -47,36 +51,39 @@ export interface AdminOptions {
   readonly verbose?: true;
 }
 
-/** For commands that work on this machine's catalog, or by the admin API of a service elsewhere. */
+/** For commands that work on the catalog of this machine, or through the admin API of a service. */
 export function withAdminOptions(command: Command): Command {
   return command
-    .option('--admin-url <url>', 'by the admin API of a service at this address (or MAXSIMD_ADMIN_URL)')
+    .option(
+      '--admin-url <url>',
+      'address of the admin API (or MAXSIMD_ADMIN_URL; default: work on this machine)',
+    )
     .option('--admin-key <key>', 'key of an operator (or MAXSIMD_ADMIN_KEY)')
     .addOption(verboseOption())
     .addOption(jsonOption());
 }
 
-export function adminChoice(options: AdminOptions, environment: ProgramEnvironment): AdministrationChoice {
-  return {
-    url: options.adminUrl ?? environment.adminUrl,
-    key: options.adminKey ?? environment.adminKey,
-    onWait: tellOfWaits(options, environment),
-    config: environment.config,
-  };
-}
-
-/** `--yes`, or a question at the terminal. */
-export async function confirmation(
-  options: { readonly yes?: true },
+/** Works through the admin API that the options or the environment name, or else on this machine, and reports the result. */
+export async function administer(
+  options: AdminOptions,
   environment: ProgramEnvironment,
-): Promise<(question: string) => Promise<boolean>> {
-  const { askOnTerminal } = await import('../catalog/confirm.ts');
-  return async (question) =>
-    options.yes === true || askOnTerminal(question, environment.stdin, environment.stderr);
+  work: (administration: Administration) => Promise<CommandResult>,
+  { create = false }: { readonly create?: boolean } = {},
+): Promise<void> {
+  const url = options.adminUrl ?? environment.adminUrl;
+  if (url === undefined) {
+    const { withCatalog } = await import('../catalog/catalog-access.ts');
+    const config = environment.config();
+    environment.report(await withCatalog(config, ({ administration }) => work(administration), { create }));
+    return;
+  }
+  const { remoteAdministration } = await import('../catalog/remote-administration.ts');
+  const key = options.adminKey ?? environment.adminKey;
+  environment.report(await work(remoteAdministration(url, key, tellOfWaits(options, environment))));
 }
 
 function verboseOption(): Option {
-  return new Option('--verbose', 'tell of each attempt that failed and is made again');
+  return new Option('--verbose', 'report each failed attempt that is repeated');
 }
 
 export function jsonOption(): Option {
@@ -102,7 +109,7 @@ export function positiveNumber(text: string): number {
   return value;
 }
 
-/** The ledger is 64 bits wide. */
+/** The ledger has signed 64 bits. */
 export function tokenCount(text: string): bigint {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('must be a whole number');
   const value = BigInt(text);

@@ -10,10 +10,10 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
       .description('rank the chunks of an index for a query')
       .argument('<query>')
       .requiredOption('--index <index>', 'name or id of the index')
-      .option('--top-k <n>', 'results', positiveInteger)
-      .option('--candidate-k <n>', 'chunks scored exactly', positiveInteger)
+      .option('--top-k <n>', 'number of results', positiveInteger)
+      .option('--candidate-k <n>', 'number of chunks that are scored exactly', positiveInteger)
       .option('--filter <json>', 'metadata fields that must match, as a JSON object')
-      .option('--components', 'show the parts of each score'),
+      .option('--components', 'show the components of each score'),
     30,
   ).action(
     async (
@@ -26,17 +26,15 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
         components?: true;
       },
     ) => {
+      const { index, topK, candidateK, filter, components } = options;
       const { parseFilter, search } = await import('../search.ts');
       environment.report(
-        await search({
-          endpoint: endpointFrom(options, environment),
-          indexName: options.index,
+        await search(endpointFrom(options, environment), index, {
           query,
-          topK: options.topK,
-          candidateK: options.candidateK,
-          filter: options.filter === undefined ? undefined : parseFilter(options.filter),
-          components: options.components === true,
-          retryMs: 10_000,
+          ...(topK !== undefined && { top_k: topK }),
+          ...(candidateK !== undefined && { candidate_k: candidateK }),
+          ...(filter !== undefined && { filter: parseFilter(filter) }),
+          ...(components === true && { return_components: true }),
         }),
       );
     },

@@ -1,11 +1,10 @@
 /** `maxsimd tenant`: its words. */
 import type { Command } from 'commander';
 import type { TenantLimits } from '../../catalog/contract.ts';
-import { withAdministration } from '../catalog/administration-access.ts';
+import { confirmation } from '../confirm.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import {
-  adminChoice,
-  confirmation,
+  administer,
   countFromZero,
   day,
   nonBlank,
@@ -16,27 +15,27 @@ import {
 } from './options.ts';
 
 export function addTenant(program: Command, environment: ProgramEnvironment): void {
-  const group = program.command('tenant').description('tenants: who may use the service, and how much');
+  const group = program
+    .command('tenant')
+    .description('manage tenants, who use the service within their limits');
   withAdminOptions(
     withLimitOptions(
       group
         .command('create')
-        .description('make a tenant and its first API key')
+        .description('create a tenant and its first API key')
         .requiredOption('--name <name>', 'name of the tenant', nonBlank),
     ),
   ).action(async (options: LimitOptions & AdminOptions & { name: string }) => {
     const { createTenant } = await import('../catalog/tenants.ts');
     const wanted = { name: options.name, limits: limitsOf(options) };
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) => createTenant(admin, wanted), {
-        create: true,
-      }),
-    );
+    await administer(options, environment, (admin) => createTenant(admin, wanted), { create: true });
   });
-  withAdminOptions(group.command('list').description('all tenants')).action(async (options: AdminOptions) => {
-    const { listTenants } = await import('../catalog/tenants.ts');
-    environment.report(await withAdministration(adminChoice(options, environment), listTenants));
-  });
+  withAdminOptions(group.command('list').description('show all tenants')).action(
+    async (options: AdminOptions) => {
+      const { listTenants } = await import('../catalog/tenants.ts');
+      await administer(options, environment, listTenants);
+    },
+  );
   for (const [name, suspended] of [
     ['suspend', true],
     ['resume', false],
@@ -44,36 +43,37 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
     withAdminOptions(
       group
         .command(name)
-        .description(suspended ? 'refuse all requests of a tenant (403)' : 'lift a suspension')
+        .description(suspended ? 'refuse all requests of a tenant (403)' : 'end a suspension')
         .argument('<tenant>', 'id or name'),
     ).action(async (tenant: string, options: AdminOptions) => {
       const { setSuspended } = await import('../catalog/tenants.ts');
-      environment.report(
-        await withAdministration(adminChoice(options, environment), (admin) =>
-          setSuspended(admin, tenant, suspended),
-        ),
-      );
+      await administer(options, environment, (admin) => setSuspended(admin, tenant, suspended));
     });
   }
+  addLimits(group, environment);
+  addTenantUsage(group, environment);
+  addDelete(group, environment);
+}
+
+function addLimits(group: Command, environment: ProgramEnvironment): void {
   withAdminOptions(
     withLimitOptions(
       group
         .command('limits')
-        .description('show the limits of a tenant, or change those given')
+        .description('show the limits of a tenant, or change some')
         .argument('<tenant>', 'id or name'),
     ),
   ).action(async (tenant: string, options: LimitOptions & AdminOptions) => {
     const { tenantLimits } = await import('../catalog/tenants.ts');
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) =>
-        tenantLimits(admin, tenant, limitsOf(options)),
-      ),
-    );
+    await administer(options, environment, (admin) => tenantLimits(admin, tenant, limitsOf(options)));
   });
+}
+
+function addTenantUsage(group: Command, environment: ProgramEnvironment): void {
   withAdminOptions(
     group
       .command('usage')
-      .description('what a tenant used, by day')
+      .description('show the usage of a tenant by day')
       .argument('<tenant>', 'id or name')
       .option('--from <day>', 'first day (default: the first of this month)', day)
       .option('--to <day>', 'last day (default: today, in UTC)', day),
@@ -81,26 +81,21 @@ export function addTenant(program: Command, environment: ProgramEnvironment): vo
     const { tenantUsage } = await import('../catalog/tenants.ts');
     const today = new Date().toISOString().slice(0, 10);
     const range = { from: options.from ?? `${today.slice(0, 7)}-01`, to: options.to ?? today };
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) =>
-        tenantUsage(admin, tenant, range),
-      ),
-    );
+    await administer(options, environment, (admin) => tenantUsage(admin, tenant, range));
   });
+}
+
+function addDelete(group: Command, environment: ProgramEnvironment): void {
   withAdminOptions(
     group
       .command('delete')
-      .description('erase a tenant with everything it stored')
+      .description('erase a tenant with all its data')
       .argument('<tenant>', 'id or name')
       .option('--yes', 'do not ask'),
   ).action(async (tenant: string, options: AdminOptions & { yes?: true }) => {
     const { deleteTenant } = await import('../catalog/tenants.ts');
-    const confirm = await confirmation(options, environment);
-    environment.report(
-      await withAdministration(adminChoice(options, environment), (admin) =>
-        deleteTenant(admin, { tenant, confirm }),
-      ),
-    );
+    const confirm = confirmation(options, environment);
+    await administer(options, environment, (admin) => deleteTenant(admin, tenant, confirm));
   });
 }
 
@@ -113,19 +108,18 @@ interface LimitOptions {
 
 function withLimitOptions(command: Command): Command {
   return command
-    .option('--requests-per-minute <n>', 'requests in any 60 s', positiveInteger)
-    .option('--max-concurrent-requests <n>', 'requests in flight', positiveInteger)
-    .option('--input-tokens <n>', 'input tokens a UTC month', tokenCount)
-    .option('--documents <n>', 'stored documents over all indexes', countFromZero);
+    .option('--requests-per-minute <n>', 'requests in 60 s', positiveInteger)
+    .option('--max-concurrent-requests <n>', 'requests at once', positiveInteger)
+    .option('--input-tokens <n>', 'input tokens in a month (UTC)', tokenCount)
+    .option('--documents <n>', 'stored documents in all indexes', countFromZero);
 }
 
 function limitsOf(options: LimitOptions): Partial<TenantLimits> {
+  const { requestsPerMinute, maxConcurrentRequests, inputTokens, documents } = options;
   return {
-    ...(options.requestsPerMinute === undefined ? {} : { requestsPerMinute: options.requestsPerMinute }),
-    ...(options.maxConcurrentRequests === undefined
-      ? {}
-      : { maxConcurrentRequests: options.maxConcurrentRequests }),
-    ...(options.inputTokens === undefined ? {} : { inputTokens: options.inputTokens }),
-    ...(options.documents === undefined ? {} : { documents: options.documents }),
+    ...(requestsPerMinute !== undefined && { requestsPerMinute }),
+    ...(maxConcurrentRequests !== undefined && { maxConcurrentRequests }),
+    ...(inputTokens !== undefined && { inputTokens }),
+    ...(documents !== undefined && { documents }),
   };
 }

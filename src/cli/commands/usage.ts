@@ -5,7 +5,7 @@ import { endpointFrom, withServiceOptions, type ServiceOptions } from './options
 
 export function addUsage(program: Command, environment: ProgramEnvironment): void {
   withServiceOptions(
-    program.command('usage').description('what the tenant of the API key used this month, and what remains'),
+    program.command('usage').description('show usage and limits of the tenant for this month'),
     30,
   ).action(async (options: ServiceOptions) => {
     const { showUsage } = await import('../usage.ts');

@@ -2,15 +2,14 @@
  * `maxsimd eval`: retrieval quality and latency of an index over the queries of a BEIR directory, measured
  * through the HTTP API as a client sees it.
  *
- * A search returns chunks; a document counts once, at the rank of its best chunk. As one search returns
- * at most 100 chunks, an index whose documents have several yields fewer than 100 documents a query, and
- * recall@100 is then measured over those: the report says how many there were.
+ * A search returns chunks. A document counts once, at the rank of its best chunk. A search returns at most 100 chunks, so
+ * an index with several chunks per document yields fewer than 100 documents per query. recall@100 is then measured over
+ * these documents, and the report gives their number.
  */
-import { ApiClient } from '../api/client.ts';
-import type { Endpoint } from '../api/endpoint.ts';
-import { rateLimitHint } from '../api/rate-limit-hint.ts';
-import { readJudgements, readQueries, type Query } from '../beir/judgements.ts';
-import { CommandFailure } from '../failure.ts';
+import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
+import { clientOf, rateLimitHint, requireIndex, type Endpoint } from '../client.ts';
+import { readJudgements, readQueries, type Judgements, type Query } from '../beir/judgements.ts';
+import { inputError } from '../failure.ts';
 import { distribution, mean } from './distribution.ts';
 import { ndcg } from './ndcg.ts';
 import { recall } from './recall.ts';
@@ -22,9 +21,8 @@ export interface EvalCommand {
   readonly directory: string;
   readonly indexName: string;
   readonly candidateK: number;
-  /** Searches at once; latencies are those of that load. */
+  /** Searches at once. The latencies are measured under this load. */
   readonly concurrency: number;
-  readonly retryMs: number;
   readonly stderr: NodeJS.WriteStream;
 }
 
@@ -45,50 +43,35 @@ export async function evaluate(command: EvalCommand): Promise<CommandResult> {
     readJudgements(command.directory),
   ]);
   const judged = queries.filter((query) => judgements.has(query.id));
-  if (judged.length === 0) throw new CommandFailure('input_error', 'no query has judgements');
+  if (judged.length === 0) throw inputError('no query has judgements');
   const progress = startProgress(command.stderr, judged.length);
   let answered = 0;
   let hint: string | undefined;
-  const client = new ApiClient(command.endpoint, {
-    policy: { unavailableMsMax: command.retryMs, brokenAttemptsMax: 3 },
-    onWait: (failure, delayMs) => {
-      if (failure.kind === 'rate_limited' && hint !== undefined) {
-        progress.say(hint);
-        hint = undefined;
-      }
-      progress.update(
-        answered,
-        `${answered} answered, waiting ${Math.ceil(delayMs / 1000)} s: ${failure.code}`,
-      );
+  const sayHint = (): void => {
+    if (hint !== undefined) progress.say(hint);
+    hint = undefined;
+  };
+  const client = clientOf(command.endpoint, 60_000, {
+    onRetry: (error, delayMs) => {
+      if (error.code === 'rate_limit_exceeded') sayHint();
+      const seconds = Math.ceil(delayMs / 1000);
+      progress.update(answered, `${answered} answered, waiting ${seconds} s: ${error.code}`);
     },
   });
-  const measure = async (indexId: string, query: Query, signal: AbortSignal): Promise<Measured> => {
-    const request = { query: query.text, top_k: topK, candidate_k: command.candidateK };
-    const answer = await client.search(indexId, request, signal);
-    const ranking = rankDocuments(query, answer.results);
-    const grades = judgements.get(query.id) ?? new Map<string, number>();
-    answered += 1;
-    progress.update(answered, `${answered} answered`);
-    return {
-      ndcg: ndcg(ranking, grades, ndcgCutoff),
-      recall: recall(ranking, grades, recallCutoff),
-      documents: ranking.length,
-      latencyMs: answer.latencyMs,
-    };
-  };
   const startedMs = performance.now();
   try {
-    const index = await client.requireIndex(command.indexName);
+    const index = await requireIndex(client, command.indexName);
     const { limits } = await client.usage();
     hint = rateLimitHint(limits.requests_per_minute, judged.length);
-    // Known before it is felt.
-    if (judged.length > limits.requests_per_minute) {
-      progress.say(hint);
-      hint = undefined;
-    }
-    const measured = await mapInParallel(judged, command.concurrency, (query, signal) =>
-      measure(index.id, query, signal),
-    );
+    // The limit will hold this up, so say it at once.
+    if (judged.length > limits.requests_per_minute) sayHint();
+    const measure = measurement(client, index.id, command.candidateK, judgements);
+    const measured = await mapInParallel(judged, command.concurrency, async (query, signal) => {
+      const one = await measure(query, signal);
+      answered += 1;
+      progress.update(answered, `${answered} answered`);
+      return one;
+    });
     return resultOf(command, measured, {
       judgedQueries: judgements.size,
       seconds: (performance.now() - startedMs) / 1000,
@@ -98,7 +81,26 @@ export async function evaluate(command: EvalCommand): Promise<CommandResult> {
   }
 }
 
-/** Documents by their best chunk, the query's own document left out; keeps the order of the answer. */
+function measurement(client: Maxsimd, indexId: string, candidateK: number, judgements: Judgements) {
+  return async (query: Query, signal: AbortSignal): Promise<Measured> => {
+    let latencyMs = 0;
+    const { results } = await client.search(
+      indexId,
+      { query: query.text, top_k: topK, candidate_k: candidateK },
+      { signal, onAnswer: (answer) => void ({ latencyMs } = answer) },
+    );
+    const ranking = rankDocuments(query, results);
+    const grades = judgements.get(query.id) ?? new Map<string, number>();
+    return {
+      ndcg: ndcg(ranking, grades, ndcgCutoff),
+      recall: recall(ranking, grades, recallCutoff),
+      documents: ranking.length,
+      latencyMs,
+    };
+  };
+}
+
+/** Documents in the order of their best chunks, without the query's own document. */
 function rankDocuments(query: Query, results: readonly { readonly doc_id: string }[]): readonly string[] {
   const ranking = new Set(results.map((result) => result.doc_id));
   ranking.delete(query.id);
@@ -106,8 +108,8 @@ function rankDocuments(query: Query, results: readonly { readonly doc_id: string
 }
 
 /**
- * Maps items, `concurrency` at a time; the first failure stops the rest. Results keep the order of the items, so
- * that sums over them come out the same every time.
+ * Maps items, `concurrency` at a time. The first failure stops the rest. The results have the order of the items, so sums
+ * over them are the same in every run.
  */
 async function mapInParallel<T, R>(
   items: readonly T[],
@@ -139,7 +141,7 @@ function resultOf(
   const latency = distribution(measured.map((item) => item.latencyMs));
   const documents = measured.map((item) => item.documents);
   const documentsMean = mean(documents);
-  // Judged queries may be more than a call takes arguments.
+  // `Math.min(...documents)` fails for very many queries.
   const documentsMin = documents.reduce((least, count) => Math.min(least, count), Infinity);
   const missing = run.judgedQueries - measured.length;
   const ms = (value: number): string => value.toFixed(1);
@@ -174,7 +176,7 @@ function resultOf(
       ]),
       ...(documentsMin < recallCutoff
         ? [
-            `A search returns at most ${topK} chunks: recall@${recallCutoff} is over the documents they belong to.`,
+            `A search returns at most ${topK} chunks, so recall@${recallCutoff} is computed over their documents.`,
           ]
         : []),
     ].join('\n'),

@@ -3,9 +3,9 @@
  *
  *   DCG@k = sum over ranks 1..k of gain(rank) / log2(rank + 1),   nDCG@k = DCG@k / ideal DCG@k
  *
- * The gain is the grade itself (linear; not 2^grade - 1), grades below 0 count as 0, and the ideal ranking
- * is made of *all* judged documents of the query, retrieved or not. A query without a relevant document
- * scores 0. Source: Jarvelin and Kekalainen 2002; trec_eval m_ndcg_cut.c.
+ * The gain is the grade itself (linear, not 2^grade - 1). Grades below 0 count as 0. The ideal ranking has all judged
+ * documents of the query, retrieved or not. A query without a relevant document scores 0. Source: Jarvelin and Kekalainen
+ * 2002; trec_eval m_ndcg_cut.c.
  */
 export function ndcg(
   ranking: readonly string[],

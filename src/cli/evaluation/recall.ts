@@ -1,7 +1,7 @@
 /**
- * Share of a query's relevant documents (grade above 0) among the first `cutoff` of the ranking, as
- * `trec_eval` computes `recall`: the denominator is all relevant documents, also where they outnumber the
- * cutoff. A query without a relevant document scores 0.
+ * Share of a query's relevant documents (grade above 0) that are among the first `cutoff` of the ranking, as `trec_eval`
+ * computes `recall`. The denominator counts all relevant documents, even if they are more than the cutoff. A query without
+ * a relevant document scores 0.
  */
 export function recall(
   ranking: readonly string[],

@@ -1,29 +1,29 @@
 /**
- * Where an import stands, so that one that was killed goes on where it was. A small JSON file in the user's state
- * directory: all rows up to `rows` are settled, with the counts they gave. Its name says which input it is of, read in
- * which way, into which index of which service, so no import meets the state of another. A state of other files (sizes and
- * modification times) means starting over, which is safe because an upsert replaces by `doc_id`. Removed when the import
- * reaches the end.
+ * Keeps the state of an import, so that one that was killed goes on where it was. It is a small JSON file in the user's
+ * state directory. It says up to which row everything is settled, and the counts so far. The name of the file is a digest
+ * of the input, the way of reading, the index and the service, so no import meets the state of another. If the input files
+ * have other sizes or modification times, the import starts over. This is safe, because an upsert replaces by `doc_id`. The
+ * file is removed when the import reaches the end.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
-import { CommandFailure, messageOf } from '../failure.ts';
+import { inputError, messageOf } from '../failure.ts';
 import type { DocumentProblem } from './document.ts';
 import { noTokens, type TokenTally } from './token-tally.ts';
 
 export interface ImportPosition {
-  /** Number of the last row up to which everything is settled; 0 = nothing is. */
+  /** All rows up to this number are settled. */
   readonly rows: number;
   readonly done: number;
   readonly failed: number;
-  /** Those of the documents done. */
+  /** Tokens of the documents done. */
   readonly tokens: TokenTally;
 }
 
-/** A position and what is reported about the way there. */
+/** A position, and the failures before it. */
 export interface ImportState {
   readonly position: ImportPosition;
   /** The first documents that failed, up to `problemsKeptMax`. */
@@ -54,25 +54,23 @@ const stateSchema = z.object({
 });
 
 export interface CheckpointOptions {
-  /** What was given: a file or a directory. */
+  /** The file or directory of the command line. */
   readonly source: string;
   readonly files: readonly string[];
-  /** How its documents are read. */
+  /** Options that change how the documents are read. */
   readonly reading: object;
   readonly url: string;
   readonly indexId: string;
   /** The user's (XDG_STATE_HOME), as the environment has it. */
   readonly stateHome: string | undefined;
-  /** The very file, in place of one there. */
+  /** A file that replaces the one there. */
   readonly stateFile?: string | undefined;
 }
 
 export class Checkpoint {
   readonly file: string;
-  /** The state of an earlier version, which kept it beside the input. It is of documents that were read in another way. */
-  readonly outdated: string | undefined;
   readonly #owner: string;
-  /** Nobody else keeps files in that directory. */
+  /** The directory belongs to this program, so it may be created. */
   readonly #isOurs: boolean;
 
   constructor({ url, indexId, reading, ...options }: CheckpointOptions) {
@@ -86,9 +84,6 @@ export class Checkpoint {
     this.#owner = `${name} ${digest(JSON.stringify(states))}`;
     this.#isOurs = options.stateFile === undefined;
     this.file = options.stateFile ?? path.join(stateDirectory(options.stateHome), `import-${name}.json`);
-    const target = digest(`${url} ${indexId}`).slice(0, 16);
-    const earlier = path.join(path.dirname(source), `.${path.basename(source)}.${target}.maxsimd-import`);
-    this.outdated = [options.stateFile ?? earlier].find(isOutdated);
   }
 
   load(): ImportState {
@@ -107,7 +102,7 @@ export class Checkpoint {
     };
   }
 
-  /** Replaces the file in one step: whenever we are killed, the old or the new one is there, whole. */
+  /** Replaces the file in one step: after a kill, either the old or the new one is there, complete. */
   save({ position, problems }: ImportState): void {
     const temporary = `${this.file}.${process.pid}`;
     try {
@@ -118,10 +113,9 @@ export class Checkpoint {
       );
       renameSync(temporary, this.file);
     } catch (error) {
-      throw new CommandFailure(
-        'input_error',
+      throw inputError(
         `cannot keep the state of the import: ${messageOf(error)} (--state FILE chooses another place)`,
-        { cause: error },
+        error,
       );
     }
   }
@@ -135,21 +129,13 @@ function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 32);
 }
 
-function isOutdated(file: string): boolean {
-  try {
-    return readFileSync(file, 'utf8').startsWith('{"format":"maxsimd-import-2"');
-  } catch {
-    return false;
-  }
-}
-
-/** As the XDG Base Directory Specification says; a relative path there is ignored. */
+/** The XDG Base Directory Specification says to ignore a relative path. */
 function stateDirectory(stateHome: string | undefined): string {
   const isUsable = stateHome !== undefined && path.isAbsolute(stateHome);
   return path.join(isUsable ? stateHome : path.join(homeDirectory(), '.local/state'), 'maxsimd');
 }
 
-/** A user that the machine does not know has none: saving will say so. */
+/** A user that the machine does not know has no home. Saving the state then fails with a message. */
 function homeDirectory(): string {
   try {
     return homedir();

@@ -1,29 +1,25 @@
-/** `maxsimd import`: documents of a file, standard input or a directory into an index, through the HTTP API. */
+/** `maxsimd import`: sends the documents of a file, standard input or a directory to an index, through the HTTP API. */
 import type { Readable } from 'node:stream';
-import { ApiClient, type WantedIndex } from '../api/client.ts';
-import type { Endpoint } from '../api/endpoint.ts';
-import { rateLimitHint } from '../api/rate-limit-hint.ts';
+import { clientOf, ensureIndex, rateLimitHint, type Endpoint, type WantedIndex } from '../client.ts';
 import { CommandFailure, Interruption, messageOf } from '../failure.ts';
 import type { CommandResult } from '../output.ts';
-import { batchDocuments } from './batches.ts';
 import { Checkpoint, problemsKeptMax, startState, type ImportState } from './checkpoint.ts';
 import { ImportDisplay } from './display.ts';
 import { DocumentReader, lookAhead, type ImportItem } from './document.ts';
 import { resultOf, type ImportReport } from './report.ts';
-import { Parallelism, runImport } from './run.ts';
+import { runImport } from './run.ts';
 import { openSource, rowsOf, type Source, type SourceChoice } from './sources/source.ts';
 
 export interface ImportCommand {
   readonly endpoint: Endpoint;
   readonly choice: SourceChoice;
   readonly index: WantedIndex;
-  /** Requests at once; `undefined` = what the tenant's limits allow. */
+  /** Requests at once; `undefined` = as many as the tenant may send. */
   readonly concurrency: number | undefined;
   readonly stateFile: string | undefined;
   /** The user's (XDG_STATE_HOME), as the environment has it. */
   readonly stateHome: string | undefined;
-  /** How long an unavailable service is waited for. */
-  /** Also for a service that was never reached; `undefined` = by default. */
+  /** How long to wait for a service that is away, or was never reached; `undefined` = by default. */
   readonly retryMs: number | undefined;
   readonly signal: AbortSignal;
   readonly stdin: Readable;
@@ -34,17 +30,17 @@ export interface ImportCommand {
 const concurrencyMaxByDefault = 16;
 const retryMsDefault = 300_000;
 
-/** An interruption is the reason that it rejects with, whatever was under way. */
+/** Rejects with the interruption, if there was one, whatever failed because of it. */
 export async function importDocuments(command: ImportCommand): Promise<CommandResult> {
   const { choice, signal, stdin } = command;
-  // Nothing more may come from there for long, and it would keep the process.
+  // An open standard input would keep the process alive.
   const leave = (): void => void (choice.source === '-' && stdin.destroy());
   signal.addEventListener('abort', leave, { once: true });
   try {
     signal.throwIfAborted();
     return await importFrom(command);
   } catch (error) {
-    // A wait that was cut short says no more than that.
+    // The abort may have made a wait fail with another error.
     throw signal.aborted ? signal.reason : error;
   } finally {
     signal.removeEventListener('abort', leave);
@@ -52,13 +48,12 @@ export async function importDocuments(command: ImportCommand): Promise<CommandRe
   }
 }
 
-/** Looks at the whole input as far as that is cheap before anything else: a wrong one leaves no index behind. */
+/** Checks the input first, as far as this is cheap, so that a wrong input creates no index. */
 async function importFrom(command: ImportCommand): Promise<CommandResult> {
   const { choice, stdin, stderr } = command;
   const source = await openSource(choice, stdin, command.signal);
-  if (source.paths.length === 0 && command.stateFile !== undefined) {
+  if (source.paths.length === 0 && command.stateFile !== undefined)
     throw new CommandFailure('usage_error', 'standard input cannot be read again: --state is for files');
-  }
   const reader = new DocumentReader(choice.fields);
   const items = await lookAhead(readAll(source, reader), source.name);
   const display = new ImportDisplay(stderr, source.bytes);
@@ -83,34 +78,20 @@ interface ImportWork {
 
 async function importItems({ command, source, reader, items, display }: ImportWork): Promise<CommandResult> {
   const startedMs = performance.now();
-  let parallelism: Parallelism | undefined;
-  let requestsPerMinute: number | undefined;
-  const policy = {
-    unavailableMsMax: command.retryMs ?? retryMsDefault,
-    unconnectedMsMax: command.retryMs,
-    brokenAttemptsMax: 3,
-  };
-  const client = new ApiClient(
-    command.endpoint,
-    {
-      policy,
-      onWait: (failure, delayMs) => {
-        if (failure.kind === 'concurrency_limited') parallelism?.refused();
-        if (failure.kind === 'rate_limited' && requestsPerMinute !== undefined) {
-          display.say(rateLimitHint(requestsPerMinute));
-          requestsPerMinute = undefined;
-        }
-        display.waiting(failure, delayMs);
-      },
+  let hint: string | undefined;
+  const client = clientOf(command.endpoint, command.retryMs ?? retryMsDefault, {
+    ...(command.retryMs !== undefined && { unreachedMsMax: command.retryMs }),
+    onRetry: (error, delayMs) => {
+      if (error.code === 'rate_limit_exceeded' && hint !== undefined) {
+        display.say(hint);
+        hint = undefined;
+      }
+      display.waiting(error, delayMs);
     },
-    command.signal,
-  );
-  const { index, created } = await client.ensureIndex(command.index);
-  const { limits } = await client.usage();
-  requestsPerMinute = limits.requests_per_minute;
-  parallelism = new Parallelism(
-    command.concurrency ?? Math.min(concurrencyMaxByDefault, limits.max_concurrent_requests),
-  );
+  });
+  const { index, created } = await ensureIndex(client, command.index, command.signal);
+  const { limits } = await client.usage({ signal: command.signal });
+  hint = rateLimitHint(limits.requests_per_minute);
   const checkpoint = checkpointOf(command, source, client.url, index.id);
   const state = checkpoint?.load() ?? startState;
   const report: ImportReport = {
@@ -128,15 +109,15 @@ async function importItems({ command, source, reader, items, display }: ImportWo
     await runImport({
       client,
       indexId: index.id,
-      batches: batchDocuments(items, report.start.rows),
-      parallelism,
+      items,
+      concurrency: command.concurrency ?? Math.min(concurrencyMaxByDefault, limits.max_concurrent_requests),
       start: report.start,
       signal: command.signal,
-      onSettled: (position, batch, problems) => {
+      onSettled: ({ position, problems, bytesRead }) => {
         report.position = position;
         report.problems.push(...problems.slice(0, Math.max(0, problemsKeptMax - report.problems.length)));
         if (resumable) checkpoint.save(report);
-        display.settled(position, batch.bytesRead);
+        display.settled(position, bytesRead);
       },
     });
     if (resumable) checkpoint.remove();
@@ -156,27 +137,21 @@ function interruptionOf(error: Interruption, { position }: ImportReport, resumab
 }
 
 function checkpointOf(
-  { choice, stateFile, stateHome, stderr }: ImportCommand,
+  { choice, stateFile, stateHome }: ImportCommand,
   { paths }: Source,
   url: string,
   indexId: string,
 ): Checkpoint | undefined {
   if (paths.length === 0) return undefined;
-  // A BEIR directory is no more than the place of its corpus.
+  // For a BEIR directory, this is its corpus.
   const source = paths.length === 1 ? paths[0]! : choice.source;
   const reading = { format: choice.format, ...choice.fields };
-  const checkpoint = new Checkpoint({ source, files: paths, reading, url, indexId, stateHome, stateFile });
-  if (checkpoint.outdated !== undefined) {
-    stderr.write(
-      `maxsimd: ${checkpoint.outdated} is of an earlier version, which read documents in another way: this import starts over without it\n`,
-    );
-  }
-  return checkpoint;
+  return new Checkpoint({ source, files: paths, reading, url, indexId, stateHome, stateFile });
 }
 
 /**
- * Whether the state can be kept. A place that was asked for must work; where the user's state directory cannot be
- * written, the import goes on without.
+ * Whether the state can be kept. A file that `--state` names must be writable. Without it, the import goes on if the state
+ * directory of the user is not writable.
  */
 function trySave(checkpoint: Checkpoint, state: ImportState, command: ImportCommand): boolean {
   try {

@@ -1,5 +1,5 @@
-/** What is seen while an import runs: the share of the input that is settled, counts, and what is being waited for. */
-import type { ApiFailure } from '../api/failure.ts';
+/** Shows the progress of an import: the settled share of the input, the counts, and the reason for a wait. */
+import type { OnWait } from '../client.ts';
 import { startProgress, type Progress } from '../progress.ts';
 import type { ImportPosition } from './checkpoint.ts';
 
@@ -24,10 +24,10 @@ export class ImportDisplay {
     this.#progress.say(line);
   }
 
-  waiting(failure: ApiFailure, delayMs: number): void {
-    this.#waiting = `, waiting ${Math.ceil(delayMs / 1000)} s: ${failure.code}`;
+  readonly waiting: OnWait = (error, delayMs) => {
+    this.#waiting = `, waiting ${Math.ceil(delayMs / 1000)} s: ${error.code}`;
     this.#show();
-  }
+  };
 
   stop(): void {
     this.#progress.stop();

@@ -1,7 +1,7 @@
 /**
- * Which document identifiers an input has had: 64 bits of a hash of each, at twice their room, where a Set of strings
- * would take ten times as much and ends at 16 million. Two identifiers among a hundred million share a hash once in
- * some thousand imports; one of them is then counted as repeated, and nothing else comes of it.
+ * Remembers the identifiers of an input, as 64 bits of a hash of each. A Set of strings would take ten times the memory, and
+ * holds at most 16 million. Among a hundred million identifiers, two share a hash once in some thousand imports. One of
+ * them is then counted as repeated, with no other effect.
  */
 import { hash } from 'node:crypto';
 
@@ -10,7 +10,7 @@ export class DocIdSet {
   #slots = new BigUint64Array(1 << 12);
   #count = 0;
 
-  /** Whether it was there before. */
+  /** Whether the set had the identifier before. */
   add(docId: string): boolean {
     const key = hash('sha1', docId, 'buffer').readBigUInt64LE() || 1n;
     if (!this.#put(key)) return true;
@@ -19,7 +19,7 @@ export class DocIdSet {
     return false;
   }
 
-  /** `false`: it is there. */
+  /** `false`: the set has the key. */
   #put(key: bigint): boolean {
     const mask = this.#slots.length - 1;
     let place = Number(key & 0xffff_ffffn) & mask;

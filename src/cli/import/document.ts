@@ -1,11 +1,11 @@
 /**
- * From a row of the input to the JSON text of a document input. What the service would refuse for sure
- * is refused here, with its line number, without spending a request on it. Fields that a document has no place
- * for become metadata, or are left out where the command line says so; either way they are counted. A title is part of
- * the text, and metadata too.
+ * Makes a document of a row. A row that the service would surely refuse is refused here, with its line number, without a
+ * request. Further fields become metadata, unless the command line leaves them out. Both are counted. The title becomes
+ * part of the text, and metadata too.
  */
+import type { Document } from '../../../clients/typescript/src/types.ts';
 import { documentText } from '../beir/directory.ts';
-import { CommandFailure } from '../failure.ts';
+import { inputError } from '../failure.ts';
 import { identifierText, isObject, parseJson } from '../json.ts';
 import { DocIdSet } from './doc-id-set.ts';
 import { idFields, type FieldChoice } from './fields.ts';
@@ -18,18 +18,16 @@ interface Place {
 
 export interface InputDocument extends Place {
   readonly docId: string;
-  /** JSON text of `{doc_id, text, metadata?}`. */
-  readonly json: string;
-  readonly jsonBytes: number;
+  readonly document: Document;
 }
 
 export interface DocumentProblem extends Place {
   readonly docId: string | undefined;
-  /** Names what is wrong; never quotes the document. */
+  /** Names the problem, and never quotes the document. */
   readonly error: string;
 }
 
-/** A row, read. */
+/** A row as a document, or the problem with it. */
 export interface ImportItem {
   readonly number: number;
   readonly bytesRead: number;
@@ -38,19 +36,19 @@ export interface ImportItem {
 
 const textBytesMax = 100 * 1024;
 const docIdLengthMax = 255;
-/** A longer one is no title for people, and metadata has little room. */
+/** A longer title stays out of metadata, which has little room. */
 const titleBytesMax = 1024;
-/** Names counted one by one; an input may have a new one in each line. */
+/** Bounds the counted names, because each line may have a new one. */
 const namesMax = 1000;
 const repeatedKeptMax = 5;
 
 export class DocumentReader {
-  /** Field -> documents that had it. */
+  /** Field -> number of documents with it. */
   readonly sentAsMetadata = new Map<string, number>();
   readonly leftOut = new Map<string, number>();
-  /** Documents whose identifier another had before; the last one stays. */
+  /** Documents whose identifier came before. The last document of an identifier stays. */
   repeated = 0;
-  /** The first of them. */
+  /** The first of these identifiers. */
   readonly repeatedDocIds = new Set<string>();
   rows = 0;
   readonly #choice: FieldChoice;
@@ -74,9 +72,8 @@ export class DocumentReader {
     if (id === undefined || id === null) return problem(`no ${this.#choice.id ?? 'doc_id, _id or id'}`);
     if (docId === undefined) return problem('the identifier must be a string or an integer');
     const docIdLength = Array.from(docId).length;
-    if (docIdLength < 1 || docIdLength > docIdLengthMax) {
+    if (docIdLength < 1 || docIdLength > docIdLengthMax)
       return problem(`the identifier has ${docIdLength} characters, 1 to ${docIdLengthMax} are allowed`);
-    }
     const textField = this.#choice.text ?? 'text';
     const title = textField === 'title' ? '' : (object['title'] ?? '');
     const text = object[textField] ?? '';
@@ -101,11 +98,10 @@ export class DocumentReader {
       this.repeated += 1;
       if (this.repeatedDocIds.size < repeatedKeptMax) this.repeatedDocIds.add(docId);
     }
-    const json = JSON.stringify({ doc_id: docId, text: fullText, metadata });
-    return { file, line, docId, json, jsonBytes: Buffer.byteLength(json) };
+    return { file, line, docId, document: { doc_id: docId, text: fullText, metadata } };
   }
 
-  /** Metadata that was given as such goes before a field of the same name. */
+  /** A key of the `metadata` field wins over a field of the same name. */
   #takes([name, value]: readonly [string, unknown], given: Readonly<Record<string, unknown>>): boolean {
     const isChosen = this.#choice.metadata?.includes(name) ?? true;
     const isText = name === 'title' && Buffer.byteLength(value as string) > titleBytesMax;
@@ -126,7 +122,7 @@ function identifierIn(
   return [field, field === undefined ? undefined : object[field]];
 }
 
-/** Files of strings hold it as JSON text. */
+/** In CSV files, metadata is JSON text. */
 function metadataOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
   let object = value ?? {};
   if (typeof object === 'string') {
@@ -146,8 +142,8 @@ export function isProblem(item: InputDocument | DocumentProblem): item is Docume
 const rowsLookedAtMax = 100;
 
 /**
- * The same items, when a document is among the first of them; otherwise the input is something else than it was taken
- * for, and a `CommandFailure` says so with the first problem.
+ * Returns the same items if one of the first is a document. Otherwise the format was most likely misjudged, and a
+ * `CommandFailure` reports the first problem.
  */
 export async function lookAhead(
   items: AsyncGenerator<ImportItem>,
@@ -163,8 +159,7 @@ export async function lookAhead(
   if (head.every(({ item }) => isProblem(item))) {
     await items.return(undefined);
     const [first] = head;
-    throw new CommandFailure(
-      'input_error',
+    throw inputError(
       first === undefined || !isProblem(first.item)
         ? `${name} holds no document`
         : `${name} holds no document in its first ${head.length} lines; line ${first.item.line}: ${first.item.error} (--format, --id-field and --text-field say what to expect)`,

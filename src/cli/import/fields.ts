@@ -1,38 +1,35 @@
-/** Which fields of a row make a document: the names that are expected, or those that the command line gives. */
-import { CommandFailure } from '../failure.ts';
+/** The fields of a row that make a document: the usual names, or the names that the command line gives. */
+import { CommandFailure, inputError } from '../failure.ts';
 import type { RowFile } from './sources/row-file.ts';
 
 export const idFields = ['doc_id', '_id', 'id'];
 
-/** Names of fields, where they are not those expected. */
+/** Names that replace the usual ones. */
 export interface FieldChoice {
   readonly id?: string | undefined;
   readonly text?: string | undefined;
-  /** Further fields that become metadata; absent: all. */
+  /** Further fields that become metadata; `undefined` = all. */
   readonly metadata?: readonly string[] | undefined;
-  /** Columns of CSV whose values stay strings; absent: those that are not all numbers or all booleans. */
+  /** Columns of CSV whose values stay strings; `undefined` = columns that are not all numbers or all booleans. */
   readonly strings?: readonly string[] | 'all' | undefined;
 }
 
-/** Refuses a file whose columns are fixed when no document can come of them. */
+/** Refuses a file whose columns make no document. */
 export function assertColumns({ name, columns }: RowFile, choice: FieldChoice): void {
   if (columns === undefined) return;
   const list = columns.map((column) => JSON.stringify(column)).join(', ');
   const missing = (what: string, option: string): CommandFailure =>
-    new CommandFailure(
-      'input_error',
-      `${name} has no column ${what}, but ${list}: choose one with ${option} NAME`,
-    );
+    inputError(`${name} has no column ${what}, but ${list}: choose one with ${option} NAME`);
   if (!hasOne(columns, idFieldsOf(choice))) throw missing(idFieldsOf(choice).join(', '), '--id-field');
   if (!hasOne(columns, textFieldsOf(choice))) throw missing(choice.text ?? 'text', '--text-field');
 }
 
-/** Whether a document can come of these columns. */
+/** Whether these columns make a document. */
 export function isDocument(columns: readonly string[], choice: FieldChoice): boolean {
   return hasOne(columns, idFieldsOf(choice)) && hasOne(columns, textFieldsOf(choice));
 }
 
-/** Whether a column of strings may hold numbers or booleans: identifiers and texts are strings whatever they look like. */
+/** Whether a column of strings may have numbers or booleans. Identifiers and texts always stay strings. */
 export function mayBeTyped(column: string, choice: FieldChoice): boolean {
   const stays = choice.strings === 'all' || choice.strings?.includes(column) === true;
   const isOwn = ['title', 'metadata', ...idFieldsOf(choice), ...textFieldsOf(choice)].includes(column);

@@ -1,4 +1,4 @@
-/** What the end of an import tells: counts, failures by line, and whatever of the input was not as a document has it. */
+/** The report at the end of an import: counts, failures by line, and fields that are no part of a document. */
 import { fields, oneLine, type CommandResult } from '../output.ts';
 import type { ImportPosition } from './checkpoint.ts';
 import type { DocumentProblem, DocumentReader } from './document.ts';
@@ -8,12 +8,12 @@ import type { Source } from './sources/source.ts';
 
 export interface ImportReport {
   readonly source: Source;
-  /** Has counted over the whole input, as far as it was read. */
+  /** Counts over all rows that were read. */
   readonly reader: DocumentReader;
   readonly index: { readonly id: string; readonly name: string; readonly created: boolean };
   readonly start: ImportPosition;
   position: ImportPosition;
-  /** The first ones, those of the runs before this one included. */
+  /** The first problems, with those of earlier runs. */
   readonly problems: DocumentProblem[];
   readonly startedMs: number;
 }
@@ -97,7 +97,7 @@ function counted(names: ReadonlyMap<string, number>): string {
   return listed([...names].map(([name, count]) => `${name} (${count})`));
 }
 
-/** Texts that are nothing else have the same token vectors, so no search tells them apart. */
+/** All unknown text has the same token vectors, so a search cannot tell such texts apart. */
 function unknownTokens(tokens: TokenTally): string {
   const { documents, worst } = tokens;
   const named = worst.map(({ docId, share }) => `${docId} ${percent(share)}`);

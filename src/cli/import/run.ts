@@ -1,142 +1,129 @@
 /**
- * Sends batches with bounded parallelism and keeps the checkpoint. Batches are settled in the order of the
- * input whatever order they end in, so the position is always a prefix. A document identifier is in flight
- * once only: of two rows with the same one, the later wins, as it would in a sequential import.
- *
- * Parallelism follows the service: one less after each `concurrency_limit_exceeded`, one more after a row of
- * successes, never above what was asked.
+ * Sends the documents of an import with the client's `import`, and keeps count of the rows that they came from. The client
+ * settles documents in the order of the input. A row that is no document is settled with the document before it, so the
+ * position is always a prefix of the input.
  */
-import type { ApiClient } from '../api/client.ts';
-import type { Batch } from './batches.ts';
-import type { ImportPosition } from './checkpoint.ts';
-import type { DocumentProblem } from './document.ts';
-import { addTokens } from './token-tally.ts';
-import { upsertBatch, type BatchOutcome } from './upsert-batch.ts';
-
-const successesPerStepUp = 20;
-
-/** How many requests may be under way. */
-export class Parallelism {
-  readonly #max: number;
-  #current: number;
-  #successes = 0;
-
-  constructor(max: number) {
-    this.#max = max;
-    this.#current = max;
-  }
-
-  get current(): number {
-    return this.#current;
-  }
-
-  refused(): void {
-    this.#current = Math.max(1, this.#current - 1);
-    this.#successes = 0;
-  }
-
-  succeeded(): void {
-    this.#successes += 1;
-    if (this.#successes < successesPerStepUp) return;
-    this.#successes = 0;
-    this.#current = Math.min(this.#max, this.#current + 1);
-  }
-}
+import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
+import { ImportError } from '../../../clients/typescript/src/errors.ts';
+import type { ImportBatch } from '../../../clients/typescript/src/import.ts';
+import type { Document } from '../../../clients/typescript/src/types.ts';
+import { problemsKeptMax, type ImportPosition } from './checkpoint.ts';
+import { isProblem, type DocumentProblem, type ImportItem, type InputDocument } from './document.ts';
+import { addTokens, tokensOf } from './token-tally.ts';
 
 export interface ImportRun {
-  readonly client: ApiClient;
+  readonly client: Maxsimd;
   readonly indexId: string;
-  readonly batches: AsyncGenerator<Batch>;
-  readonly parallelism: Parallelism;
+  readonly items: AsyncIterable<ImportItem>;
+  readonly concurrency: number;
   readonly start: ImportPosition;
-  /** Ends the import with its reason; what is under way is abandoned. */
+  /** Ends the import with its reason, and abandons the requests that are under way. */
   readonly signal: AbortSignal;
-  /** Called in the order of the input, each time the settled prefix grows. */
-  readonly onSettled: (position: ImportPosition, batch: Batch, problems: readonly DocumentProblem[]) => void;
+  readonly onSettled: (settled: SettledRows) => void;
 }
 
-interface Flight {
-  readonly batch: Batch;
-  readonly docIds: ReadonlySet<string>;
-  outcome: BatchOutcome | undefined;
-  landed: Promise<void>;
+export interface SettledRows {
+  readonly position: ImportPosition;
+  /** The first rows that were not stored. */
+  readonly problems: readonly DocumentProblem[];
+  /** Bytes of the input that were read when the last row came out. */
+  readonly bytesRead: number;
 }
 
-/**
- * Rejects with the first failure that ends the import. A failed request abandons those beside it; an input
- * that breaks off does not: what was sent of it is settled first.
- */
-export async function runImport(run: ImportRun): Promise<ImportPosition> {
-  const abort = new AbortController();
-  /** In the order of the input; landed ones stay until everything before them has landed. */
-  const flights: Flight[] = [];
-  let position = run.start;
-  let stopped: { readonly error: unknown } | undefined;
+/** A document, and the rows behind it that are no documents. The first stretch has no document. */
+interface Stretch {
+  readonly document: InputDocument | undefined;
+  /** The first of these rows. */
+  readonly problems: DocumentProblem[];
+  failed: number;
+  lastRow: number;
+  bytesRead: number;
+}
 
-  const land = async (flight: Flight): Promise<void> => {
-    try {
-      flight.outcome = await upsertBatch(run.client, run.indexId, flight.batch.documents, abort.signal);
-      run.parallelism.succeeded();
-      settlePrefix();
-    } catch (error) {
-      stopped ??= { error };
-      abort.abort();
-      throw error;
-    }
-  };
+/** So many unusable rows at the beginning are settled without a document. */
+const problemsUnsettledMax = 1000;
 
-  const launch = (batch: Batch): void => {
-    const docIds = new Set(batch.documents.map((document) => document.docId));
-    const flight: Flight = { batch, docIds, outcome: undefined, landed: Promise.resolve() };
-    flights.push(flight);
-    flight.landed = land(flight);
-    // Awaited below; this keeps a failure that comes first from counting as unhandled.
-    flight.landed.catch(() => {});
-  };
-
-  const settlePrefix = (): void => {
-    for (let head = flights[0]; head?.outcome !== undefined; head = flights[0]) {
-      flights.shift();
-      const problems = [...head.batch.problems, ...head.outcome.problems].toSorted((a, b) => a.line - b.line);
-      position = {
-        rows: head.batch.lastRow,
-        done: position.done + head.outcome.done,
-        failed: position.failed + problems.length,
-        tokens: addTokens(position.tokens, head.outcome.tokens),
-      };
-      run.onSettled(position, head.batch, problems);
-    }
-  };
-
-  const flying = (): readonly Flight[] => flights.filter((flight) => flight.outcome === undefined);
-  const blocked = (batch: Batch): boolean => {
-    // Landed flights that wait for an earlier one count too: they bound the memory of a slow head.
-    if (flights.length >= 4 * run.parallelism.current || flying().length >= run.parallelism.current)
-      return true;
-    return flying().some((flight) => batch.documents.some((document) => flight.docIds.has(document.docId)));
-  };
-
-  // An input that is standard input may not come to an end by itself.
-  const interrupted = Promise.withResolvers<never>();
-  interrupted.promise.catch(() => {});
-  const interrupt = (): void => {
-    stopped ??= { error: run.signal.reason };
-    abort.abort();
-    interrupted.reject(run.signal.reason);
-  };
-  if (run.signal.aborted) interrupt();
-  run.signal.addEventListener('abort', interrupt, { once: true });
+/** Rejects with the first failure that ends the import, or with the signal's reason. */
+export async function runImport(run: ImportRun): Promise<void> {
+  const rows = new UnsettledRows(run.start, run.onSettled);
   try {
-    for (;;) {
-      const next = await Promise.race([run.batches.next(), interrupted.promise]);
-      if (next.done === true) break;
-      while (blocked(next.value)) await Promise.race(flying().map((flight) => flight.landed));
-      launch(next.value);
-    }
-    await Promise.all(flights.map((flight) => flight.landed));
+    await run.client.import(run.indexId, documentsOf(run, rows), {
+      concurrency: run.concurrency,
+      signal: run.signal,
+      onProgress: ({ settled, batch }) => rows.settle(settled, batch),
+    });
+    rows.settleEnd();
   } catch (error) {
-    await Promise.allSettled(flights.map((flight) => flight.landed));
-    throw stopped?.error ?? error;
+    throw error instanceof ImportError ? error.cause : error;
   }
-  return position;
+}
+
+async function* documentsOf({ items, start }: ImportRun, rows: UnsettledRows): AsyncGenerator<Document> {
+  for await (const item of items) {
+    if (item.number <= start.rows) continue;
+    rows.add(item);
+    if (!isProblem(item.item)) yield item.item.document;
+  }
+}
+
+class UnsettledRows {
+  readonly #onSettled: ImportRun['onSettled'];
+  #stretches: Stretch[];
+  #position: ImportPosition;
+  #documentsSettled = 0;
+
+  constructor(start: ImportPosition, onSettled: ImportRun['onSettled']) {
+    this.#position = start;
+    this.#onSettled = onSettled;
+    this.#stretches = [stretchOf(undefined, start.rows, 0)];
+  }
+
+  add({ number, bytesRead, item }: ImportItem): void {
+    if (!isProblem(item)) {
+      this.#stretches.push(stretchOf(item, number, bytesRead));
+      return;
+    }
+    const last = this.#stretches.at(-1)!;
+    if (last.problems.length < problemsKeptMax) last.problems.push(item);
+    last.failed += 1;
+    last.lastRow = number;
+    last.bytesRead = bytesRead;
+    if (this.#stretches.length === 1 && last.failed === problemsUnsettledMax) this.settleEnd();
+  }
+
+  /** Settles the first so many documents, with the rows behind them. */
+  settle(documents: number, { failed, answer }: ImportBatch): void {
+    const settled = this.#stretches.splice(0, documents - this.#documentsSettled + 1);
+    const { lastRow, bytesRead } = settled.at(-1)!;
+    this.#stretches.unshift(stretchOf(undefined, lastRow, bytesRead));
+    this.#documentsSettled = documents;
+    const errors = new Map(failed.map(({ doc_id: docId, error }) => [docId, error]));
+    const problems = settled.flatMap((stretch) => [...refusalOf(stretch, errors), ...stretch.problems]);
+    const unusable = settled.reduce((sum, stretch) => sum + stretch.failed, 0);
+    this.#position = {
+      rows: lastRow,
+      done: this.#position.done + (answer?.upserted_documents ?? 0),
+      failed: this.#position.failed + unusable + failed.length,
+      tokens: addTokens(this.#position.tokens, tokensOf(answer)),
+    };
+    this.#onSettled({ position: this.#position, problems, bytesRead });
+  }
+
+  /** Settles the rows that no document follows. */
+  settleEnd(): void {
+    if (this.#stretches[0]?.failed !== 0)
+      this.settle(this.#documentsSettled, { failed: [], answer: undefined });
+  }
+}
+
+function stretchOf(document: InputDocument | undefined, lastRow: number, bytesRead: number): Stretch {
+  return { document, problems: [], failed: 0, lastRow, bytesRead };
+}
+
+/** The document of the stretch, if it was refused. */
+function refusalOf({ document }: Stretch, errors: ReadonlyMap<string, string>): readonly DocumentProblem[] {
+  if (document === undefined) return [];
+  const { file, line, docId } = document;
+  const error = errors.get(docId);
+  return error === undefined ? [] : [{ file, line, docId, error }];
 }

@@ -1,11 +1,12 @@
-/** Tokens of documents that were stored, and those of them that stand for text that the model does not know. */
+/** Counts the tokens of stored documents, and how many of them stand for text that the model does not know. */
+import type { UpsertResult } from '../../../clients/typescript/src/types.ts';
 
 export interface TokenTally {
   readonly inputTokens: number;
   readonly unknownTokens: number;
-  /** That have unknown tokens. */
+  /** Documents that have unknown tokens. */
   readonly documents: number;
-  /** Those with the largest shares, largest first. */
+  /** The documents with the largest shares, largest first. */
   readonly worst: readonly { readonly docId: string; readonly share: number }[];
 }
 
@@ -22,7 +23,20 @@ export function addTokens(one: TokenTally, other: TokenTally): TokenTally {
   };
 }
 
-/** Unknown tokens among all; 0 where there are none. */
+/** Tokens of one answer. An earlier service does not count unknown ones. */
+export function tokensOf(answer: UpsertResult | undefined): TokenTally {
+  const unknown = answer?.unknown_tokens ?? [];
+  return unknown
+    .map((item) => ({
+      inputTokens: 0,
+      unknownTokens: item.unknown_tokens,
+      documents: 1,
+      worst: [{ docId: item.doc_id, share: item.unknown_tokens / item.input_tokens }],
+    }))
+    .reduce(addTokens, { ...noTokens, inputTokens: answer?.usage.input_tokens ?? 0 });
+}
+
+/** Share of unknown tokens; 0 without tokens. */
 export function unknownShare({ inputTokens, unknownTokens }: TokenTally): number {
   return inputTokens === 0 ? 0 : unknownTokens / inputTokens;
 }

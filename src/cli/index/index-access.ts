@@ -1,6 +1,6 @@
 /**
- * The indexes of the data directory for commands that look at their files: read only, beside a running
- * server or without one, or alone with them under the directory's lock.
+ * Opens the indexes of the data directory for commands that read their files. A server may run beside them, except for
+ * commands that take the lock of the directory.
  */
 import path from 'node:path';
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
@@ -17,7 +17,7 @@ export interface IndexAccess {
   readonly catalog: Catalog;
   readonly engine: NativeEngine;
   readonly blobs: BlobStore;
-  /** The chosen ones. */
+  /** The chosen indexes. */
   readonly rows: readonly IndexRow[];
   /** Token vectors that a search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
@@ -32,19 +32,22 @@ export function withIndexes<T>(
   return withCatalog(config, async ({ catalog }) => {
     const rows = await chosenIndexes(catalog, choice);
     const blobs = await openLocalBlobStore(path.join(config.MAXSIMD_DATA_DIR, 'segments'));
-    const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
-    try {
-      return await work({
-        catalog,
-        engine,
-        blobs,
-        rows,
-        exactTokenVectorsMax: config.MAXSIMD_EXACT_TOKEN_VECTORS,
-      });
-    } finally {
-      engine.close();
-    }
+    const exactTokenVectorsMax = config.MAXSIMD_EXACT_TOKEN_VECTORS;
+    return withEngine(config, (engine) => work({ catalog, engine, blobs, rows, exactTokenVectorsMax }));
   });
+}
+
+/** Opens an engine for the time of `work`. */
+export async function withEngine<T>(
+  config: Pick<Config, 'MAXSIMD_ENGINE_THREADS' | 'MAXSIMD_KERNEL'>,
+  work: (engine: NativeEngine) => Promise<T>,
+): Promise<T> {
+  const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
+  try {
+    return await work(engine);
+  } finally {
+    engine.close();
+  }
 }
 
 /** As `withIndexes`, while no server uses the data directory. */
@@ -63,7 +66,7 @@ export async function withIndexesAlone<T>(
   });
 }
 
-/** What the catalog says of an index; `undefined` when it has gone meanwhile. */
+/** The state of an index in the catalog; `undefined` if it was deleted meanwhile. */
 export async function stateOf(
   catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>,
   indexId: string,
@@ -76,7 +79,7 @@ export async function stateOf(
   }
 }
 
-/** A running server has merged the segment away since its name was read. */
+/** Whether a running server has merged the segment away since its name was read. */
 export async function isGone(
   catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>,
   indexId: string,

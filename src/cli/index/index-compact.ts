@@ -1,12 +1,11 @@
-/** `maxsimd index compact`: all segments of an index into one, where no server uses the data directory. */
+/** `maxsimd index compact`: merges all segments of an index into one, while no server uses the data directory. */
 import type { IndexRow } from '../../catalog/contract.ts';
 import { defaultIndexSettings } from '../../index/index-settings.ts';
 import { createLocalStore } from '../../index/local-store.ts';
 import { catalogSegments } from '../../service/indexes/catalog-segments.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
 import { stateOf, type IndexAccess } from './index-access.ts';
-import { mebibytes } from './index-inspect.ts';
-import { table, type CommandResult } from '../output.ts';
+import { mebibytes, table, type CommandResult } from '../output.ts';
 
 interface Size {
   readonly segments: number;

@@ -1,6 +1,6 @@
 /**
- * What an index costs its searches: the memory that the engine keeps for it, and how candidates are chosen, found by opening
- * its sealed segments here and asking once. Nothing is written; a running server goes on beside it.
+ * Measures the memory that the engine keeps for an index, and finds how it chooses candidates. It opens the sealed segments
+ * in this process and searches once. It writes nothing, and a server may run beside it.
  */
 import type { IndexState, SegmentRow } from '../../index-state.ts';
 import type { NativeIndex, NativeSearchResult } from '../../index/engine/native.ts';
@@ -9,7 +9,7 @@ import { messageOf } from '../failure.ts';
 import type { IndexAccess } from './index-access.ts';
 
 export interface IndexCosts {
-  /** Directories, codebooks and codes of sealed segments: what is not left to the page cache. */
+  /** Directories, codebooks and codes of sealed segments. The page cache has the rest. */
   readonly memoryBytes: number;
   readonly plan: NativeSearchResult['plan'];
   readonly reason: string;
@@ -22,7 +22,7 @@ export interface SealedSegments {
   readonly hasCodes: boolean;
 }
 
-/** A query of usual length, and what a request asks for that names no numbers. */
+/** A query of usual length, with the defaults of a request. */
 const queryRows = 32;
 const [topK, candidateK] = [10, 200];
 
@@ -57,7 +57,7 @@ export async function costsOf(
       reason: reasonOf(plan, chunks, hasCodes),
     };
   } catch (error) {
-    // A damaged segment, or one that a server has merged away meanwhile.
+    // A segment is damaged, or a server has merged it away meanwhile.
     return { memoryBytes: 0, plan: 'exact', reason: `cannot be searched: ${messageOf(error)}` };
   } finally {
     native.close();
@@ -80,9 +80,8 @@ function loadLifespans(native: NativeIndex, { versions }: IndexState, sealed: Re
 
 function reasonOf(plan: IndexCosts['plan'], chunks: number, hasCodes: boolean): string {
   if (plan === 'device') return `all ${chunks} chunks are scored on the GPU`;
-  if (plan === 'lists')
-    return `of ${chunks} chunks some are met by lists for less than the codes of all would cost`;
-  if (plan === 'codes') return `the codes of all ${chunks} chunks cost less than walking lists`;
+  if (plan === 'lists') return `${chunks} chunks: inverted lists are cheaper than a scan of all codes`;
+  if (plan === 'codes') return `${chunks} chunks: a scan of all codes is cheaper than inverted lists`;
   if (!hasCodes) return 'there are no codes (yet)';
-  return `all ${chunks} chunks are scored within the time of an exact scan`;
+  return `${chunks} chunks: an exact scan of all is fast enough`;
 }

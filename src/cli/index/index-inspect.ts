@@ -1,4 +1,4 @@
-/** `maxsimd index inspect`: what the files of an index hold, from the catalog and from the files themselves. */
+/** `maxsimd index inspect`: shows the contents of an index, from the catalog and from its files. */
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import type { IndexState, SegmentRow } from '../../index-state.ts';
 import { codebookPrefix, derivedEndings } from '../../index/segments/derived-data.ts';
@@ -10,42 +10,42 @@ import { messageOf } from '../failure.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { costsOf, type IndexCosts } from './index-costs.ts';
 import { isGone, stateOf, type IndexAccess } from './index-access.ts';
-import { fields, table, type CommandResult } from '../output.ts';
+import { fields, mebibytes, table, type CommandResult } from '../output.ts';
 
 export interface InspectedAccess extends Pick<IndexAccess, 'engine' | 'rows' | 'exactTokenVectorsMax'> {
   readonly catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>;
   readonly blobs: Pick<BlobStore, 'open' | 'list'>;
-  /** Why the files cannot be searched here; absent where they can. */
+  /** The reason why the files cannot be searched here; `undefined` if they can. */
   readonly unsearchable?: string;
 }
 
 interface InspectedSegment {
   readonly row: SegmentRow;
   readonly live: number;
-  /** Absent when the file cannot be read; then there is a problem. */
+  /** `undefined` if the file cannot be read. Then there is a problem. */
   readonly found: SegmentInspection | undefined;
   readonly problem: string | undefined;
-  /** What is derived from the segment, by the ending of its file. */
+  /** Derived data of the segment, by the ending of its file. */
   readonly derived: readonly { readonly name: string; readonly bytes: number }[];
-  /** Size of the codebook that its codes refer to; 0 = none, or none that can be read. */
+  /** Size of the codebook of its codes; 0 = none, or not readable. */
   readonly centroids: number;
-  /** Distinct ones that its postings look up, likewise. */
+  /** Number of distinct filter terms in its postings; 0 = none, or not readable. */
   readonly terms: number;
 }
 
 interface InspectedIndex {
   readonly index: IndexRow;
-  /** Whether the folders of models have its model version; undefined = encoders elsewhere have the models. */
+  /** Whether the folders of models have its model version; `undefined` = the models are on the machines of the encoders. */
   readonly modelInstalled: boolean | undefined;
   readonly segments: readonly InspectedSegment[];
-  /** Which segments share. */
+  /** Segments share codebooks. */
   readonly codebookBytes: number;
   readonly plan: MergePlan | undefined;
-  /** What is not known is absent, and the reason says why. */
+  /** Unknown figures are absent, and `reason` says why. */
   readonly costs: Partial<IndexCosts> & Pick<IndexCosts, 'reason'>;
 }
 
-/** `modelFolders` undefined: the models are elsewhere. */
+/** `modelFolders` is `undefined` if the models are on other machines. */
 export async function inspectIndexes(
   access: InspectedAccess,
   modelFolders: readonly string[] | undefined,
@@ -65,7 +65,7 @@ export async function inspectIndexes(
   };
 }
 
-/** Live versions of each segment. */
+/** Number of live versions of each segment. */
 function liveRecords(state: IndexState): ReadonlyMap<number, number> {
   const live = new Map<number, number>();
   for (const [row, segmentId] of state.versions.segmentIds.entries()) {
@@ -131,7 +131,7 @@ async function derivedCounts(
     blobs.open(row.blob + derivedEndings.codes).then((file) => engine.inspectCodes(file, false)),
     blobs.open(row.blob + derivedEndings.postings).then((file) => engine.inspectPostings(file, false)),
   ]);
-  // Not there, or of another format: `verify` tells which.
+  // `index verify` says whether a file is missing or has another format.
   return {
     centroids: codes.status === 'fulfilled' ? codes.value.centroids : 0,
     terms: postings.status === 'fulfilled' ? postings.value.terms : 0,
@@ -157,7 +157,7 @@ function nextMerge(segments: readonly InspectedSegment[]): MergePlan | undefined
   return planMerge(sealed, { ...defaultIndexSettings, wasteAgeMsMax: Infinity });
 }
 
-/** Bytes of records that nobody sees any more, taking the documents of a segment to be of one size. */
+/** Estimates the bytes of dead records. It assumes that all records of a segment have the same size. */
 function wasteBytes({ found, live }: InspectedSegment): number {
   if (found === undefined || found.records === 0) return 0;
   return Math.round((found.recordBytes * (found.records - live)) / found.records);
@@ -282,8 +282,4 @@ function derivedText({ derived, centroids, terms }: InspectedSegment): string {
     ...(terms === 0 ? [] : [`${terms} filter terms`]),
   ];
   return counts.length === 0 ? files : `${files} (${counts.join(', ')})`;
-}
-
-export function mebibytes(bytes: number): string {
-  return (bytes / 2 ** 20).toFixed(1);
 }

@@ -1,7 +1,7 @@
 /**
- * `maxsimd index verify`: whether the files of a data directory belong together, every page of the catalog, every
- * checksum of every segment, the catalog against the segments, and the usage ledger. Changes nothing, also beside a
- * running server, and looks at whatever else is there where the service would refuse to start.
+ * `maxsimd index verify`: checks that the files of a data directory belong together. It reads every page of the catalog,
+ * every checksum of every segment, and the usage ledger, and compares the catalog with the segments. It changes nothing, and
+ * a server may run beside it. It also checks a directory with which the service would refuse to start.
  */
 import path from 'node:path';
 import type { IndexRow } from '../../catalog/contract.ts';
@@ -18,16 +18,16 @@ import type { Config } from '../../app/config.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { codebookPrefix } from '../../index/segments/derived-data.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
-import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
+import type { NativeEngine } from '../../index/engine/native.ts';
 import { assertCatalog } from '../catalog/catalog-access.ts';
 import { chosenIndexes, isEverything, type IndexChoice } from '../catalog/names.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
-import { isGone, stateOf } from './index-access.ts';
+import { isGone, stateOf, withEngine } from './index-access.ts';
 import { table, type CommandResult } from '../output.ts';
 import { derivedProblem, isSegment, verifySegment, type VerifiedSegment } from './segment-verify.ts';
 
 export interface Problem {
-  /** Empty for what belongs to no index. */
+  /** Empty for a file that belongs to no index. */
   readonly index_id: string;
   readonly file: string;
   readonly problem: string;
@@ -39,20 +39,20 @@ export interface Findings {
   records: number;
   bytes: number;
   readonly problems: Problem[];
-  /** Left behind, or made just now; the next start removes what is still there. */
+  /** Files that the catalog does not name. They are new, or the next start removes them. */
   readonly unreferenced: string[];
 }
 
 interface Scope {
   readonly directory: string;
-  /** Everything: also what belongs to no index. */
+  /** A choice of everything includes files that belong to no index. */
   readonly choice: IndexChoice;
   readonly engine: NativeEngine;
   readonly blobs: BlobStore;
   readonly findings: Findings;
 }
 
-/** Read at a time: a thousand metadata objects. */
+/** Versions that are read at once. */
 const versionsRead = 1_000;
 
 export async function verifyIndexes(config: Config, choice: IndexChoice): Promise<CommandResult> {
@@ -63,17 +63,16 @@ export function noFindings(): Findings {
   return { indexes: 0, segments: 0, records: 0, bytes: 0, problems: [], unreferenced: [] };
 }
 
-/** What is stored there, and what is wrong with it. */
+/** Counts what the directory stores, and finds its problems. */
 export async function inspectDirectory(config: Config, choice: IndexChoice): Promise<Findings> {
   const directory = config.MAXSIMD_DATA_DIR;
   await assertCatalog(directory);
   const files = await inspectCatalogFiles(directory);
-  const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
   const blobs = await openLocalBlobStore(path.join(directory, 'segments'));
-  const findings = noFindings();
-  const scope: Scope = { directory, choice, engine, blobs, findings };
-  for (const found of files.problems) report(scope, '', found.file, found.problem);
-  try {
+  return withEngine(config, async (engine) => {
+    const findings = noFindings();
+    const scope: Scope = { directory, choice, engine, blobs, findings };
+    for (const found of files.problems) report(scope, '', found.file, found.problem);
     if (isEverything(choice)) {
       if (files.isReadable) {
         for (const problem of catalogDamage(directory)) report(scope, '', catalogFile, problem);
@@ -87,13 +86,11 @@ export async function inspectDirectory(config: Config, choice: IndexChoice): Pro
     } finally {
       catalog?.close();
     }
-  } finally {
-    engine.close();
-  }
-  return findings;
+    return findings;
+  });
 }
 
-/** Everything that the catalog names, and what it does not. */
+/** Verifies everything that the catalog names, and lists the other files. */
 async function verifyNamed(scope: Scope, catalog: CatalogReader): Promise<void> {
   let rows: readonly IndexRow[];
   try {
@@ -135,7 +132,7 @@ async function verifyIndex(scope: Scope, catalog: CatalogReader, index: IndexRow
     count(scope, index.id, row.blob, verified);
   }
   for (const { name } of files) {
-    // Compared with the codes that name it.
+    // The codes of a segment name their codebook, which is compared with them.
     if (name.startsWith(codebookPrefix(index.id)) && !name.endsWith('.tmp')) continue;
     const segment = state.segments.find(({ blob }) => name.startsWith(blob));
     if (segment === undefined || name.endsWith('.tmp')) {
@@ -148,7 +145,7 @@ async function verifyIndex(scope: Scope, catalog: CatalogReader, index: IndexRow
   }
 }
 
-/** The documents of an index: the pages that they lie on must be whole. */
+/** Reads the documents of an index, and so the pages that they lie on. */
 async function verifyVersions(
   scope: Scope,
   catalog: CatalogReader,
@@ -164,7 +161,7 @@ async function verifyVersions(
   }
 }
 
-/** Segments by themselves: what the catalog has to say of them is unknown. */
+/** Verifies segments alone, without a catalog to compare them with. */
 async function verifyUnnamed(scope: Scope, files: readonly { readonly name: string }[]): Promise<void> {
   for (const { name } of files) {
     if (isSegment(name)) count(scope, indexOf(name), name, await verifySegment(scope, { blob: name }));
@@ -179,7 +176,7 @@ function count(scope: Scope, indexId: string, file: string, verified: VerifiedSe
   for (const problem of verified.found) report(scope, indexId, file, problem);
 }
 
-/** A server makes files before it names them, and removes them after; without one they tell of a crash, or of a loss. */
+/** A running server may just have made the file, or be about to remove it. Otherwise a crash or a loss left it. */
 function noteUnreferenced(scope: Scope, file: string): void {
   scope.findings.unreferenced.push(file);
   if (!isSegment(file) || isDataDirectoryLocked(scope.directory)) return;

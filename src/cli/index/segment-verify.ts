@@ -1,4 +1,4 @@
-/** What `maxsimd index verify` makes of one file of an index: its own checksums, and what the catalog says of it. */
+/** Verifies one file of an index: with its own checksums, and with the catalog. */
 import type { IndexState, SegmentRow } from '../../index-state.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { derivedEndings } from '../../index/segments/derived-data.ts';
@@ -21,8 +21,8 @@ export function isSegment(name: string): boolean {
 }
 
 /**
- * Without a state the segment is compared with itself alone: all records of a sealed one, of any other the header,
- * because only the catalog says where its records end.
+ * Without a state, only the checksums of the segment are verified. For an active segment that is the header, because only
+ * the catalog says where its records end.
  */
 export async function verifySegment(
   { engine, blobs }: Files,
@@ -56,7 +56,7 @@ export async function verifySegment(
   }
 }
 
-/** Derived data: a server ignores a damaged file and builds it anew. Empty: nothing is wrong. */
+/** The damage of a file of derived data, or an empty string. A server ignores a damaged file and rebuilds it. */
 export async function derivedProblem({ engine, blobs }: Files, name: string): Promise<string> {
   try {
     if (name.endsWith(derivedEndings.codes))
@@ -69,7 +69,7 @@ export async function derivedProblem({ engine, blobs }: Files, name: string): Pr
   }
 }
 
-/** Versions that the catalog places where the file holds something else. */
+/** Versions that the catalog expects at a record that has another version. */
 function misplacedVersions(
   wantedSegment: number | undefined,
   state: IndexState,

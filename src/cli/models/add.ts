@@ -7,20 +7,20 @@ import { pipeline } from 'node:stream/promises';
 import { findInstalled, installedModels } from '../../encoder/model/installed-models.ts';
 import { openModelDirectory } from '../../encoder/model/model-directory.ts';
 import type { ServedModel } from '../../encoder/model/served-model.ts';
-import { messageOf } from '../failure.ts';
+import { inputError, messageOf } from '../failure.ts';
 import { fields, type CommandResult } from '../output.ts';
 import { goldenRun } from './golden-run.ts';
-import { failure, type ModelSource, readModelSource } from './model-source.ts';
+import { type ModelSource, readModelSource } from './model-source.ts';
 
 export interface AddOptions {
   readonly name?: string;
   readonly version?: string;
 }
 
-/** What can stand in a path, a header and `MAXSIMD_MODEL`. */
+/** A name that fits into a path, a header and `MAXSIMD_MODEL`. */
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
-/** `folders`: the first takes the model. */
+/** Installs the model in the first of the folders. */
 export async function addModel(
   folders: readonly [string, string],
   given: string,
@@ -30,7 +30,7 @@ export async function addModel(
   const { name, version } = await namesFor(folders, source, options);
   const [folder] = folders;
   await mkdir(folder, { recursive: true });
-  // Hidden, so that no server takes it for a model before it is whole.
+  // The folder is hidden, so that no server loads the model before it is complete.
   const staging = await mkdtemp(path.join(folder, '.adding-'));
   try {
     const staged = path.join(staging, name, version);
@@ -41,7 +41,7 @@ export async function addModel(
         path.join(staged, 'manifest.json'),
         `${JSON.stringify({ ...manifest, name, version }, undefined, 2)}\n`,
       );
-    // Checksums and golden values that it brings are checked with it.
+    // Opening the model checks the checksums and golden values of its manifest.
     if (source.manifest !== undefined) await write(source.manifest);
     const { model, golden } = await checked(staged);
     if (source.manifest === undefined) {
@@ -67,15 +67,15 @@ async function namesFor(
   const newest = findInstalled(models, { name })?.version;
   const next = newest === undefined ? '1' : String(Number(newest) + 1);
   const version = options.version ?? manifest?.version ?? next;
-  if (version === 'NaN') throw failure(`${name} has the version ${newest}; say which one this is: --version`);
+  if (version === 'NaN')
+    throw inputError(`${name} has the version ${newest}, so choose the version of this one with --version`);
   for (const [option, value] of Object.entries({ name, version })) {
-    if (!namePattern.test(value)) {
-      throw failure(`--${option}: ${value} is not made of letters, digits, dots, dashes and underscores`);
-    }
+    if (!namePattern.test(value))
+      throw inputError(`--${option}: ${value} is not made of letters, digits, dots, dashes and underscores`);
   }
   const taken = findInstalled(models, { name, version });
   if (taken !== undefined) {
-    throw failure(
+    throw inputError(
       `${name} version ${version} is installed in ${taken.directory}, and a version never changes`,
     );
   }
@@ -88,7 +88,7 @@ async function copyFiles({ directory, files, config }: ModelSource, staged: stri
       await mkdir(path.dirname(path.join(staged, to)), { recursive: true });
       await copyFile(path.join(directory, from), path.join(staged, to));
     } catch (error) {
-      throw failure(`cannot copy ${path.join(directory, from)}: ${messageOf(error)}`, error);
+      throw inputError(`cannot copy ${path.join(directory, from)}: ${messageOf(error)}`, error);
     }
   }
   const own = path.join(staged, 'onnx_config.json');
@@ -97,22 +97,22 @@ async function copyFiles({ directory, files, config }: ModelSource, staged: stri
   }
 }
 
-/** The model, if it is one that can be served. */
+/** Loads the model, and throws unless the service can serve it. */
 async function checked(staged: string): ReturnType<typeof goldenRun> {
   try {
     const { config, tokenizer } = await openModelDirectory(staged);
     const { model, golden } = await goldenRun(staged);
     for (const kind of ['query', 'document'] as const) {
       const problem = prefixProblem(tokenizer, model, config[`${kind}_prefix`], config[`${kind}_prefix_id`]);
-      if (problem !== undefined) throw failure(problem);
+      if (problem !== undefined) throw inputError(problem);
     }
     return { model, golden };
   } catch (error) {
-    throw failure(messageOf(error).replaceAll(`${staged}${path.sep}`, ''), error);
+    throw inputError(messageOf(error).replaceAll(`${staged}${path.sep}`, ''), error);
   }
 }
 
-/** A prefix with an id is that token. One without may be several tokens, all of them known. */
+/** A prefix with an id is one token. A prefix without an id may be several tokens, which the tokenizer must know. */
 function prefixProblem(
   tokenizer: Readonly<Record<string, unknown>>,
   model: ServedModel,
@@ -131,7 +131,7 @@ function prefixProblem(
   return `the prefix ${quoted} is token ${id} in the configuration and ${inVocabulary ?? 'none'} in the tokenizer`;
 }
 
-/** Added tokens are special, and not in the vocabulary that texts are split by. */
+/** Added tokens are not in the vocabulary that splits texts. */
 function idOf(
   tokenizer: Readonly<Record<string, unknown>>,
   model: ServedModel,
@@ -145,7 +145,7 @@ function idOf(
   return found?.id ?? model.tokenizer.idOf(token) ?? model.tokenizer.idOf(token.trim());
 }
 
-/** Words of the skip-list that are no token. */
+/** Notes the words of the skip-list that are not one token. */
 function skipNotes({ tokenizer }: ServedModel, { config }: ModelSource): readonly string[] {
   const words = (config['skiplist_words'] ?? []) as readonly string[];
   const unknown = words.filter((word) => tokenizer.idOf(word) === undefined);
@@ -169,20 +169,14 @@ async function checksums(staged: string, { files }: ModelSource): Promise<Record
   return entries;
 }
 
-function report(
-  model: ServedModel,
-  {
-    name,
-    version,
-    directory,
-    notes,
-  }: {
-    readonly name: string;
-    readonly version: string;
-    readonly directory: string;
-    readonly notes: readonly string[];
-  },
-): CommandResult {
+interface Installed {
+  readonly name: string;
+  readonly version: string;
+  readonly directory: string;
+  readonly notes: readonly string[];
+}
+
+function report(model: ServedModel, { name, version, directory, notes }: Installed): CommandResult {
   const { rules, dim, windowTokensMax } = model;
   const expansion =
     rules.expansion === undefined ? 'not expanded' : `expanded to ${rules.expansion.positions} tokens`;
@@ -204,7 +198,7 @@ function report(
       'documents',
       `windows of at most ${windowTokensMax} tokens, ${rules.skipIds.size} tokens on the skip-list`,
     ],
-    ['checked', 'graph, tokenizer, prefixes, unit vectors, no text changes the vectors of another'],
+    ['checked', 'graph, tokenizer, prefixes, length of vectors, independence of texts in a batch'],
   ];
   return {
     document: { name, version, directory, dim, window_tokens_max: windowTokensMax, notes },

@@ -1,14 +1,14 @@
 /**
- * Runs a model directory as the service would, in an encoder process of its own, and checks what comes back: unit vectors, and
- * the same ones for a text whatever texts it is batched with. Some of them become the golden values of its manifest,
- * which every encoder that loads the model later is checked with.
+ * Runs a model in an encoder process, as the service does, and checks the vectors: they must have length 1, and the vectors
+ * of a text must not depend on the texts beside it in a batch. Some of the vectors become golden values in the manifest.
+ * Every encoder that loads the model later is checked with them.
  */
 import { createEncoderPool } from '../../encoder/client/pool.ts';
 import { documentSequence, querySequence } from '../../encoder/model/colbert-rules.ts';
 import { loadModel, type ServedModel } from '../../encoder/model/served-model.ts';
 import type { EncodedDocument, EncoderPool } from '../../encoder/protocol/contract.ts';
 import { superviseEncoders } from '../../encoder/supervision/supervisor.ts';
-import { failure } from './model-source.ts';
+import { inputError } from '../failure.ts';
 
 export interface GoldenText {
   readonly text: string;
@@ -31,12 +31,12 @@ const texts = [
 ];
 
 const loadMsMax = 240_000;
-/** Golden values are leading ones of a row, with this absolute tolerance. */
+/** The first values of a row are golden values, with this absolute tolerance. */
 const valuesOfRow = 8;
 const tolerance = 0.02;
-/** A unit vector, computed in 16 bits or quantised to 8, is off by less. */
+/** Arithmetic in 16 bits and quantisation to 8 change the length of a unit vector by less. */
 const normTolerance = 0.03;
-/** A text alone and in any batch: at most one int8 step, in at most this share of components. */
+/** A text alone and in a batch may differ by one int8 step, in at most this share of components. */
 const differingShareMax = 0.01;
 
 export async function goldenRun(
@@ -52,15 +52,15 @@ export async function goldenRun(
     const options = {
       ...ids,
       ...limits,
-      // One chunk each, as the golden sequence has it.
+      // Each text is one chunk, like the golden sequence.
       chunking: { maxTokens: model.windowTokensMax, overlapTokens: 0, minimumChunkTokens: 1 },
       onTokenCounts: () => undefined,
     };
     for (const text of tried) {
       const { vectors, rows, problem } = await encoder.encodeQuery(text, options);
-      if (problem !== undefined) throw failure(`a text cannot be encoded: ${problem}`);
+      if (problem !== undefined) throw inputError(`a text cannot be encoded: ${problem}`);
       const { ids: inputIds } = querySequence(rules, tokenizer.encode(rules.queryLead + text));
-      if (rows !== inputIds.length) throw failure('the graph gives another number of vectors than of tokens');
+      if (rows !== inputIds.length) throw inputError('the graph does not return one vector for each token');
       if (model.session.tokenWeightOutput === undefined) assertUnit(vectors, model.dim);
       golden.push(goldenOf(text, inputIds, { vectors, dim: model.dim }));
     }
@@ -72,16 +72,15 @@ export async function goldenRun(
         rules,
         tokenizer.encode(rules.documentLead + text).subarray(0, model.windowTokensMax),
       );
-      if (alone!.chunkRows[0] !== sequence.rows) {
-        throw failure('the graph gives another number of vectors than of tokens of a document');
-      }
+      if (alone!.chunkRows[0] !== sequence.rows)
+        throw inputError('the graph does not return one vector for each token of a document');
       if (model.session.centring === undefined) assertUnit(unquantised(alone!, model.dim), model.dim);
     }
     return { model, golden: golden.slice(0, 4) };
   });
 }
 
-/** Fills the longest query and the longest window of a document: what some graphs give no numbers for. */
+/** A text that fills the longest query and the longest window of a document. Some graphs return NaN for it. */
 function longestText({ tokenizer, rules, windowTokensMax }: ServedModel): string {
   const words = texts.join(' ');
   const tokensWanted = Math.max(windowTokensMax, rules.queryPositionsMax);
@@ -106,7 +105,7 @@ async function withEncoder<T>(directory: string, work: (encoders: EncoderPool) =
   });
   try {
     await supervisor.ready.catch((error: unknown) => {
-      throw failure(`the model does not run: ${lastWords}`, error);
+      throw inputError(`the model does not run: ${lastWords}`, error);
     });
     return await work(encoder);
   } finally {
@@ -115,7 +114,7 @@ async function withEncoder<T>(directory: string, work: (encoders: EncoderPool) =
   }
 }
 
-/** What an encoder that ends says last: a line of its log, or of the runtime. */
+/** The message of a fatal log line, or a line of the runtime itself. */
 function messageIn(line: string): string | undefined {
   try {
     const { level, msg } = JSON.parse(line) as { readonly level?: string; readonly msg?: string };
@@ -128,7 +127,7 @@ function messageIn(line: string): string | undefined {
 async function documentsOf(stream: AsyncIterable<EncodedDocument>): Promise<EncodedDocument[]> {
   const documents: EncodedDocument[] = [];
   for await (const document of stream) {
-    if (document.problem !== undefined) throw failure(`a text cannot be encoded: ${document.problem}`);
+    if (document.problem !== undefined) throw inputError(`a text cannot be encoded: ${document.problem}`);
     documents[document.documentIndex] = document;
   }
   return documents;
@@ -161,14 +160,14 @@ function assertUnit(vectors: Float32Array, dim: number): void {
   for (let from = 0; from < vectors.length; from += dim) {
     const norm = Math.hypot(...vectors.subarray(from, from + dim));
     if (!(Math.abs(norm - 1) <= normTolerance)) {
-      throw failure(
+      throw inputError(
         `the output of the graph is not normalised: a vector has length ${norm.toFixed(3)} in ${dim} dimensions`,
       );
     }
   }
 }
 
-/** No text's vectors may depend on another text, of another tenant perhaps. */
+/** The vectors of a text must not depend on another text, which may be another tenant's. */
 function assertSame(alone: EncodedDocument, together: EncodedDocument): void {
   let differing = 0;
   let stepsMax = 0;
@@ -178,7 +177,7 @@ function assertSame(alone: EncodedDocument, together: EncodedDocument): void {
     stepsMax = Math.max(stepsMax, steps);
   }
   if (stepsMax <= 1 && differing <= alone.vectors.length * differingShareMax) return;
-  throw failure(
+  throw inputError(
     `the vectors of a text depend on the texts beside it (${differing} of ${alone.vectors.length} components differ, by up to ` +
       `${stepsMax} steps of 8 bits), as those of graphs with dynamic quantisation do (model_int8.onnx): add the f32 graph`,
   );

@@ -1,11 +1,11 @@
 /**
- * The files that an ONNX graph keeps weights in: `external_data` of its tensors, wherever they stand. The messages and field
- * numbers are those of `onnx.proto` (ONNX IR version 13), without the fields that lead to no tensor.
+ * Finds the files in which an ONNX graph keeps weights: the `external_data` of all its tensors. The messages and field
+ * numbers come from `onnx.proto` (ONNX IR version 13), without fields that lead to no tensor.
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import protobuf from 'protobufjs';
-import { CommandFailure, messageOf } from '../failure.ts';
+import { inputError, messageOf } from '../failure.ts';
 
 const definition = `
   syntax = "proto2";
@@ -30,21 +30,19 @@ interface Tensor {
   readonly data_location?: number;
 }
 
-/** Relative to the graph's directory, each once. A path that leads out of it is refused. */
+/** Paths relative to the graph's directory, each once. A path that leads out of it is refused. */
 export async function graphFiles(graph: string): Promise<readonly string[]> {
   let model: object;
   try {
     model = modelProto.toObject(modelProto.decode(await readFile(graph)));
   } catch (error) {
-    throw new CommandFailure('input_error', `${graph} is not an ONNX graph: ${messageOf(error)}`, {
-      cause: error,
-    });
+    throw inputError(`${graph} is not an ONNX graph: ${messageOf(error)}`, error);
   }
   const files = new Set<string>();
   for (const location of locationsIn(model)) {
     if (!isInside(location)) {
       const quoted = JSON.stringify(location);
-      throw new CommandFailure('input_error', `${graph} names a file outside its directory: ${quoted}`);
+      throw inputError(`${graph} names a file outside its directory: ${quoted}`);
     }
     files.add(path.posix.normalize(location));
   }
@@ -60,7 +58,7 @@ function* locationsIn(message: object): Generator<string, void, undefined> {
   }
 }
 
-/** Whether a path leads to something below the directory that it begins at, on any system. */
+/** Whether a relative path stays inside its directory, on every operating system. */
 export function isInside(relative: string): boolean {
   const steps = relative.split('/');
   return !/^\/|[\\\0:]/.test(relative) && !steps.includes('..') && !['', '.'].includes(steps.at(-1)!);

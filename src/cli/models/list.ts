@@ -4,7 +4,7 @@ import path from 'node:path';
 import { installedModels } from '../../encoder/model/installed-models.ts';
 import { openModelDirectory } from '../../encoder/model/model-directory.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
-import { table, type CommandResult } from '../output.ts';
+import { mebibytes, table, type CommandResult } from '../output.ts';
 
 export async function listModels(folders: readonly string[]): Promise<CommandResult> {
   const { models: found, flat } = await installedModels(folders);
@@ -17,12 +17,7 @@ export async function listModels(folders: readonly string[]): Promise<CommandRes
     text: [
       table(
         ['model', 'version', 'MiB', 'directory'],
-        models.map((model) => [
-          model.name,
-          model.version,
-          (model.bytes / 2 ** 20).toFixed(1),
-          model.directory,
-        ]),
+        models.map((model) => [model.name, model.version, mebibytes(model.bytes), model.directory]),
         ['MiB'],
       ),
       ...hints,
@@ -30,12 +25,11 @@ export async function listModels(folders: readonly string[]): Promise<CommandRes
   };
 }
 
-/** Reads each model as the encoder would and holds its files against the checksums of its manifest. */
+/** Reads each model as the encoder does, and compares its files with the checksums of its manifest. */
 export async function verifyModels(folders: readonly string[]): Promise<CommandResult> {
   const { models } = await installedModels(folders);
-  if (models.length === 0) {
+  if (models.length === 0)
     throw new CommandFailure('verification_failed', `there is no model in ${folders.join(' or ')}`);
-  }
   const verdicts = await Promise.all(
     models.map(async (model) => {
       try {

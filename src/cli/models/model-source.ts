@@ -1,26 +1,26 @@
 /**
- * What `maxsimd models add` is given: the directory of an export (`model.onnx`, `tokenizer.json`, and the keys of
- * `onnx_config.json`), as `pylate-onnx-export` and next-plaid write it, or one of its graphs.
+ * Reads the argument of `maxsimd models add`: the directory of an export (`model.onnx`, `tokenizer.json`, and the keys of
+ * `onnx_config.json`), as `pylate-onnx-export` and next-plaid write it, or one graph in it.
  *
- * Exports of pylate-onnx-export 0.1.0 have the keys in `config_sentence_transformers.json`; later ones in `onnx_config.json`.
- * PyLate itself writes a file of the first name beside a checkpoint, with fewer keys: that is no export.
+ * pylate-onnx-export 0.1.0 writes the keys to `config_sentence_transformers.json`, and later versions to
+ * `onnx_config.json`. PyLate writes a file of the first name beside a checkpoint, too. It has fewer keys and is no export.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { issuesInWords } from '../../issue-words.ts';
-import { CommandFailure, messageOf } from '../failure.ts';
+import { CommandFailure, inputError, messageOf } from '../failure.ts';
 import { graphFiles, isInside } from './graph-files.ts';
 
 export interface ModelSource {
   /** Files to copy: name in the source directory, and in the model directory. */
   readonly files: readonly { readonly from: string; readonly to: string }[];
   readonly directory: string;
-  /** What becomes `onnx_config.json`. */
+  /** Content of `onnx_config.json`. */
   readonly config: Readonly<Record<string, unknown>>;
-  /** A manifest that the source has already. */
+  /** The manifest, if the source has one. */
   readonly manifest: SourceManifest | undefined;
-  /** What its owner should know. */
+  /** Remarks for the user. */
   readonly notes: readonly string[];
 }
 
@@ -34,7 +34,7 @@ export type SourceManifest = z.output<typeof manifestSchema>;
 
 const configFiles = ['onnx_config.json', 'config_sentence_transformers.json'] as const;
 const tokenizerFiles = new Set(['tokenizer.json', 'tokenizer_config.json']);
-/** What a model directory holds besides weights. */
+/** Files of a model directory, besides weights. */
 const ownFiles = new Set([...tokenizerFiles, ...configFiles, 'manifest.json', 'model.onnx']);
 
 export async function readModelSource(given: string): Promise<ModelSource> {
@@ -43,12 +43,12 @@ export async function readModelSource(given: string): Promise<ModelSource> {
   if (directory === given && entries.includes('manifest.json')) return ownModel(directory);
 
   const graph = directory === given ? graphOf(directory, entries) : path.basename(given);
-  if (!graph.endsWith('.onnx')) throw failure(`${given} is neither a directory nor an .onnx file`);
+  if (!graph.endsWith('.onnx')) throw inputError(`${given} is neither a directory nor an .onnx file`);
   const { config, notes } = await configOf(directory, entries);
-  if (!entries.includes('tokenizer.json')) throw failure(`${directory} has no tokenizer.json`);
+  if (!entries.includes('tokenizer.json')) throw inputError(`${directory} has no tokenizer.json`);
   const weights = await graphFiles(path.join(directory, graph));
   const taken = weights.find((name) => ownFiles.has(name));
-  if (taken !== undefined) throw failure(`${graph} keeps weights in ${taken}, which is another file here`);
+  if (taken !== undefined) throw inputError(`${graph} keeps weights in ${taken}, which is another file here`);
   return {
     directory,
     files: [
@@ -70,7 +70,7 @@ async function ownModel(directory: string): Promise<ModelSource> {
   const names = Object.keys(manifest.files);
   const strange = names.find((name) => !isInside(name));
   if (strange !== undefined) {
-    throw failure(
+    throw inputError(
       `${directory}: the manifest names a file outside the directory: ${JSON.stringify(strange)}`,
     );
   }
@@ -80,7 +80,9 @@ async function ownModel(directory: string): Promise<ModelSource> {
       (name) => !names.includes(path.posix.join(path.posix.dirname(graph), name)),
     );
     if (unlisted !== undefined) {
-      throw failure(`${directory}: ${graph} keeps weights in ${unlisted}, which the manifest does not name`);
+      throw inputError(
+        `${directory}: ${graph} keeps weights in ${unlisted}, which the manifest does not name`,
+      );
     }
   }
   return {
@@ -100,9 +102,9 @@ function graphOf(directory: string, entries: readonly string[]): string {
     const hint = entries.some((name) => name.endsWith('.safetensors'))
       ? ': this is a checkpoint, which models/convert.sh exports'
       : '';
-    throw failure(`${directory} has no .onnx file${hint}`);
+    throw inputError(`${directory} has no .onnx file${hint}`);
   }
-  throw failure(`${directory} has ${graphs.length} graphs; name one of them: ${graphs.join(', ')}`);
+  throw inputError(`${directory} has ${graphs.length} graphs; name one of them: ${graphs.join(', ')}`);
 }
 
 async function configOf(
@@ -115,19 +117,19 @@ async function configOf(
     const notes =
       name === configFiles[1] && config['do_query_expansion'] === false
         ? [
-            'queries are not expanded: pylate-onnx-export 0.1.0 writes that of every model (models/convert.sh keeps what the checkpoint says)',
+            'queries are not expanded, because pylate-onnx-export 0.1.0 turns this off for every model (models/convert.sh keeps the setting of the checkpoint)',
           ]
         : [];
     return { config, notes };
   }
-  throw failure(`${directory} has no onnx_config.json with an embedding_dim`);
+  throw inputError(`${directory} has no onnx_config.json with an embedding_dim`);
 }
 
 async function isDirectory(given: string): Promise<boolean> {
   try {
     return (await stat(given)).isDirectory();
   } catch (error) {
-    throw failure(`cannot read ${given}: ${messageOf(error)}`, error);
+    throw inputError(`cannot read ${given}: ${messageOf(error)}`, error);
   }
 }
 
@@ -136,16 +138,12 @@ async function readJson(file: string): Promise<Record<string, unknown>> {
     return parse(z.record(z.string(), z.unknown()), file, JSON.parse(await readFile(file, 'utf8')));
   } catch (error) {
     if (error instanceof CommandFailure) throw error;
-    throw failure(`cannot read ${file}: ${messageOf(error)}`, error);
+    throw inputError(`cannot read ${file}: ${messageOf(error)}`, error);
   }
 }
 
 function parse<T extends z.ZodType>(schema: T, where: string, value: unknown): z.output<T> {
   const result = schema.safeParse(value);
-  if (!result.success) throw failure(`${where}: ${issuesInWords(result.error)}`);
+  if (!result.success) throw inputError(`${where}: ${issuesInWords(result.error)}`);
   return result.data;
-}
-
-export function failure(message: string, cause?: unknown): CommandFailure {
-  return new CommandFailure('input_error', message, { cause });
 }

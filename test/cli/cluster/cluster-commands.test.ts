@@ -311,7 +311,7 @@ describe('commands for a data directory', () => {
       expect(exitCode).toBe(2);
       expect(document.error).toMatchObject({
         code: 'configuration_error',
-        message: expect.stringMatching(/works on a data directory, not on what several nodes share/),
+        message: expect.stringMatching(/works on a data directory, not on a cluster/),
       });
     }
   });

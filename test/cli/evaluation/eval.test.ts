@@ -113,8 +113,8 @@ describe('eval', () => {
     const { stderr, exitCode } = await evaluate();
     expect(exitCode).toBe(0);
     expect(stderr).toBe(
-      'maxsimd: the tenant may send 3 requests a minute, which holds this up: 7 take about 3 minutes. ' +
-        'On the service\'s machine "maxsimd tenant limits TENANT --requests-per-minute N" raises the limit.\n',
+      'maxsimd: the tenant may send 3 requests a minute, so this waits: 7 take about 3 minutes. To raise the limit, run ' +
+        '"maxsimd tenant limits TENANT --requests-per-minute N" on the service\'s machine.\n',
     );
   });
 
@@ -242,34 +242,9 @@ describe('search', () => {
     expect(document.error.message).toMatch(/422 validation_error: .*query: too long.*request-\d+/);
   });
 
-  it('says each thing that is wrong once: the message of the API is that of the first', async () => {
-    const message = 'query: must not be empty';
-    const issues = [
-      { path: 'query', message: 'must not be empty', code: 'too_small' },
-      { path: 'topk', message: 'unknown property', code: 'unrecognized_keys' },
-      { path: '', message: 'the body is odd', code: 'odd' },
-    ];
-    api.intercept = (request) =>
-      request.path.endsWith('/search')
-        ? { status: 422, body: { error: { code: 'validation_error', message, issues } } }
-        : undefined;
-    const { document } = await runJson(['search', 'x', '--index', 'books'], options);
-    expect(document.error.message).toMatch(
-      /^422 validation_error: query: must not be empty; topk: unknown property; the body is odd \(request/,
-    );
-  });
-
   it('of something that is no maxsimd says so', async () => {
     api.intercept = () => ({ body: '<html>' });
     const { document } = await runJson(['search', 'x', '--index', 'books'], options);
     expect(document.error.code).toBe('unexpected_response');
-  });
-
-  it('takes the key and nothing else to the address given, redirects included', async () => {
-    api.intercept = () => ({ status: 302, headers: { location: 'http://127.0.0.1:1/' }, body: {} });
-    const { exitCode, document } = await runJson(['search', 'x', '--index', 'books'], options);
-    expect(exitCode).toBe(1);
-    expect(document.error.message).toMatch(/^302 /);
-    expect(api.requests).toHaveLength(1);
   });
 });

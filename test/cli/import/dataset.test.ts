@@ -133,6 +133,7 @@ describe('import of a dataset', () => {
           upserted_documents: body.documents.length - (body.documents[0].doc_id === 'a' ? 0 : 1),
           failed:
             body.documents[0].doc_id === 'a' ? [] : [{ doc_id: body.documents[0].doc_id, error: 'bad' }],
+          usage: { input_tokens: 0 },
         },
       };
     };
@@ -140,7 +141,7 @@ describe('import of a dataset', () => {
     await api.close();
     expect(document).toMatchObject({ done: 3 + 4100 - 82, failed: 82 });
     const second = path.join(directory, 'data/train-00001-of-00002.parquet');
-    expect(document.failures[1]).toEqual({ file: second, line: 51, doc_id: '50', error: 'bad' });
+    expect(document.failures[0]).toEqual({ file: second, line: 48, doc_id: '47', error: 'bad' });
     expect(stderr).toMatch(/\(subset default, split train\): has 4103 rows, its description says 4200\n/);
   });
 });

@@ -1,5 +1,4 @@
 /** Imports that are killed, stopped, or have no place for their state: where they go on, and what they leave behind. */
-import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -90,30 +89,6 @@ describe('an import that is killed', () => {
     await killInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1']);
     expect(readdirSync(path.join(home, '.local/state/maxsimd'))).toHaveLength(1);
     expect((await importFile(file)).document).toMatchObject({ done: 200, resumed: 100 });
-  });
-
-  it('says that a state of an earlier version where --state says is not used', async () => {
-    const state = path.join(directory, 'state');
-    writeFileSync(state, '{"format":"maxsimd-import-2"}');
-    const { document, stderr } = await importFile(input(rows(1)), '--state', state);
-    expect(document).toMatchObject({ done: 1, resumed: 0 });
-    expect(stderr).toMatch(/\/state is of an earlier version, .* starts over without it\n$/);
-  });
-
-  it('says that the state of an earlier version beside the input is not used', async () => {
-    const file = input(rows(1));
-    const indexId = '00000000-0000-4000-8000-0000000000aa';
-    api.addIndex('books', indexId);
-    const target = createHash('sha256')
-      .update(`${options.environment!['MAXSIMD_URL']} ${indexId}`)
-      .digest('hex');
-    const outdated = path.join(directory, `.input.jsonl.${target.slice(0, 16)}.maxsimd-import`);
-    writeFileSync(outdated, '{"format":"maxsimd-import-2"}');
-    const { document, stderr } = await importFile(file);
-    expect(document).toMatchObject({ done: 1, resumed: 0 });
-    expect(stderr).toBe(
-      `maxsimd: ${outdated} is of an earlier version, which read documents in another way: this import starts over without it\n`,
-    );
   });
 
   it('starts over when the file has changed since', async () => {

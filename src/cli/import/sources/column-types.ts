@@ -1,8 +1,8 @@
 /**
- * Types of the columns of CSV files. A column is of numbers when each of its cells is a number as JSON writes it, and of
- * booleans when each is true or false; otherwise it stays a string. So `007` keeps its zeros. All files of a source are
- * read for this before the first row is sent: the type is that of the whole column. Standard input is read once, so its first rows
- * decide; a later cell that does not fit stays a string and is counted.
+ * Finds the types of the columns of CSV files. A column has numbers if each cell is a number as JSON writes it, and booleans
+ * if each cell is true or false. Otherwise it has strings, so `007` keeps its zeros. All files are read to their ends
+ * before the first row is sent, because every cell decides. Standard input can be read only once, so its first rows
+ * decide. A later cell of another type stays a string and is counted.
  */
 import { parseJson } from '../../json.ts';
 import type { FileRow, RowFile } from './row-file.ts';
@@ -14,18 +14,18 @@ const boolean = /^(?:true|false|True|False|TRUE|FALSE)$/;
 const rowsHeldMax = 1000;
 
 export class ColumnTypes {
-  /** Column -> the type that all cells had so far. */
+  /** Column -> type of all cells so far. */
   readonly chosen = new Map<string, ColumnType>();
-  /** Column -> cells of another type, which stayed strings. */
+  /** Column -> number of cells of another type, which stayed strings. */
   readonly exceptions = new Map<string, number>();
   readonly #isTyped: (column: string) => boolean;
 
-  /** Columns for which `isTyped` does not hold are left as they are. */
+  /** Other columns than `isTyped` names keep their strings. */
   constructor(isTyped: (column: string) => boolean) {
     this.#isTyped = isTyped;
   }
 
-  /** Reads files to their ends, or until all columns are of strings. */
+  /** Reads files to their ends, or until all columns have strings. */
   async learnFrom(files: readonly RowFile[], signal: AbortSignal): Promise<void> {
     for (const { columns = [], rows } of files) {
       const open = columns.filter(this.#isTyped);
@@ -38,7 +38,7 @@ export class ColumnTypes {
     }
   }
 
-  /** Learns from the first rows and gives out all of them. */
+  /** Learns from the first rows, and yields all rows. */
   async *learnHead(rows: AsyncGenerator<FileRow>): AsyncGenerator<FileRow> {
     const head: FileRow[] = [];
     while (head.length < rowsHeldMax) {

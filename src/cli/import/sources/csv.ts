@@ -1,29 +1,29 @@
 /**
- * CSV (RFC 4180) with a header line, plain or gzipped. A first line `sep=;` names what separates the fields, as Excel
- * writes it; otherwise it is the comma, semicolon or tab that makes the header name an identifier and a text. Values are
- * strings here; an empty cell is a field that is not there.
+ * CSV (RFC 4180) with a header line, plain or gzipped. A first line `sep=;`, as Excel writes it, names the delimiter.
+ * Without it, the delimiter is the comma, semicolon or tab with which the header names an identifier and a text. All values
+ * are strings here. An empty cell means that the row has no such field.
  */
 import { pipeline, Readable } from 'node:stream';
 import { parse, type Info } from 'csv-parse';
 import { parse as parseAtOnce } from 'csv-parse/sync';
 import { readBlocks, type Block } from '../../blocks.ts';
-import { CommandFailure, messageOf } from '../../failure.ts';
+import { CommandFailure, inputError, messageOf } from '../../failure.ts';
 import type { FileRow, RowFile } from './row-file.ts';
 
 export interface CsvInput {
-  /** Path, or the stream itself. */
+  /** A path or a stream. */
   readonly input: string | Readable;
   readonly name: string;
   readonly bytes: number;
-  /** Absent: found by the header. */
+  /** `undefined` = found by the header. */
   readonly delimiter?: string | undefined;
-  /** Whether a document can come of these columns. */
+  /** Whether these columns make a document. */
   readonly fits: (columns: readonly string[]) => boolean;
 }
 
 /** Bounds one record, and the header. */
 const recordCharactersMax = 16 * 1024 * 1024;
-/** The header is looked for in so much. */
+/** The header must be within so many characters. */
 const beginningCharacters = 64 * 1024;
 
 const settings = { relax_column_count: true, skip_empty_lines: true, max_record_size: recordCharactersMax };
@@ -33,7 +33,7 @@ interface Record {
   readonly info: Info;
 }
 
-/** Reads the header; a file is opened anew for its rows, a stream goes on. */
+/** Reads the header. For its rows, a file is opened again, and a stream goes on. */
 export async function openCsv(csv: CsvInput): Promise<RowFile> {
   const { input, name, bytes } = csv;
   const opened = await openRecords(csv);
@@ -61,16 +61,13 @@ async function openRecords(csv: CsvInput) {
   const delimiter = separator?.[1] ?? csv.delimiter ?? delimiterOf(text.beginning, csv.fits);
   const records = recordsOf(text.whole(), parse({ ...settings, delimiter, info: true }), name);
   const header = await records.next();
-  if (header.done === true) throw new CommandFailure('input_error', `${name} is empty`);
+  if (header.done === true) throw inputError(`${name} is empty`);
   const columns = namesIn(header.value.record);
   const seen = new Set<string>();
   const twice = columns.find((column) => seen.size === seen.add(column).size);
   if (twice !== undefined) {
     await records.return(undefined);
-    throw new CommandFailure(
-      'input_error',
-      `${name}: the header names the column ${JSON.stringify(twice)} twice`,
-    );
+    throw inputError(`${name}: the header names the column ${JSON.stringify(twice)} twice`);
   }
   return { columns, records, linesBefore: separator === null ? 0 : 1, bytesRead: () => text.bytesRead };
 }
@@ -80,7 +77,7 @@ interface TextPart {
   readonly bytesRead: number;
 }
 
-/** A text whose beginning is looked at before it is read. */
+/** A text whose beginning can be inspected before it is read. */
 class Beginning {
   /** Without a byte order mark. */
   beginning = '';
@@ -126,7 +123,7 @@ async function* recordsOf(
     for await (const record of records) yield record as Record;
   } catch (error) {
     if (error instanceof CommandFailure) throw error;
-    throw new CommandFailure('input_error', `cannot read ${name}: ${messageOf(error)}`, { cause: error });
+    throw inputError(`cannot read ${name}: ${messageOf(error)}`, error);
   }
 }
 
@@ -139,13 +136,11 @@ async function* textOf(blocks: AsyncGenerator<Block>, name: string): AsyncGenera
     decoder.decode();
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw new CommandFailure('input_error', `${name} is not valid UTF-8: save it with that encoding`, {
-      cause: error,
-    });
+    throw inputError(`${name} is not valid UTF-8: save it with that encoding`, error);
   }
 }
 
-/** The one that gives most columns, of those that fit, or else of all. */
+/** The delimiter that gives the most columns. Delimiters whose columns make a document go first. */
 function delimiterOf(beginning: string, fits: CsvInput['fits']): string {
   const candidates = [',', ';', '\t'].map((delimiter) => ({
     delimiter,
@@ -172,9 +167,8 @@ function namesIn(header: readonly string[]): readonly string[] {
 }
 
 function rowOf(columns: readonly string[], record: readonly string[]): FileRow['parsed'] {
-  if (record.length !== columns.length) {
+  if (record.length !== columns.length)
     return { problem: `the line has ${record.length} fields, the header ${columns.length}` };
-  }
   const cells = columns.map((column, place) => [column, record[place] ?? ''] as const);
   return { object: Object.fromEntries(cells.filter(([, cell]) => cell !== '')) };
 }

@@ -1,19 +1,19 @@
 /**
  * A folder in the layout of a Hugging Face dataset (https://huggingface.co/docs/hub/datasets-manual-configuration):
- * subsets ("configs") of splits of shards, named by the front matter of README.md or else by folders and file names,
- * and in the front matter or `dataset_info.json` the rows that a split has.
+ * subsets ("configs"), their splits, and the shards of a split. The front matter of README.md names them, or else the names
+ * of folders and files do. The front matter or `dataset_info.json` gives the number of rows of a split.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse as parseYaml, YAMLParseError } from 'yaml';
 import { z } from 'zod';
 import { issuesInWords } from '../../../issue-words.ts';
-import { CommandFailure, messageOf } from '../../failure.ts';
+import { inputError, messageOf } from '../../failure.ts';
 import { formatOf } from './row-file.ts';
 
 export interface DatasetChoice {
   readonly subset?: string | undefined;
-  /** `all`: all of them. */
+  /** `all` = all splits. */
   readonly split?: string | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface Dataset {
   readonly split: string;
   /** Paths of the shards, in their order. */
   readonly files: readonly string[];
-  /** What the dataset says of itself. */
+  /** Number of rows that the dataset states. */
   readonly rowsPromised?: number;
 }
 
@@ -59,7 +59,7 @@ type Card = z.output<typeof frontMatter>;
 const splitNames =
   /(?:^|[^a-z0-9])(train|training|test|testing|eval|evaluation|validation|valid|val|dev)(?=[^a-z0-9]|$)/i;
 
-/** A `CommandFailure` names the subsets or splits when one must be chosen, and the shards that are missing. */
+/** A `CommandFailure` names the subsets or splits if the user must choose one, and a missing shard. */
 export function openDataset(directory: string, choice: DatasetChoice): Dataset {
   const card = readCard(directory);
   const layout = layoutOf(directory, card);
@@ -82,7 +82,7 @@ export function openDataset(directory: string, choice: DatasetChoice): Dataset {
   };
 }
 
-/** The parser's time is quadratic in the worst case. Cards of hundreds of configurations are shorter. */
+/** The parser takes quadratic time in the worst case. Cards with hundreds of configurations are shorter than this. */
 const frontMatterBytesMax = 131_072;
 
 function readCard(directory: string): Card {
@@ -91,31 +91,28 @@ function readCard(directory: string): Card {
   const text = existsSync(readme) ? readFileSync(readme, 'utf8') : '';
   const [, yaml = ''] = /^---\r?\n([\s\S]*?)\r?\n---/.exec(text) ?? [];
   if (Buffer.byteLength(yaml) > frontMatterBytesMax) {
-    throw new CommandFailure(
-      'input_error',
+    throw inputError(
       `${readme} begins with more than ${frontMatterBytesMax} bytes of YAML: import its files one by one`,
     );
   }
   let content: unknown = {};
   let file = readme;
   try {
-    // The parser compares each key with all others of its map, and reads a line again for each error that it makes pretty.
+    // Both options would take quadratic time.
     content = parseYaml(yaml, { uniqueKeys: false, prettyErrors: false }) ?? {};
     const card = frontMatter.parse(content);
     if (card.dataset_info.length > 0 || !existsSync(info)) return card;
     file = info;
     return { ...card, dataset_info: [datasetInfo.parse(JSON.parse(readFileSync(info, 'utf8')))] };
   } catch (error) {
-    throw new CommandFailure('input_error', `cannot understand ${file}: ${reasonOf(error, yaml)}`, {
-      cause: error,
-    });
+    throw inputError(`cannot understand ${file}: ${reasonOf(error, yaml)}`, error);
   }
 }
 
 function reasonOf(error: unknown, yaml: string): string {
   if (error instanceof z.ZodError) return issuesInWords(error);
   if (!(error instanceof YAMLParseError)) return messageOf(error);
-  // The front matter begins below the card's first line.
+  // The front matter begins in line 2.
   const line = yaml.slice(0, error.pos[0]).split('\n').length + 1;
   return `${error.message} at line ${line}`;
 }
@@ -128,8 +125,7 @@ function layoutOf(directory: string, card: Card): Layout {
     .filter((file) => !/(^|\/)([._].*|dataset_infos?\.json|dataset_dict\.json|state\.json)$/.test(file));
   if (files.length === 0) {
     const isSaved = globSync('**/*.arrow', { cwd: directory }).length > 0;
-    throw new CommandFailure(
-      'input_error',
+    throw inputError(
       isSaved
         ? `${directory} holds Arrow files of save_to_disk, which are not read: write Parquet with dataset.to_parquet(FILE)`
         : `${directory} holds neither corpus.jsonl nor corpus.jsonl.gz, nor Parquet, JSONL or CSV files of a dataset`,
@@ -155,7 +151,7 @@ function layoutOf(directory: string, card: Card): Layout {
   );
 }
 
-/** Without a card: a folder that is no split and not `data` is a subset. */
+/** For a dataset without a card. A folder is a subset, unless it is a split or `data`. */
 function layoutOfNames(files: readonly string[]): Layout {
   const subsets = Map.groupBy(files, (file) => {
     const [folder = ''] = file.includes('/') ? file.split('/') : [];
@@ -164,7 +160,7 @@ function layoutOfNames(files: readonly string[]): Layout {
   return new Map([...subsets].map(([name, found]) => [name, splitsOf(found)]));
 }
 
-/** By a word in the path, or by what comes before `-00000-of-00005`. */
+/** The split of a file is a word in its path, or the text before `-00000-of-00005`. */
 function splitsOf(files: readonly string[]): ReadonlyMap<string, readonly string[]> {
   return Map.groupBy(files, (file) => {
     const [, word] = splitNames.exec(file) ?? [];
@@ -185,29 +181,19 @@ function chosen<T>(
   const name = asked ?? (names.length === 1 ? names[0] : preferred.find((item) => found.has(item)));
   if (name === undefined) {
     const all = what === 'split' ? ', or "all"' : '';
-    throw new CommandFailure(
-      'input_error',
-      `${directory} has the ${what}s ${list}: choose with --${what} NAME${all}`,
-    );
+    throw inputError(`${directory} has the ${what}s ${list}: choose with --${what} NAME${all}`);
   }
   const value = found.get(name);
-  if (value === undefined) {
-    throw new CommandFailure('input_error', `${directory} has no ${what} ${name}, but ${list}`);
-  }
+  if (value === undefined) throw inputError(`${directory} has no ${what} ${name}, but ${list}`);
   return [name, value];
 }
 
-/** A shard says how many there are. */
+/** The name of each shard gives their number. */
 function assertComplete(directory: string, files: readonly string[]): void {
-  if (files.length === 0)
-    throw new CommandFailure('input_error', `${directory}: the files that README.md names are missing`);
+  if (files.length === 0) throw inputError(`${directory}: the files that README.md names are missing`);
   const kinds = new Set(files.map(formatOf));
-  if (kinds.size > 1) {
-    throw new CommandFailure(
-      'input_error',
-      `${directory} holds ${[...kinds].join(' and ')} files: import one of them by its path`,
-    );
-  }
+  if (kinds.size > 1)
+    throw inputError(`${directory} holds ${[...kinds].join(' and ')} files: import one of them by its path`);
   const shards = files.flatMap((file) => {
     const match = /^(.*-)(\d+)-of-(\d+)/.exec(file);
     return match === null ? [] : [{ series: match[1]!, place: Number(match[2]), count: Number(match[3]) }];
@@ -217,8 +203,7 @@ function assertComplete(directory: string, files: readonly string[]): void {
     const count = members[0]!.count;
     const missing = Array.from({ length: count }, (_, place) => place).find((place) => !there.has(place));
     if (missing === undefined) continue;
-    throw new CommandFailure(
-      'input_error',
+    throw inputError(
       `${path.join(directory, series)}: shard ${missing} of ${count} is missing, the download is not complete`,
     );
   }

@@ -1,7 +1,7 @@
 /**
- * Values of a Parquet file as JSON has them, with all their digits. Timestamps become ISO 8601 with the digits of their unit,
- * so that their strings have one order; dates are days, without a time. NaN and the infinities are no JSON: they are fields
- * that are not there, or null within a list.
+ * Converts values of a Parquet file to JSON, with all their digits. Timestamps become ISO 8601 with the digits of their unit,
+ * so their strings sort by time. Dates have no time. JSON has no NaN and no infinities: such a field is left out, and in a
+ * list it becomes null.
  */
 import { isUtf8 } from 'node:buffer';
 import { isObject, parseJson } from '../../json.ts';
@@ -13,7 +13,7 @@ export function text(bytes: Uint8Array): string {
   return decoder.decode(bytes);
 }
 
-/** What has no annotation that concerns us. */
+/** Converts a value without an annotation. */
 export function plain(value: unknown): unknown {
   if (typeof value === 'bigint') return parseJson(String(value));
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined;
@@ -25,7 +25,7 @@ export function plain(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([field, inner]) => [field, plain(inner)]));
 }
 
-/** Bytes are two's complement, the first one highest. */
+/** Bytes are two's complement, with the highest byte first. */
 export function integerOf(value: unknown): bigint {
   if (!(value instanceof Uint8Array)) return BigInt(value as number | bigint);
   const unsigned = value.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);
@@ -41,7 +41,7 @@ export function decimal(unscaled: bigint, scale: number): unknown {
   );
 }
 
-/** The decimal with fewest digits that is this float: 0.1, not 0.10000000149011612. */
+/** The shortest decimal that reads back as this float: 0.1, not 0.10000000149011612. */
 export function shortest(float: number): number | undefined {
   if (!Number.isFinite(float)) return undefined;
   const texts = [6, 7, 8, 9].map((digits) => Number(float.toPrecision(digits)));
@@ -50,7 +50,7 @@ export function shortest(float: number): number | undefined {
 
 const dayMs = 86_400_000;
 
-/** Years that a `Date` does not reach are left out. */
+/** `undefined` for years outside of `Date`. */
 function isoOf(ms: number): string | undefined {
   const moment = new Date(ms);
   return Number.isNaN(moment.getTime()) ? undefined : moment.toISOString();
@@ -80,7 +80,7 @@ export function interval(bytes: Uint8Array): string {
   return `P${months}M${days}DT${milliseconds! / 1000}S`;
 }
 
-/** A column of JSON may hold text that is none. */
+/** A column of type JSON may have other text, which stays a string. */
 export function json(bytes: Uint8Array): unknown {
   const decoded = text(bytes);
   try {

@@ -1,9 +1,9 @@
 /**
- * Parquet files, read five thousand rows at a time (hyparquet; zlib of Node decompresses what it does not). Null is a
- * field that is not there.
+ * Reads Parquet files with hyparquet, 5,000 rows at a time. Node's zlib decompresses gzip, brotli and zstd. A null means
+ * that the row has no such field.
  *
- * hyparquet hands most types to `parsers`. Decimals, times and intervals it reads as numbers that lose digits or their unit, so
- * their annotations are hidden from it, and the values that it then gives out as they are stored are converted by the schema.
+ * hyparquet passes most types to `parsers`. It would read decimals, times and intervals as numbers that lose digits or their
+ * unit. So their annotations are hidden from it, and the stored values are converted here, by the schema.
  */
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import {
@@ -17,7 +17,7 @@ import {
   type SchemaElement,
   type SchemaTree,
 } from 'hyparquet';
-import { CommandFailure, messageOf } from '../../failure.ts';
+import { CommandFailure, inputError, messageOf } from '../../failure.ts';
 import { isObject } from '../../json.ts';
 import {
   date,
@@ -54,7 +54,7 @@ export async function openParquet(name: string): Promise<RowFile> {
   const cannotRead = (error: unknown): CommandFailure => {
     const message = messageOf(error);
     const hint = /compression codec/.test(message) ? '; write it with snappy, gzip, zstd or brotli' : '';
-    return new CommandFailure('input_error', `cannot read ${name}: ${message}${hint}`, { cause: error });
+    return inputError(`cannot read ${name}: ${message}${hint}`, error);
   };
   const file = await asyncBufferFromFile(name);
   let metadata: FileMetaData;
@@ -103,7 +103,7 @@ export async function openParquet(name: string): Promise<RowFile> {
 
 type Convert = (value: unknown) => unknown;
 
-/** The file as hyparquet is to read it, and what the values of its columns become. */
+/** The metadata for hyparquet, and the conversion of each column. */
 export function withoutHidden(metadata: FileMetaData): {
   readonly metadata: FileMetaData;
   readonly convert: Readonly<Record<string, Convert>>;
@@ -119,7 +119,7 @@ export function withoutHidden(metadata: FileMetaData): {
   };
 }
 
-/** Not those of keys of maps, which become names, nor of what hyparquet puts together itself. */
+/** Elements whose annotation is hidden. Keys of maps keep theirs, because they become names. So do variants. */
 function hiddenIn(node: SchemaTree): readonly SchemaElement[] {
   const { element, children } = node;
   if (isVariant(element)) return [];
@@ -174,7 +174,7 @@ function members(object: unknown, convertOf: (name: string) => Convert): unknown
   return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, convertOf(name)(value)]));
 }
 
-/** For types whose values hyparquet gives out as they are stored. */
+/** The conversion of a type that hyparquet returns as it is stored. */
 function storedConverter(element: SchemaElement): Convert | undefined {
   const { type, converted_type: converted, logical_type: logical } = element;
   if (converted === 'DECIMAL' || logical?.type === 'DECIMAL') {

@@ -1,9 +1,10 @@
-/** One file of documents, whatever its format: what is known of it before it is read, and its rows. */
-import { openSync, readSync, closeSync, statSync } from 'node:fs';
+/** One file of documents in any format: its properties, and its rows. */
+import { statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { readBlocks } from '../../blocks.ts';
-import { CommandFailure, messageOf } from '../../failure.ts';
+import { CommandFailure, inputError, messageOf } from '../../failure.ts';
 import { beginsWithArray, readElements } from '../../json-array.ts';
 import { parseLine, readLines, type ParsedLine } from '../../jsonl.ts';
 import { openCsv } from './csv.ts';
@@ -12,49 +13,44 @@ export interface FileRow {
   /** Line of a text file, element of a JSON array, row of a Parquet file; counted from 1. */
   readonly line: number;
   readonly parsed: ParsedLine;
-  /** Counts bytes of the file, so far. */
+  /** Bytes of the file that were read so far. */
   readonly bytesRead: number;
 }
 
 export interface RowFile {
-  /** As messages call it. */
+  /** Name in messages. */
   readonly name: string;
   /** 0 = unknown. */
   readonly bytes: number;
-  /** Names of the columns, where the format fixes them. */
+  /** Names of the columns, if the format has columns. */
   readonly columns?: readonly string[];
-  /** All values are strings, whatever they mean. */
+  /** The format has strings only. */
   readonly isText?: boolean;
-  /** Reads from the beginning; once where it is standard input. */
+  /** Reads from the beginning. Standard input can be read only once. */
   readonly rows: () => AsyncGenerator<FileRow>;
 }
 
 export type Format = 'jsonl' | 'csv' | 'parquet';
 
 export interface Reading {
-  /** Absent: found by the file's name. */
+  /** `undefined` = by the name of the file. */
   readonly format: Format | undefined;
-  /** Whether a document can come of these columns. */
+  /** Whether these columns make a document. */
   readonly fits: (columns: readonly string[]) => boolean;
 }
 
-/** The file must be there; a `CommandFailure` says what is wrong with it. */
+/** A `CommandFailure` says why the file cannot be read. */
 export async function openRowFile(file: string, { format: asked, fits }: Reading): Promise<RowFile> {
   const stats = statSync(file, { throwIfNoEntry: false });
-  if (stats === undefined) throw new CommandFailure('input_error', `${file} does not exist`);
-  if (!stats.isFile()) throw new CommandFailure('input_error', `${file} is not a file`);
-  const beginning = beginningOf(file);
-  if (beginning.startsWith('version https://git-lfs')) {
-    throw new CommandFailure(
-      'input_error',
-      `${file} is a pointer of Git LFS, not the file itself: fetch it with "git lfs pull"`,
-    );
-  }
+  if (stats === undefined) throw inputError(`${file} does not exist`);
+  if (!stats.isFile()) throw inputError(`${file} is not a file`);
+  const beginning = await beginningOf(file);
+  if (beginning.startsWith('version https://git-lfs'))
+    throw inputError(`${file} is a pointer of Git LFS, not the file itself: fetch it with "git lfs pull"`);
   const isParquet = beginning.startsWith('PAR1');
   const format = asked ?? formatOf(file) ?? (isParquet ? 'parquet' : 'jsonl');
-  if (isParquet && format !== 'parquet') {
-    throw new CommandFailure('input_error', `${file} is a Parquet file, not ${format}: --format parquet`);
-  }
+  if (isParquet && format !== 'parquet')
+    throw inputError(`${file} is a Parquet file, not ${format}: --format parquet`);
   if (format === 'parquet') {
     const { openParquet } = await import('./parquet.ts');
     return openParquet(file);
@@ -75,7 +71,7 @@ export async function openRowStream(stream: Readable, { format, fits }: Reading)
   return format === 'csv' ? openCsv({ input: stream, name, bytes: 0, fits }) : jsonFile(name, 0, stream);
 }
 
-/** By its ending. */
+/** The format that the ending of the name stands for. */
 export function formatOf(file: string): Format | undefined {
   const ending = endingOf(file);
   if (/^\.(jsonl|ndjson|json)$/.test(ending)) return 'jsonl';
@@ -87,12 +83,12 @@ function endingOf(file: string): string {
   return path.extname(file.toLowerCase().replace(/\.gz$/, ''));
 }
 
-/** Commas of a tab file belong to its texts. */
+/** In a `.tsv` file, only tabs separate fields. */
 function delimiterBy(file: string): string | undefined {
   return endingOf(file) === '.tsv' ? '\t' : undefined;
 }
 
-/** A line is a row; in a file that is one array, an element is. */
+/** Each line is a row. In a file that is one array, each element is a row. */
 function jsonFile(name: string, bytes: number, input: string | Readable): RowFile {
   return {
     name,
@@ -106,16 +102,12 @@ function jsonFile(name: string, bytes: number, input: string | Readable): RowFil
   };
 }
 
-function beginningOf(file: string): string {
-  let descriptor: number | undefined;
+async function beginningOf(file: string): Promise<string> {
   try {
-    descriptor = openSync(file, 'r');
-    const bytes = Buffer.alloc(64);
-    const length = readSync(descriptor, bytes, 0, bytes.length, 0);
-    return bytes.toString('latin1', 0, length);
+    await using handle = await open(file);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(64), 0, 64, 0);
+    return buffer.toString('latin1', 0, bytesRead);
   } catch (error) {
-    throw new CommandFailure('input_error', `cannot read ${file}: ${messageOf(error)}`, { cause: error });
-  } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
+    throw inputError(`cannot read ${file}: ${messageOf(error)}`, error);
   }
 }

@@ -1,4 +1,4 @@
-/** What is imported: one file, standard input, the corpus of a BEIR directory, or the shards of a dataset. */
+/** The source of an import: one file, standard input, the corpus of a BEIR directory, or the shards of a dataset. */
 import type { Readable } from 'node:stream';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -13,37 +13,37 @@ import { openRowFile, openRowStream, type Format, type Reading, type RowFile } f
 export interface SourceChoice extends DatasetChoice {
   /** A path, or `-` for standard input. */
   readonly source: string;
-  /** Absent: found by the file's name. */
+  /** `undefined` = by the name of the file. */
   readonly format?: Format | undefined;
   readonly fields: FieldChoice;
 }
 
 export interface Row {
-  /** Counted over the whole source from 1. */
+  /** Number in the whole source, from 1 on. */
   readonly number: number;
   readonly file: string;
   /** Line of a text file, element of a JSON array, row of a Parquet file; counted from 1. */
   readonly line: number;
   readonly parsed: ParsedLine;
-  /** Counts bytes of the whole source. */
+  /** Bytes of the whole source that were read so far. */
   readonly bytesRead: number;
 }
 
 export interface Source {
-  /** As messages call it. */
+  /** Name in messages. */
   readonly name: string;
   readonly files: readonly RowFile[];
-  /** Paths; none where it is standard input, which cannot be read again. */
+  /** Paths of the files. Standard input has none, and cannot be read again. */
   readonly paths: readonly string[];
   /** 0 = unknown. */
   readonly bytes: number;
-  /** Rows that a dataset says it has. */
+  /** Number of rows that a dataset states. */
   readonly rowsPromised?: number;
   /** Types of the columns in files of strings. */
   readonly types: ColumnTypes;
 }
 
-/** Reads files of strings to their ends, to find the types of their columns; `signal` ends that. */
+/** Reads CSV files to their ends, to find the types of their columns. `signal` ends this. */
 export async function openSource(
   choice: SourceChoice,
   stdin: Readable,
@@ -52,7 +52,7 @@ export async function openSource(
   const types = new ColumnTypes((column) => mayBeTyped(column, choice.fields));
   const opened = await openFiles(choice, stdin);
   for (const file of opened.files) assertColumns(file, choice.fields);
-  // Standard input is read once.
+  // Standard input can be read only once.
   if (opened.paths.length > 0)
     await types.learnFrom(
       opened.files.filter(({ isText }) => isText),
@@ -79,15 +79,14 @@ async function openFiles(choice: SourceChoice, stdin: Readable): Promise<Omit<So
       ...(rowsPromised === undefined ? {} : { rowsPromised }),
     };
   }
-  if (choice.subset !== undefined || choice.split !== undefined) {
+  if (choice.subset !== undefined || choice.split !== undefined)
     throw new CommandFailure('usage_error', '--subset and --split are for the folder of a dataset');
-  }
   const file = isDirectory(source) ? beirFile(source, 'corpus') : source;
   const opened = await openRowFile(file, reading);
   return { name: file, files: [opened], paths: [file], bytes: opened.bytes };
 }
 
-/** A dataset may have a subset of that name; a BEIR directory has the files. */
+/** A dataset may have a subset named corpus. A BEIR directory has these files. */
 function isBeir(directory: string): boolean {
   return ['corpus.jsonl', 'corpus.jsonl.gz', 'queries.jsonl', 'queries.jsonl.gz'].some((name) =>
     existsSync(path.join(directory, name)),

@@ -1,32 +1,17 @@
-import * as fc from 'fast-check';
+/** How a row becomes a document, or a problem that says what is wrong. */
 import { describe, expect, it } from 'vitest';
-import { batchDocuments, requestLimits, type Batch } from '../../src/cli/import/batches.ts';
-import { DocumentReader, isProblem, type ImportItem } from '../../src/cli/import/document.ts';
-import type { FieldChoice } from '../../src/cli/import/fields.ts';
-import { parseLine } from '../../src/cli/jsonl.ts';
+import { DocumentReader, isProblem, type ImportItem } from '../../../src/cli/import/document.ts';
+import type { FieldChoice } from '../../../src/cli/import/fields.ts';
+import { parseLine } from '../../../src/cli/jsonl.ts';
 
 function readLine(text: string | Buffer, number = 1, reader = new DocumentReader(), file = 'a'): ImportItem {
   const line = { number, bytes: Buffer.from(text), fileBytesRead: 0 };
   return reader.read({ number, file, line: number, parsed: parseLine(line), bytesRead: 0 });
 }
 
-async function* itemsOf(objects: readonly unknown[]): AsyncGenerator<ImportItem> {
-  for (const [position, object] of objects.entries()) yield readLine(JSON.stringify(object), position + 1);
-}
-
-async function batchesOf(
-  objects: readonly unknown[],
-  afterRow = 0,
-  limits = requestLimits,
-): Promise<readonly Batch[]> {
-  const batches: Batch[] = [];
-  for await (const batch of batchDocuments(itemsOf(objects), afterRow, limits)) batches.push(batch);
-  return batches;
-}
-
 const documentOf = (object: unknown, choice: FieldChoice = {}): unknown => {
   const { item } = readLine(JSON.stringify(object), 7, new DocumentReader(choice));
-  return isProblem(item) ? item.error : JSON.parse(item.json);
+  return isProblem(item) ? item.error : item.document;
 };
 
 describe('a line becomes a document', () => {
@@ -66,7 +51,9 @@ describe('a line becomes a document', () => {
   it('with metadata that is given as JSON text, its long numbers included', () => {
     const metadata = '{"kind":1,"n":12345678901234567890}';
     const { item } = readLine(JSON.stringify({ id: 'a', text: 't', metadata }));
-    expect('json' in item && item.json).toBe(`{"doc_id":"a","text":"t","metadata":${metadata}}`);
+    expect('document' in item && JSON.stringify(item.document)).toBe(
+      `{"doc_id":"a","text":"t","metadata":${metadata}}`,
+    );
     expect(documentOf({ id: 'a', text: 't', metadata: 'null' })).toMatchObject({ metadata: {} });
   });
 
@@ -78,7 +65,7 @@ describe('a line becomes a document', () => {
   it('with its metadata, `__proto__` included, as data', () => {
     const line = Buffer.from('{"id":"a","text":"t","metadata":{"__proto__":{"x":1},"n":1}}');
     const { item } = readLine(line);
-    expect('json' in item && item.json).toBe(
+    expect('document' in item && JSON.stringify(item.document)).toBe(
       '{"doc_id":"a","text":"t","metadata":{"__proto__":{"x":1},"n":1}}',
     );
   });
@@ -88,7 +75,7 @@ describe('a line becomes a document', () => {
       '{"id":"a","text":"t","metadata":{"n":[12345678901234567890,-9007199254740993,1e3],"m":[-1E+400,"1e400",1e-400],"d":[12345678901234567.89,0.1]}}',
     );
     const { item } = readLine(line);
-    expect('json' in item && item.json).toContain(
+    expect('document' in item && JSON.stringify(item.document)).toContain(
       '"n":[12345678901234567890,-9007199254740993,1000],"m":[-1E+400,"1e400",1e-400],"d":[12345678901234567.89,0.1]',
     );
   });
@@ -112,60 +99,5 @@ describe('a line becomes a document', () => {
     expect(documentOf({ id: 'a', text: 'x'.repeat(limit) })).toHaveProperty('text');
     expect(documentOf({ id: 'a', title: 'T', text: 'x'.repeat(limit - 1) })).toMatch(/102401 bytes/);
     expect(documentOf({ id: 'a', text: 'é'.repeat(limit / 2 + 1) })).toMatch(/102402 bytes/);
-  });
-});
-
-describe('batches', () => {
-  it('hold at most 50 documents', async () => {
-    const batches = await batchesOf(Array.from({ length: 120 }, (_, id) => ({ id, text: 't' })));
-    expect(batches.map((batch) => batch.documents.length)).toEqual([50, 50, 20]);
-    expect(batches.map((batch) => batch.lastRow)).toEqual([50, 100, 120]);
-  });
-
-  it('never hold a document identifier twice', async () => {
-    const batches = await batchesOf(['a', 'b', 'a', 'c', 'a'].map((id) => ({ id, text: 't' })));
-    expect(batches.map((batch) => batch.documents.map((document) => document.docId))).toEqual([
-      ['a', 'b'],
-      ['a', 'c'],
-      ['a'],
-    ]);
-  });
-
-  it('go on after the line they are given', async () => {
-    const batches = await batchesOf(
-      Array.from({ length: 120 }, (_, id) => ({ id, text: 't' })),
-      100,
-    );
-    expect(batches.map((batch) => batch.documents.map((document) => document.line))).toEqual([
-      Array.from({ length: 20 }, (_, position) => 101 + position),
-    ]);
-  });
-
-  it('fit the body limit to the byte, cover every line once and keep the order', async () => {
-    const object = fc.record({
-      id: fc.integer({ min: 0, max: 30 }),
-      text: fc.string({ maxLength: 80, unit: 'binary' }),
-      metadata: fc.dictionary(fc.string({ maxLength: 5 }), fc.integer(), { maxKeys: 3 }),
-    });
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(object, { maxLength: 60 }),
-        fc.integer({ min: 60, max: 600 }),
-        async (objects, bodyBytesMax) => {
-          const batches = await batchesOf(objects, 0, { documentsMax: 7, bodyBytesMax });
-          for (const batch of batches) {
-            const body = `{"documents":[${batch.documents.map((document) => document.json).join(',')}]}`;
-            expect(Buffer.byteLength(body)).toBeLessThanOrEqual(bodyBytesMax);
-            expect(new Set(batch.documents.map((document) => document.docId)).size).toBe(
-              batch.documents.length,
-            );
-          }
-          const lines = batches.flatMap((batch) =>
-            [...batch.documents, ...batch.problems].map((item) => item.line).toSorted((a, b) => a - b),
-          );
-          expect(lines).toEqual(objects.map((_, position) => position + 1));
-        },
-      ),
-    );
   });
 });

@@ -1,0 +1,117 @@
+/** Makes the client of the service, and reports a wrong address or key in the words of the command line. */
+import { ApiError, MaxsimdError } from '../../clients/typescript/src/errors.ts';
+import { Maxsimd, type MaxsimdOptions } from '../../clients/typescript/src/client.ts';
+import type { Index } from '../../clients/typescript/src/types.ts';
+import { CommandFailure } from './failure.ts';
+import { parseJson } from './json.ts';
+
+/** Called before each wait for another attempt. */
+export type OnWait = NonNullable<MaxsimdOptions['onRetry']>;
+
+/** A service, as the options name it. */
+export interface Endpoint {
+  readonly url: string;
+  readonly key: string;
+  readonly timeoutMs: number;
+  /** For `--verbose`. */
+  readonly onWait?: OnWait | undefined;
+}
+
+/**
+ * Waits `retryMsMax` for a service that is away, 5 s where it was never reached, and for as long as the limits of the
+ * tenant ask.
+ */
+export function clientOf(
+  endpoint: Endpoint,
+  retryMsMax: number,
+  options: Partial<MaxsimdOptions> = {},
+): Maxsimd {
+  try {
+    return new Maxsimd({
+      url: endpoint.url,
+      apiKey: endpoint.key,
+      timeoutMs: endpoint.timeoutMs,
+      retryMsMax,
+      unreachedMsMax: 5_000,
+      waitsForLimits: true,
+      parse: parseJson,
+      ...options,
+      onRetry: (error, delayMs) => {
+        endpoint.onWait?.(error, delayMs);
+        options.onRetry?.(error, delayMs);
+      },
+    });
+  } catch (error) {
+    if (!(error instanceof MaxsimdError)) throw error;
+    const words = error.message.replace('`url`', '--url').replace('`apiKey`', 'the API key');
+    throw new CommandFailure('usage_error', words, { cause: error });
+  }
+}
+
+/** By identifier, or else by name. */
+async function findIndex(
+  client: Maxsimd,
+  nameOrId: string,
+  signal?: AbortSignal,
+): Promise<Index | undefined> {
+  const indexes = await client.listIndexes({ signal });
+  return (
+    indexes.find((index) => index.id === nameOrId.toLowerCase()) ??
+    indexes.find((index) => index.name === nameOrId)
+  );
+}
+
+export async function requireIndex(client: Maxsimd, nameOrId: string): Promise<Index> {
+  const index = await findIndex(client, nameOrId);
+  if (index === undefined)
+    throw new CommandFailure('not_found', `there is no index ${JSON.stringify(nameOrId)} at ${client.url}`);
+  return index;
+}
+
+export interface WantedIndex {
+  readonly name: string;
+  /** `NAME` or `NAME/VERSION`; `undefined` = the default of the service. */
+  readonly model: string | undefined;
+}
+
+/** The index of this name, created where it is missing. */
+export async function ensureIndex(
+  client: Maxsimd,
+  { name, model: wanted }: WantedIndex,
+  signal: AbortSignal,
+): Promise<{ readonly index: Index; readonly created: boolean }> {
+  const existing = await findIndex(client, name, signal);
+  if (existing !== undefined) return { index: havingModel(existing, wanted), created: false };
+  const [model, version] = wanted?.split('/', 2) ?? [];
+  try {
+    const body = { name, model, model_version: version };
+    // Safe to repeat here: if the answer to the first one was lost, the index is found by name below.
+    const request = { method: 'POST', path: ['v1', 'indexes'], body, isSafe: true } as const;
+    return { index: await client.request<Index>(request, { signal }), created: true };
+  } catch (error) {
+    const mayExist = error instanceof ApiError && error.status === 422;
+    const made = mayExist ? await findIndex(client, name, signal) : undefined;
+    if (made === undefined) throw error;
+    return { index: havingModel(made, wanted), created: false };
+  }
+}
+
+/** The index, if it has the model that is wanted. */
+function havingModel(index: Index, wanted: string | undefined): Index {
+  const version = `${index.model}/${index.model_version}`;
+  if (wanted === undefined || wanted === index.model || wanted === version) return index;
+  throw new CommandFailure(
+    'usage_error',
+    `the index ${JSON.stringify(index.name)} has the model ${version}, which never changes: import into another index for ${wanted}`,
+  );
+}
+
+/** One line for a user whose command mostly waits: it names the limit, and says how to raise it. */
+export function rateLimitHint(requestsPerMinute: number, requests?: number): string {
+  const minutes = requests === undefined ? 0 : Math.ceil(requests / requestsPerMinute);
+  const duration = minutes > 1 ? `: ${requests} take about ${minutes} minutes` : '';
+  return (
+    `maxsimd: the tenant may send ${requestsPerMinute} requests a minute, so this waits${duration}. To raise the limit, run ` +
+    `"maxsimd tenant limits TENANT --requests-per-minute N" on the service's machine.`
+  );
+}

@@ -1,0 +1,196 @@
+/** How the TypeScript client imports: its batches, their order, and what stops it. A fake stands in for the requests. */
+import { describe, expect, test } from 'vitest';
+import {
+  ApiError,
+  type Document,
+  type ImportOptions,
+  type ImportProgress,
+} from '../../clients/typescript/src/index.ts';
+import { Import, type ImportCalls } from '../../clients/typescript/src/import.ts';
+import type { UpsertResult } from '../../clients/typescript/src/types.ts';
+
+interface Sent {
+  readonly documents: readonly Document[];
+  readonly bytes: number;
+  readonly signal: AbortSignal;
+  readonly onConcurrencyLimit: () => void;
+}
+
+type Reply = UpsertResult | Error;
+
+/** Upserts that were sent, in order. `answer` says what becomes of one. */
+class Service {
+  readonly sent: Sent[] = [];
+  inFlight = 0;
+  remaining = Infinity;
+  answer: (sent: Sent, number: number) => Reply | Promise<Reply> = ({ documents }) => stored(documents);
+  readonly calls: ImportCalls = {
+    upsert: async (json, signal, onConcurrencyLimit) => {
+      const { documents } = JSON.parse(json) as { readonly documents: readonly Document[] };
+      const sent = { documents, bytes: Buffer.byteLength(json), signal, onConcurrencyLimit };
+      this.sent.push(sent);
+      this.inFlight += 1;
+      const reply = await this.answer(sent, this.sent.length);
+      this.inFlight -= 1;
+      if (reply instanceof Error) throw reply;
+      return reply;
+    },
+    remainingDocuments: () => Promise.resolve(this.remaining),
+  };
+
+  ids(): readonly (readonly string[])[] {
+    return this.sent.map(({ documents }) => documents.map(({ doc_id }) => doc_id));
+  }
+}
+
+function stored(documents: readonly Document[]): UpsertResult {
+  const { length } = documents;
+  const usage = { input_tokens: 1, document_count: 1, chunk_count: 1, candidate_count: 0, latency_ms: 1 };
+  return { index_id: 'i', upserted_documents: length, upserted_chunks: length, failed: [], usage };
+}
+
+function refusal(status: number, issues: ApiError['issues'] = []): ApiError {
+  const code = status === 422 ? 'validation_error' : 'internal_error';
+  return new ApiError('m', { status, code, issues, requestId: 'r', retryAfterSeconds: undefined });
+}
+
+const documents = (count: number, text = 't'): readonly Document[] =>
+  Array.from({ length: count }, (_, at) => ({ doc_id: `d${at}`, text }));
+const importAll = (
+  service: Service,
+  given: Iterable<Document> | AsyncIterable<Document>,
+  options: ImportOptions = {},
+) => new Import(service.calls, options).run(given);
+/** All that is under way has come as far as it can. */
+const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+describe('batches', () => {
+  test('hold at most 50 documents, in the order of the input', async () => {
+    const service = new Service();
+    expect(await importAll(service, documents(120), { concurrency: 1 })).toMatchObject({ documents: 120 });
+    expect(service.ids().map(({ length }) => length)).toEqual([50, 50, 20]);
+    expect(service.ids().flat()).toEqual(documents(120).map(({ doc_id }) => doc_id));
+  });
+
+  test.each([104_700, 104_857, 150_001])('of texts of %i bytes fill 5 MiB and no more', async (bytes) => {
+    const service = new Service();
+    await importAll(service, documents(120, 'x'.repeat(bytes)), { concurrency: 1 });
+    const limit = 5 * 1024 * 1024;
+    expect(service.ids().flat()).toHaveLength(120);
+    for (const [at, batch] of service.sent.entries()) {
+      expect(batch.bytes).toBeLessThanOrEqual(limit);
+      const next = service.sent[at + 1]?.documents[0];
+      const wouldFit = next !== undefined && batch.bytes + JSON.stringify(next).length + 1 <= limit;
+      if (batch.documents.length < 50) expect(wouldFit).toBe(false);
+    }
+  });
+
+  test('with the same id follow each other: the last document stays', async () => {
+    const service = new Service();
+    const given = ['a', 'b', 'a', 'c', 'a'].map((doc_id, at) => ({ doc_id, text: String(at) }));
+    service.answer = async ({ documents: batch }) => {
+      expect(service.inFlight).toBe(1);
+      await settled();
+      return stored(batch);
+    };
+    await importAll(service, given, { concurrency: 8 });
+    expect(service.ids()).toEqual([['a', 'b'], ['a', 'c'], ['a']]);
+  });
+});
+
+test('progress comes in the order of the input, and says from where to go on', async () => {
+  const service = new Service();
+  const first = Promise.withResolvers<void>();
+  const seen: ImportProgress[] = [];
+  service.answer = async ({ documents: batch }, number) => {
+    if (number === 1) await first.promise;
+    return stored(batch);
+  };
+  const running = importAll(service, documents(150), { concurrency: 2, onProgress: (one) => seen.push(one) });
+  while (service.sent.length < 3) await settled();
+  expect(seen).toEqual([]);
+  first.resolve();
+  await running;
+  expect(seen).toMatchObject(
+    [50, 100, 150].map((count) => ({ settled: count, documents: count, failed: 0 })),
+  );
+});
+
+test('the concurrency goes down with each refusal, never below one, and comes back up', async () => {
+  const service = new Service();
+  const most: number[] = [];
+  service.answer = async ({ documents: batch, onConcurrencyLimit }, number) => {
+    if (number <= 3) for (let times = 0; times < 5; times += 1) onConcurrencyLimit();
+    await settled();
+    most.push(service.inFlight);
+    return stored(batch);
+  };
+  await importAll(service, documents(50 * 100), { concurrency: 3 });
+  expect(most.slice(3, 20)).toEqual(Array(17).fill(1));
+  expect(Math.max(...most.slice(60))).toBe(3);
+});
+
+describe('a batch that the service refuses', () => {
+  test('for some of its documents is sent again without them', async () => {
+    const service = new Service();
+    const issues = [{ path: 'documents.3.metadata', message: 'too deep', code: 'depth' }];
+    service.answer = ({ documents: batch }) => (batch.length === 10 ? refusal(422, issues) : stored(batch));
+    expect(await importAll(service, documents(10))).toMatchObject({
+      documents: 9,
+      failed: [{ doc_id: 'd3', error: 'documents.3.metadata: too deep' }],
+    });
+  });
+
+  test.each([413, 422, 500])('as a whole (%i) fails alone, and the others go on', async (status) => {
+    const service = new Service();
+    service.answer = ({ documents: batch }, number) => (number === 2 ? refusal(status) : stored(batch));
+    const { documents: count, failed } = await importAll(service, documents(120), { concurrency: 1 });
+    expect([count, failed.length, failed[0]?.doc_id]).toEqual([70, 50, 'd50']);
+  });
+
+  test('as the allowance of stored documents is used up stops the import', async () => {
+    const service = new Service();
+    service.remaining = 20;
+    service.answer = ({ documents: batch }, number) => (number === 2 ? refusal(422) : stored(batch));
+    const running = importAll(service, documents(150), { concurrency: 1 });
+    await expect(running).rejects.toMatchObject({
+      report: { documents: 50, failed: [] },
+      cause: { status: 422 },
+    });
+  });
+});
+
+test('an answer that leaves out a document stops the import', async () => {
+  const service = new Service();
+  service.answer = () => stored(documents(1));
+  await expect(importAll(service, documents(2))).rejects.toMatchObject({
+    cause: { code: 'unexpected_response' },
+  });
+});
+
+test('an input that breaks off is an error, after all that was sent of it is settled', async () => {
+  const service = new Service();
+  service.answer = async ({ documents: batch, signal }) => {
+    await settled();
+    expect(signal.aborted).toBe(false);
+    return stored(batch);
+  };
+  async function* broken() {
+    yield* documents(101);
+    throw new Error('cut off');
+  }
+  await expect(importAll(service, broken())).rejects.toMatchObject({
+    cause: { message: 'cut off' },
+    report: { documents: 100 },
+  });
+});
+
+test('the caller ends an import that waits for its next document', async () => {
+  const stop = new AbortController();
+  async function* endless() {
+    yield* documents(1);
+    setImmediate(() => stop.abort(new Error('enough')));
+    await new Promise(() => {});
+  }
+  await expect(importAll(new Service(), endless(), { signal: stop.signal })).rejects.toThrow('enough');
+});
