@@ -11,7 +11,6 @@ import { watchGpu, type GpuWatch } from './gpu-watch.ts';
 import { runLoad, type RequestBody, type Sample } from './load.ts';
 import { observe, resourcesBetween, together } from './observe.ts';
 import { searchOneByOne } from './one-client.ts';
-import type { Progress } from './progress.ts';
 import { formatNumber, reportOf, type CapacityReport, type OneClient, type StepReport } from './report.ts';
 import { parseMix, schedule, type Arrival, type Operation } from './schedule.ts';
 import { whenAtRest } from '../lib/service/rest.ts';
@@ -38,7 +37,6 @@ export const settings = {
   url: optional('url', 'a service that runs, in place of one of our own'),
   key: optional('key', 'its API key'),
   metricsUrl: optional('url', 'where its metrics are'),
-  html: optional('file', 'write the report there as a page'),
   compare: files('measures nothing: two reports side by side'),
 };
 
@@ -47,9 +45,6 @@ export type CapacityOptions = OptionsOf<typeof settings>;
 /** What the caller of a run watches and ends it with. */
 export interface Control {
   readonly signal: AbortSignal;
-  readonly progress: Progress;
-  /** Called after every step with what there is so far. */
-  readonly onReport: (report: CapacityReport) => void;
 }
 
 interface Run {
@@ -68,7 +63,7 @@ const outstandingMax = 1000;
 const requestsMin = 100;
 
 export async function runCapacityBench(options: CapacityOptions & Control): Promise<CapacityReport> {
-  const { progress, signal } = options;
+  const { onProgress, signal } = options;
   if (options.url !== undefined && options.services > 1) throw new Error('--url is of one service');
   const texts = multiplied(await readTexts(options.documents, options.beir), options.documents);
   const rows: StepReport[] = [];
@@ -93,7 +88,7 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
       rows,
       interrupted,
     });
-  progress.tell(`storing ${texts.documents.length} documents of ${texts.name}`);
+  onProgress(`storing ${texts.documents.length} documents of ${texts.name}`);
   const gpu = watchGpu();
   try {
     const targets: Target[] = [];
@@ -105,11 +100,11 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
       const [first] = targets as [Target, ...Target[]];
       model = first.model;
       if (options.rest) {
-        progress.tell('waiting until the service is at rest');
+        onProgress('waiting until the service is at rest');
         for (const { processId } of targets) await whenAtRest(processId, signal);
       }
       if (options.oneClient > 0) {
-        progress.tell(`${options.oneClient} searches of one client`);
+        onProgress(`${options.oneClient} searches of one client`);
         oneClient = await searchOneByOne(first, texts.queries, options.oneClient);
       }
       // The first requests pay for cold caches and are not reported.
@@ -118,12 +113,12 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
         const row = await measure(run, rate, Math.max(options.stepSeconds, requestsMin / rate));
         // Nothing is known of a step that was cut short.
         if (signal.aborted) return undefined;
-        progress.tell(describe(row));
+        onProgress(describe(row));
         return {
           met: row.met_target,
           keep: () => {
             rows.push(row);
-            options.onReport(report(true));
+            options.save(report(true));
           },
         };
       });
@@ -131,7 +126,7 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
     return report(signal.aborted);
   } catch (error) {
     if (!signal.aborted) throw error;
-    if (error !== signal.reason) progress.tell((error as Error).message);
+    if (error !== signal.reason) onProgress((error as Error).message);
     return report(true);
   } finally {
     gpu.close();
@@ -139,14 +134,13 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
 }
 
 async function openOne(options: CapacityOptions & Control, { documents }: Texts): Promise<Target> {
-  const { url, key: apiKey = '', metricsUrl, storesAtOnce, environment, signal, progress } = options;
+  const { url, key: apiKey = '', metricsUrl, storesAtOnce, environment, signal } = options;
   return openTarget({
     texts: documents,
     storesAtOnce,
     remote: url === undefined ? undefined : { url, apiKey, metricsUrl },
     environment,
     signal,
-    onStored: (stored) => progress.show(`${stored} of ${documents.length} stored`),
   });
 }
 
@@ -193,7 +187,6 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
     mix: options.mix,
     seed: options.seed,
   });
-  let answered = 0;
   const observeAll = async () =>
     Promise.all(targets.map(async ({ metricsUrl, processId }) => observe(metricsUrl, processId)));
   const before = await observeAll();
@@ -209,12 +202,6 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
         outstandingMax,
         timeoutMs: 60_000,
         signal: AbortSignal.any([options.signal, ...targets.map(({ ended }) => ended)]),
-        onSample: (sample, outstanding) => {
-          answered += 1;
-          options.progress.show(
-            `${formatNumber(rate)}/s: ${answered} of ${arrivals.length} answered, ${outstanding} open, last ${formatNumber(sample.latencyMs)} ms`,
-          );
-        },
       }),
     ),
   );

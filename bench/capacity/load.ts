@@ -32,7 +32,7 @@ export interface LoadOptions {
   readonly coarse?: boolean;
   /** Sends nothing more once aborted; what is out is waited for. */
   readonly signal: AbortSignal;
-  readonly onSample: (sample: Sample, outstanding: number) => void;
+  readonly onSample?: (sample: Sample) => void;
 }
 
 /** Resolves when every request has been answered or given up; the generator's own lag is in the result. */
@@ -54,7 +54,7 @@ export async function runLoad(
       const { operation, dueMs } = arrival;
       const sample = { operation, dueMs, latencyMs: performance.now() - start - dueMs, status };
       samples.push(sample);
-      options.onSample(sample, outstanding.size);
+      options.onSample?.(sample);
     };
     if (outstanding.size >= outstandingMax) {
       note(0);

@@ -24,7 +24,7 @@ const settings = {
   seconds: integer(3, 'of commits for each number of clients'),
   clients: integers('1,4,16', 'clients that commit at the same time'),
   indexes: integers('1,16', 'indexes that they commit to'),
-  documents: integers('20000,200000', 'documents of an index that is opened and merged'),
+  documents: integers('20000,200000', 'documents of an index that is opened'),
 };
 
 export const cluster = benchmark({

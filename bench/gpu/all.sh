@@ -1,8 +1,8 @@
 #!/bin/sh
 # Everything that says how fast a GPU host is, from a clean checkout or from what pack.sh packed:
 #   bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]
-# Each part ends within 8 minutes, leaves its JSON, HTML and log in the output directory at once, and is not run again when its JSON is
-# there; what fails is said at the end, and the parts behind it run all the same. bench/gpu/README.md says which goal each part answers.
+# Each part ends within 8 minutes, leaves its JSON and log in the output directory at once, and is not run again when its JSON is
+# there; what fails is said at the end, and the parts behind it run all the same. docs/guide/gpu.md says which goal each part answers.
 #   PARTS   some of them, as "device retrieval"                        DEVICE  the GPU (default 0); cpu tries the script without one
 #   SEED    of the order of first-runs (default 1)
 #   TEXTS, ROUNDS, DOCUMENTS, CHUNK_TEXTS, SEARCHES, SECONDS_EACH, RATES        smaller for a trial of the script itself
@@ -59,7 +59,7 @@ bench() {
 capacity() {
   part=$1
   shift
-  bench "$part" capacity --first-rate 100 --rates "${RATES:-}" --step-seconds "${SECONDS_EACH:-5}" --html "$out/$part.html" "$@"
+  bench "$part" capacity --first-rate 100 --rates "${RATES:-}" --step-seconds "${SECONDS_EACH:-5}" "$@"
 }
 
 part maxsim sh bench/gpu/maxsim/measure.sh "$out/maxsim"

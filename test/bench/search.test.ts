@@ -49,7 +49,6 @@ it('measures every state against an exhaustive scan', async () => {
   expect(report.ratios).toEqual({ lancedb_qps_at_equal_recall: null });
   expect(report.skipped.map(({ variant }) => variant)).toEqual([
     ...[1_000, 10_000, 100_000].map((selectivity) => `maxsimd filtered, 1/${selectivity}`),
-    'usearch',
     'lancedb',
   ]);
   expect(printed).toContain('| 2000 | maxsimd | filtered, 1/100 | 200 |');

@@ -24,7 +24,6 @@ export interface TargetOptions extends ServerOptions {
     | undefined;
   /** Ends the storing of texts. */
   readonly signal?: AbortSignal;
-  readonly onStored?: (documents: number) => void;
 }
 
 type Service = Pick<Target, 'url' | 'apiKey' | 'metricsUrl' | 'processId' | 'ended'>;
@@ -88,12 +87,11 @@ async function closeAfter(
 }
 
 async function store(
-  { texts, storesAtOnce = 1, signal, onStored }: TargetOptions,
+  { texts, storesAtOnce = 1, signal }: TargetOptions,
   service: Service,
   indexId: string,
 ): Promise<void> {
   let next = 0;
-  let stored = 0;
   const storeInTurn = async (): Promise<void> => {
     while (next < texts.length) {
       const from = next;
@@ -101,8 +99,6 @@ async function store(
       const documents = texts.slice(from, next).map((text, i) => ({ doc_id: `document-${from + i}`, text }));
       signal?.throwIfAborted();
       await call(service, 'POST', `/v1/indexes/${indexId}/documents`, { documents });
-      stored += documents.length;
-      onStored?.(stored);
     }
   };
   await Promise.all(Array.from({ length: storesAtOnce }, storeInTurn));

@@ -6,9 +6,10 @@
  * its word, of the word in this topic and in this chunk + noise; brought to length 1 before centring. The words of a
  * chunk are those it has already, those of the subject of its document (a few words of its topic), or any of its topic.
  *
- * File: one line of JSON (scalars and array lengths), then the arrays as f16 little-endian in the order of the line.
+ * File: one line of JSON (scalars and array lengths), then the arrays as f16 little-endian in the order of the line. The program
+ * that measured them, `fit-statistics.ts`, is in the history of this folder.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 
 export interface SyntheticStatistics {
   /** What was measured, and how many of it. */
@@ -84,16 +85,4 @@ export function readStatistics(file: string): SyntheticStatistics {
     at += length * 2;
   }
   return { ...header, arrays: arrays as unknown as SyntheticStatistics['arrays'] };
-}
-
-export function writeStatistics(file: string, { arrays, ...header }: SyntheticStatistics): void {
-  const entries = Object.entries(arrays);
-  const lengths = Object.fromEntries(entries.map(([name, values]) => [name, values.length]));
-  writeFileSync(
-    file,
-    Buffer.concat([
-      Buffer.from(`${JSON.stringify({ ...header, lengths })}\n`),
-      ...entries.map(([, values]) => new Uint8Array(Float16Array.from(values).buffer)),
-    ]),
-  );
 }

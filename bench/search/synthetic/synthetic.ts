@@ -1,6 +1,6 @@
 /**
- * Synthetic embeddings with the measured statistics of real ones (`fit-statistics.ts` measures, `resemblance.ts`
- * compares). Every document has a seed of its own, so that any of them is made again at any time and none is kept.
+ * Synthetic embeddings with the measured statistics of real ones. Every document has a seed of its own, so that any of them
+ * is made again at any time and none is kept.
  */
 import path from 'node:path';
 import { seededRandom } from '../../lib/seeded-random.ts';
@@ -8,9 +8,9 @@ import { quantiseRow, rowsOf, type Corpus, type Query, type TokenMatrices } from
 import { Gaussians, lowerTimes } from './gaussians.ts';
 import { readStatistics, type SyntheticStatistics } from './synthetic-statistics.ts';
 
-export const statisticsFile = path.join(import.meta.dirname, 'statistics.bin');
+const statisticsFile = path.join(import.meta.dirname, 'statistics.bin');
 
-export interface SyntheticOptions {
+interface SyntheticOptions {
   readonly chunks: number;
   /** Mean rows of a chunk. */
   readonly meanRows: number;
@@ -18,7 +18,8 @@ export interface SyntheticOptions {
   readonly seed: number;
 }
 
-export function synthesise(options: SyntheticOptions, statistics = readStatistics(statisticsFile)): Corpus {
+export function synthesise(options: SyntheticOptions): Corpus {
+  const statistics = readStatistics(statisticsFile);
   const { chunks, meanRows, queries, seed } = options;
   const shape = shapeOf(statistics, options);
   const generator = new Generator(statistics, seed);
