@@ -30,19 +30,19 @@ export const settings = {
   beir,
   documents: integer(500, 'documents stored before; halves of texts are joined where there are too few'),
   storesAtOnce: integer(1, 'requests at a time that store them'),
-  rest: flag('waits until the service has finished what it does in the background for what was stored'),
+  rest: flag('wait until the service has finished its work in the background'),
   oneClient: integer(0, 'searches of one client, one after another, before the rates', 0),
   services: integer(1, 'services of our own, each with its encoders and data, that share the requests'),
   seed: integer(1, 'seed of the arrivals', 0),
-  url: optional('url', 'a service that runs, in place of one of our own'),
+  url: optional('url', 'a running service, in place of one of our own'),
   key: optional('key', 'its API key'),
   metricsUrl: optional('url', 'where its metrics are'),
-  compare: files('measures nothing: two reports side by side'),
+  compare: files('measure nothing, and print two reports side by side'),
 };
 
 export type CapacityOptions = OptionsOf<typeof settings>;
 
-/** What the caller of a run watches and ends it with. */
+/** Ends a run. */
 export interface Control {
   readonly signal: AbortSignal;
 }
@@ -147,7 +147,7 @@ async function openOne(options: CapacityOptions & Control, { documents }: Texts)
 /** The outcome of one rate; undefined = interrupted. */
 type Attempt = { readonly met: boolean; readonly keep: () => void } | undefined;
 
-/** Tries one rate after another. What ends the climb must happen twice: a neighbour's noise would end it too early. */
+/** Tries one rate after another. A rate must miss the target twice to end the climb, because other work on the machine can make one miss. */
 export async function climb(
   { rates, firstRate }: Pick<CapacityOptions, 'rates' | 'firstRate'>,
   attempt: (rate: number) => Promise<Attempt>,
@@ -222,7 +222,7 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
   });
 }
 
-/** What a step's observations come to. */
+/** Sums up the observations of a step. */
 export function stepReport(step: {
   readonly rate: number;
   readonly samples: readonly Sample[];

@@ -1,4 +1,4 @@
-/** The parts of the capacity benchmark that decide what it says. */
+/** The calculations behind a capacity report. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';

@@ -1,6 +1,5 @@
 /**
- * What a step did to the machine: counters of the service's own metrics and of its processes, read before
- * and after.
+ * The load of a step on the machine, from the service's metrics and the counters of its processes, read before and after.
  */
 import {
   childProcesses,
@@ -44,7 +43,7 @@ export interface StepResources {
   readonly encoderCores: number | undefined;
   /** The event loop of the busiest encoder process. */
   readonly encoderLoopCores: number | undefined;
-  /** Cores used by whatever runs on the machine, and by what its host took away from it. */
+  /** Cores in use by everything on the machine, with those that its host took away. */
   readonly machineCores: number | undefined;
   /** Cores used by the benchmark itself. */
   readonly generatorCores: number;
@@ -52,14 +51,14 @@ export interface StepResources {
   readonly eventLoopDelayP99Ms: number | undefined;
   readonly diskBytesPerSecond: number | undefined;
   readonly gpu: GpuUse | undefined;
-  /** What open indexes hold and how they were searched; undefined without the service's metrics. */
+  /** The contents of open indexes, and how they were searched; undefined without the service's metrics. */
   readonly indexes?: IndexUse | undefined;
 }
 
 export interface IndexUse {
   readonly chunks: number;
   readonly diskBytesPerTokenVector: number;
-  /** What the engine keeps: directories, codebooks and codes. Rows are left to the page cache. */
+  /** The engine keeps directories, codebooks and codes. Rows are left to the page cache. */
   readonly memoryBytesPerTokenVector: number;
   /** Searches of the step by how candidates were chosen. */
   readonly plans: Readonly<Record<string, number>>;

@@ -1,7 +1,7 @@
 /**
- * Names the resource that gave out at the first rate that missed the target. A resource is recognised by its being used up
- * where that shows (the load generator's lateness, an event loop's core); otherwise by the stages whose time grew
- * most since the lowest rate, per request and in all operations of the mix together.
+ * Names the resource that gave out at the first rate that missed the target. The load generator is recognised by its lateness,
+ * and an event loop by its busy core. Any other resource is recognised by its stages: their time grew most since the lowest
+ * rate, per request and in all operations of the mix together.
  */
 import type { StepResources } from './observe.ts';
 

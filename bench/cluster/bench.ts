@@ -1,6 +1,7 @@
 /**
- * What the catalog of several nodes costs, beside the embedded one: PostgreSQL over loopback, everything synced, and SQLite
- * in this process. Commits alone: no segments are written, none are put. Then upserts of nodes, which do both.
+ * `npm run bench -- cluster`: the cost of the catalog of several nodes beside the embedded one: PostgreSQL over loopback, with
+ * everything synced, and SQLite in this process. First commits alone, without segments. Then upserts of nodes, which write and
+ * upload segments too.
  */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -41,7 +42,7 @@ async function run(options: OptionsOf<typeof settings>): Promise<object> {
   const folder = scratchFolder('cluster');
   try {
     const services = await startSharedServices(folder.path);
-    // Where the client of the object store looks.
+    // The client of the object store reads its keys there.
     Object.assign(process.env, services.environment);
     try {
       const url = services.postgres.url;

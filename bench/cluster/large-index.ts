@@ -1,5 +1,5 @@
 /**
- * What a node asks of the catalog when it opens an index of many documents. Rows alone: no objects take part.
+ * The time of the catalog when a node opens an index of many documents. Rows alone: no objects take part.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';

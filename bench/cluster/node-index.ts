@@ -14,14 +14,14 @@ export interface NodeIndexOptions {
   readonly catalog: ClusterCatalog;
   readonly indexId: string;
   readonly dim: number;
-  /** Where its cache is. */
+  /** The folder of its cache. */
   readonly directory: string;
   /** How many its engine has; 0 = one per core. */
   readonly threads: number;
   readonly settings: IndexSettings;
 }
 
-/** What fails in the background ends the process. */
+/** A failure in the background ends the process. */
 export async function openNodeIndex(
   { environment }: Pick<SharedServices, 'environment'>,
   { catalog, indexId, dim, directory, threads, settings }: NodeIndexOptions,

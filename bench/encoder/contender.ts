@@ -1,4 +1,4 @@
-/** What the sides of the encoder benchmark have in common: plain data, so that a side may live in another process. */
+/** The interface of a side of the encoder benchmark. It passes plain data, because a side may be another process. */
 import type { BatchKind } from '../../src/encoder/inference/session-protocol.ts';
 
 /** Texts that every side encodes, whole, once a round. */

@@ -1,4 +1,4 @@
-/** What the encoder benchmark's figures rest on. */
+/** The calculations behind the figures of the encoder benchmark. */
 import * as fc from 'fast-check';
 import { InferenceSession } from 'onnxruntime-node';
 import { readFileSync } from 'node:fs';
@@ -72,7 +72,7 @@ describe('packed batches', () => {
         expect(stream.slice(0, tokens)).toEqual(
           given.toSorted((a, b) => a.length - b.length).flatMap((sequence) => [...sequence]),
         );
-        // What fills the last rectangle up.
+        // The rest fills the last rectangle up.
         expect(stream.length - tokens).toBeLessThan(batches.at(-1)!.texts);
         for (const { ids, texts, length } of batches) {
           expect(ids).toHaveLength(texts * length);

@@ -22,7 +22,7 @@ export interface PeerOptions {
   readonly modelDirectory: string;
   readonly peersDirectory: string;
   readonly device: Device;
-  /** What `models/export.py` wrote, for the library `transformers`. */
+  /** The output of `models/export.py`, for the library `transformers`. */
   readonly exportDirectory?: string | undefined;
 }
 

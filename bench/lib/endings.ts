@@ -1,4 +1,4 @@
-/** What goes with a benchmark, however it ends. */
+/** Removes the folders and ends the processes of a benchmark, however it ends. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -20,7 +20,7 @@ export function scratchFolder(name: string): Disposable & { readonly path: strin
   };
 }
 
-/** What is to be done when this process ends. */
+/** They run when this process ends. */
 const endings = new Set<() => void>();
 const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 
@@ -44,7 +44,7 @@ function endAll(): void {
   for (const end of [...endings].toReversed()) end();
 }
 
-/** A signal that nobody listens to ends a process without its `exit` event; who listens too says when to end. */
+/** A signal that nobody listens to ends a process without its `exit` event. Another listener decides by itself when to end. */
 function exitBySignal(signal: NodeJS.Signals, number: number): void {
   if (process.listenerCount(signal) === 1) process.exit(128 + number);
 }

@@ -41,7 +41,7 @@ export async function readTexts(count: number, beir: string | undefined): Promis
 }
 
 /**
- * As many documents as asked for: where there are fewer, the first half of each is joined with the second half of another, round after
+ * Exactly `count` documents. Where there are fewer, the first half of each is joined with the second half of another, round after
  * round.
  */
 export function multiplied({ name, documents, queries }: Texts, count: number): Texts {
@@ -66,7 +66,7 @@ async function* beirLines(beir: string, part: 'corpus' | 'queries') {
   const plain = path.join(beir, `${part}.jsonl`);
   const bytes = existsSync(plain)
     ? createReadStream(plain)
-    : // Nobody waits for the end: a reader that has enough leaves, and errors reach the one that reads.
+    : // Nobody waits for the end, because a reader stops when it has enough. Errors reach the reader.
       pipeline(createReadStream(`${plain}.gz`), createGunzip(), () => undefined);
   let rest = '';
   // JSON may hold what `node:readline` takes for the end of a line, too.

@@ -1,6 +1,6 @@
 /**
- * What the search benchmark searches: token matrices of documents and queries, read or generated piece by piece, since a
- * million chunks do not fit in memory twice.
+ * The corpus of the search benchmark: token matrices of documents and queries. They are read or generated piece by piece,
+ * because a million chunks do not fit in memory twice.
  */
 export interface Query {
   /** f32 [rows x dim], token weights folded in. */
@@ -19,7 +19,7 @@ export interface TokenMatrices {
 }
 
 export interface Corpus {
-  /** Where the vectors come from, for the report. */
+  /** Names the source of the vectors in the report. */
   readonly description: string;
   /** Names the vectors: equal identities mean equal bytes. */
   readonly identity: string;
@@ -73,7 +73,7 @@ export function rowsOfChunk(corpus: Corpus, chunk: number): number {
   return corpus.chunkRows[chunk + 1]! - corpus.chunkRows[chunk]!;
 }
 
-/** So many of all, evenly spread. */
+/** Some of the queries, evenly spread. */
 export function spread(queries: readonly Query[], wanted: number): readonly Query[] {
   const count = Math.min(wanted, queries.length);
   return Array.from({ length: count }, (_, i) => queries[Math.floor((i * queries.length) / count)]!);

@@ -1,6 +1,6 @@
 /**
- * All that the benchmark knows of the engine: how an index of sealed segments and one active segment is built, opened in
- * a state (which document versions live where), and searched.
+ * Builds an index of sealed segments and one active segment with the engine, opens it in a state (which document
+ * versions are in which segment), and searches it.
  *
  * The version id of a document's n-th version is document + n * documents, so that results name documents.
  */
@@ -20,7 +20,7 @@ import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Corpus, type
 import { memoryBytes } from '../lib/service/process-counters.ts';
 import { metadataOf, rangeOf, selectivities, termsOf, type Selectivity, termOf } from './filters.ts';
 
-/** What a search asks beyond its query. */
+/** The settings of a search. */
 export interface SearchSettings {
   readonly candidateK: number;
   readonly topK: number;
@@ -56,7 +56,7 @@ const { sealedSegmentsMax, codesTokenVectorsMin } = defaultIndexSettings;
 
 const searchTimeoutMs = 600_000;
 
-/** Where an index is kept. Its rows outlive a build of the engine, its codes do not. */
+/** The folder of an index. Another build of the engine keeps its rows, and makes its codes again. */
 export function indexDirectory(cache: string, corpus: Corpus): string {
   const hash = createHash('sha256').update(corpus.identity).digest('hex').slice(0, 16);
   return path.join(cache, `${chunksOf(corpus)}-${hash}`);
@@ -119,7 +119,7 @@ interface CodesBuilt {
   readonly seconds: number;
 }
 
-/** Likewise: codes that are there and not outdated stay. */
+/** Keeps codes that are there and not outdated. */
 async function deriveCodes(
   options: IndexOptions,
   directory: string,
@@ -396,7 +396,7 @@ async function buildCodes(index: NativeIndex, onProgress: (line: string) => void
   }
 }
 
-/** As many segments of about equal size as merges leave. */
+/** Splits the documents into segments of about equal size, as many as merges leave. */
 function splitEvenly(corpus: Corpus): readonly number[] {
   const rows = tokenVectorsOf(corpus);
   const segments = Math.min(sealedSegmentsMax, Math.ceil(rows / segmentTokenVectorsMax));

@@ -1,4 +1,4 @@
-/** What the search benchmark writes: JSON, and a table for people. */
+/** The report of the search benchmark, as JSON and as a table. */
 import { markdownTable } from '../lib/table.ts';
 import type { Environment } from '../lib/environment.ts';
 import type { Measured } from './measure.ts';
@@ -18,7 +18,7 @@ export interface SearchRow extends Measured {
   /** Disk beyond the token vectors and their scales, record headers and filter terms included. */
   readonly derived_bytes_per_chunk: number | null;
   readonly disk_bytes_per_chunk: number | null;
-  /** What the engine takes for the index, mapped files left out, by its own count. */
+  /** Memory that the engine counts for the index, without mapped files. */
   readonly memory_bytes_per_chunk: number | null;
   readonly build_s: number | null;
   /** Mapping the sealed segments and loading the lifespans of their documents. */

@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- stages`: where the time of one request goes. One client asks a warm service one query after
- * another over a kept connection, or stores one document after another; the service's own request log says what each stage took,
- * and what the client waited beyond that is HTTP. With `--against` a second checkout is measured in turns of a round each,
- * so that both sides meet the same machine; with `--node` a node, which has its catalog, objects and limits in PostgreSQL,
- * SeaweedFS and Redis on this machine; with `--traces` one that sends the spans of every request to a collector.
+ * `npm run bench -- stages`: where the time of one request goes. One client asks a warm service one query after another over a
+ * kept connection, or stores one document after another. The request log of the service has the time of each stage. The rest of
+ * the client's wait is HTTP. Other servers can be measured in turns of a round each, so that all meet the same machine:
+ * `--against` a second checkout, `--node` a node with PostgreSQL, SeaweedFS and Redis on this machine, and `--traces` a server
+ * that sends the spans of every request to a collector.
  *
  * Stages of one request follow one another, so their times add up to what the client waited. *Overhead* is that sum less
  * the model's run and the engine: what the service itself costs.

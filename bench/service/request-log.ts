@@ -10,7 +10,7 @@ export class RequestLog {
   readonly #waiting = new Map<string, PromiseWithResolvers<LoggedRequest>>();
   readonly #onForeignLine: (line: string) => void;
 
-  /** What is no line of the log, a warning of the runtime for one, is handed on. */
+  /** Other lines, such as a warning of the runtime, are passed to `onForeignLine`. */
   constructor(onForeignLine: (line: string) => void) {
     this.#onForeignLine = onForeignLine;
   }

@@ -1,5 +1,5 @@
 /**
- * What searches cost when the index is larger than the memory that it may use. Two processes have an index of the same
+ * Searches of an index that is larger than the memory that it may use. Two processes have an index of the same
  * files each. One is in a control group whose memory, page cache included, becomes smaller step by step. They take turns at every
  * query. Every query is a new one, and a step is measured after rounds that are not, so other queries decide what is in memory.
  */
@@ -37,7 +37,7 @@ const warmUps = rounds({ short: 1, nightly: 2 });
 const shares = [100, 50, 35, 25];
 /** Times the unbounded median, with memory for half of the index. A search of a small index reads much of it. */
 const timesMax = rounds({ short: 200, nightly: 2 });
-/** As many token vectors as queries of real text have in the mean. */
+/** The mean number of token vectors of queries of real text. */
 const queryRows = 19;
 
 const table: string[][] = [];
@@ -162,7 +162,7 @@ function queryOf(corpus: Corpus, random: () => number): Query {
   return { vectors: all.slice(first * corpus.dim, (first + rows) * corpus.dim), rows };
 }
 
-/** Where a control group of memory can be made, by version 1 or 2. */
+/** A folder in which a control group of memory can be made, of version 1 or 2. */
 function controlGroups(): string | undefined {
   return ['/sys/fs/cgroup/memory', '/sys/fs/cgroup'].find((parent) => {
     const probe = path.join(parent, `maxsimd-probe-${process.pid}`);

@@ -139,7 +139,7 @@ const usageReport = z.object({
   data: z.array(z.object({ requests: z.number(), input_tokens: z.coerce.number() })),
 });
 
-/** Of all attackers together. */
+/** The usage of all attackers together. */
 async function usageOf(server: ServerProcess, tenants: readonly TestTenant[]) {
   const total = { requests: 0, tokens: 0 };
   for (const { id } of tenants) {

@@ -24,7 +24,7 @@ const batchSizes = [1, 2, 4, 8, 16];
 /** Texts that a sweep runs for each batch size. */
 const sweepTexts = 16;
 
-/** What is used of the library. */
+/** The part of the library that the benchmark uses. */
 interface Library {
   readonly env: { allowRemoteModels: boolean; allowLocalModels: boolean; localModelPath: string };
   pipeline(task: 'feature-extraction', model: string, options: object): Promise<Pipeline>;

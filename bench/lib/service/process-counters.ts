@@ -1,4 +1,4 @@
-/** What Linux counts for a process and its threads; nothing (zeros) on other systems. */
+/** Counters of Linux for a process and its threads. They are zero on other systems. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 const clockTicksPerSecond = 100;
@@ -9,7 +9,7 @@ export function processCounters(id: number): { cpuSeconds: number; writtenBytes:
   try {
     writtenBytes = Number(/^write_bytes: (\d+)$/m.exec(readFileSync(`/proc/${id}/io`, 'utf8'))?.[1] ?? 0);
   } catch {
-    // Another user's process does not tell.
+    // The file of another user's process cannot be read.
   }
   return { cpuSeconds: cpuSeconds(statFields(`${id}`)), writtenBytes };
 }
@@ -21,7 +21,7 @@ export function memoryBytes(id: number | 'self', kind: 'VmRSS' | 'RssAnon' | 'Vm
   );
 }
 
-/** Those of the running processes that this one started. */
+/** The running children of a process. */
 export function childProcesses(id: number): readonly number[] {
   return entriesOf('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(statFields(name)[1]) === id)

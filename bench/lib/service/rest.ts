@@ -1,9 +1,9 @@
-/** When a service has finished what it does in the background. */
+/** Waits until a service has finished its work in the background. */
 import { setTimeout as elapse } from 'node:timers/promises';
 import { processCounters } from './process-counters.ts';
 
 const intervalMs = 3000;
-/** What goes on for longer is measured along with the rest. */
+/** Work that goes on for longer is measured along with the rest. */
 const waitMsMax = 240_000;
 /** Share of one core that timers and metrics may take. */
 const restShare = 0.1;

@@ -1,4 +1,4 @@
-/** A server of a benchmark's own, on a fresh data directory. However the benchmark ends, the server and its files go with it. */
+/** A server on a fresh data directory. It ends with the benchmark, and its files are removed, however the benchmark ends. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -87,7 +87,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
   }
 }
 
-/** Where a process serves, once it has said so in a line of JSON. */
+/** The URL of a server, from its first line of JSON. */
 async function readyUrl(server: ChildProcess): Promise<string> {
   if (server.stdout === null) throw new Error('the server has no standard output');
   for await (const line of createInterface({ input: server.stdout })) {

@@ -30,7 +30,7 @@ type Service = Pick<Target, 'url' | 'apiKey' | 'metricsUrl' | 'processId' | 'end
 
 const batchSize = 25;
 
-/** Fails with what the server's end was where that is the reason; nothing is left behind then. */
+/** When the server ends meanwhile, this fails with the reason of that, and nothing is left behind. */
 export async function openTarget(options: TargetOptions): Promise<Target> {
   const { remote } = options;
   const server = remote === undefined ? await startServer(options) : undefined;
@@ -55,7 +55,7 @@ export async function openTarget(options: TargetOptions): Promise<Target> {
   }
 }
 
-/** Work on targets, which may still be added to, that are closed after it. A server that ends meanwhile is what it fails with. */
+/** Runs the work and closes the targets after it. Work may add targets. When a server ends meanwhile, this fails with the reason. */
 export async function closing<T>(targets: readonly Target[], work: () => Promise<T>): Promise<T> {
   let result: T;
   try {
@@ -67,7 +67,7 @@ export async function closing<T>(targets: readonly Target[], work: () => Promise
   return result;
 }
 
-/** Gives what to throw: what ended a server, else the failure itself. */
+/** The error to throw: the reason why a server ended, else the failure itself. */
 async function closeAfter(
   failure: unknown,
   targets: readonly Pick<Target, 'ended' | 'close' | 'url'>[],

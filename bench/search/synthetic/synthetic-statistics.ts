@@ -1,6 +1,6 @@
 /**
- * What the synthetic generator knows of real embeddings. Everything is expressed in the basis of the principal axes of
- * the token residuals, which no dot product notices and which makes that covariance diagonal.
+ * Statistics of real embeddings, from which the generator draws. Everything is in the basis of the principal axes of the token
+ * residuals. That changes no dot product, and makes their covariance diagonal.
  *
  * A token vector is: centre of its word cluster + shift of its chunk (of the topic, of the document, its own) + parts of
  * its word, of the word in this topic and in this chunk + noise; brought to length 1 before centring. The words of a
@@ -12,7 +12,7 @@
 import { readFileSync } from 'node:fs';
 
 export interface SyntheticStatistics {
-  /** What was measured, and how many of it. */
+  /** The texts that were measured, and how many chunks they had. */
   readonly source: string;
   readonly dim: number;
   readonly topics: number;

@@ -221,7 +221,7 @@ class Generator {
     }
   }
 
-  /** What the word is anywhere, in the topic and in this chunk. */
+  /** The sum of the parts that the word has everywhere, in its topic and in this chunk. */
   #wordPart(word: number, topic: number, random: () => number): Float32Array {
     const { dim, words, wordsPerCluster, scalars } = this.#statistics;
     const anywhere = Math.sqrt(scalars.wordShare);
