@@ -21,8 +21,6 @@ const resources = (changes: Partial<StepResources> = {}): StepResources => ({
   encoderLoopCores: 0.1,
   machineCores: 0.5,
   generatorCores: 0.1,
-  eventLoopDelayP99Ms: undefined,
-  diskBytesPerSecond: 0,
   gpu: undefined,
   ...changes,
 });

@@ -4,7 +4,7 @@
 import {
   childProcesses,
   machineSeconds,
-  processCounters,
+  processSeconds,
   threadCounters,
 } from '../lib/service/process-counters.ts';
 import { scrape } from '../lib/service/metrics.ts';
@@ -15,7 +15,7 @@ export interface Observation {
   readonly atMs: number;
   /** Metric line (name and labels) -> value. */
   readonly metrics: ReadonlyMap<string, number>;
-  /** CPU seconds and bytes written, of the service's processes and of this one; absent for a service elsewhere. */
+  /** CPU seconds of the service's processes and of this one; absent for a service elsewhere. */
   readonly counters: Counters | undefined;
   /** CPU seconds of the load generator: this process. */
   readonly generatorSeconds: number;
@@ -30,7 +30,6 @@ export interface Counters {
   /** The main thread of each encoder process, by its id. */
   readonly encoderLoopSeconds: ReadonlyMap<number, number>;
   readonly machineSeconds: number;
-  readonly writtenBytes: number;
 }
 
 export interface StepResources {
@@ -47,9 +46,6 @@ export interface StepResources {
   readonly machineCores: number | undefined;
   /** Cores used by the benchmark itself. */
   readonly generatorCores: number;
-  /** 99th percentile of the api's event-loop delay during the step, milliseconds. */
-  readonly eventLoopDelayP99Ms: number | undefined;
-  readonly diskBytesPerSecond: number | undefined;
   readonly gpu: GpuUse | undefined;
   /** The contents of open indexes, and how they were searched; undefined without the service's metrics. */
   readonly indexes?: IndexUse | undefined;
@@ -63,9 +59,6 @@ export interface IndexUse {
   /** Searches of the step by how candidates were chosen. */
   readonly plans: Readonly<Record<string, number>>;
 }
-
-/** The metric is of a timer of this period, whose lateness it means. */
-const loopDelayPeriodMs = 10;
 
 const engineThread = 'maxsimd-engine';
 
@@ -95,7 +88,6 @@ export function resourcesBetween(
       ? undefined
       : (pick(after.counters) - pick(before.counters)) / seconds;
   const cpuMetric = 'maxsimd_process_cpu_seconds_total';
-  const loopDelay = after.metrics.get('maxsimd_nodejs_eventloop_lag_p99_seconds');
   return {
     stagesMs: stagesBetween(after, delta),
     eventLoopCores: perSecond(({ eventLoopSeconds }) => eventLoopSeconds),
@@ -107,9 +99,6 @@ export function resourcesBetween(
     encoderLoopCores: busiestLoop(before, after),
     machineCores: perSecond((counters) => counters.machineSeconds),
     generatorCores: (after.generatorSeconds - before.generatorSeconds) / seconds,
-    eventLoopDelayP99Ms:
-      loopDelay === undefined ? undefined : Math.max(0, loopDelay * 1000 - loopDelayPeriodMs),
-    diskBytesPerSecond: perSecond(({ writtenBytes }) => writtenBytes),
     gpu,
     indexes: indexesOf(after, delta),
   };
@@ -138,8 +127,6 @@ export function together(services: readonly StepResources[]): StepResources {
     apiCores: of(({ apiCores }) => apiCores, sum),
     encoderCores: of(({ encoderCores }) => encoderCores, sum),
     encoderLoopCores: of(({ encoderLoopCores }) => encoderLoopCores, maximum),
-    eventLoopDelayP99Ms: of(({ eventLoopDelayP99Ms }) => eventLoopDelayP99Ms, maximum),
-    diskBytesPerSecond: of(({ diskBytesPerSecond }) => diskBytesPerSecond, sum),
   };
 }
 
@@ -190,19 +177,14 @@ function label(labels: string, name: string): string {
 
 /** The api process, and its children (the encoders), from /proc. */
 function countersOf(apiProcessId: number): Counters {
-  const api = processCounters(apiProcessId);
   const threads = threadCounters(apiProcessId);
   const encoderIds = childProcesses(apiProcessId);
-  const encoders = encoderIds.map(processCounters);
-  const ofEncoders = (pick: (counters: ReturnType<typeof processCounters>) => number): number =>
-    sum(encoders.map(pick));
   return {
     eventLoopSeconds: threads.mainSeconds,
     engineSeconds: threads.secondsByName.get(engineThread) ?? 0,
-    apiSeconds: api.cpuSeconds,
-    encoderSeconds: ofEncoders(({ cpuSeconds }) => cpuSeconds),
+    apiSeconds: processSeconds(apiProcessId),
+    encoderSeconds: sum(encoderIds.map(processSeconds)),
     encoderLoopSeconds: new Map(encoderIds.map((id) => [id, threadCounters(id).mainSeconds])),
     machineSeconds: machineSeconds(),
-    writtenBytes: api.writtenBytes + ofEncoders(({ writtenBytes }) => writtenBytes),
   };
 }

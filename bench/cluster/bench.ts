@@ -16,7 +16,7 @@ import { describeEnvironment } from '../lib/environment.ts';
 import { integer, integers } from '../lib/options.ts';
 import { scratchFolder } from '../lib/endings.ts';
 import { median, quantile } from '../lib/statistics.ts';
-import { commit, month, newTarget, rounded, type Target } from './target.ts';
+import { commit, newTarget, rounded, type Target } from './target.ts';
 import { measureLargeIndex } from './large-index.ts';
 import { openUpsertNode, type UpsertNode } from './upserts.ts';
 
@@ -51,11 +51,10 @@ async function run(options: OptionsOf<typeof settings>): Promise<object> {
       await mkdir(sqlite);
       const embedded = await openCatalog({ directory: sqlite });
       try {
-        const readHead = async (indexId: string): Promise<void> => void (await shared.readHead(indexId));
         return {
           environment: describeEnvironment(options.command, 'none', []),
-          postgres: { ...(await latencies(shared, options, readHead)) },
-          sqlite: { ...(await latencies(embedded, options)) },
+          postgres: await latencies(shared, options),
+          sqlite: await latencies(embedded, options),
           postgres_bytes_a_document: await bytesOfDocument(url, shared),
           commits_per_second: await rates({ postgres: shared, sqlite: embedded }, options),
           large_indexes: await largeIndexes(shared, options),
@@ -125,7 +124,6 @@ async function upsertRates(
 async function latencies(
   catalog: Catalog,
   { rounds, onProgress }: OptionsOf<typeof settings>,
-  readHead?: (indexId: string) => Promise<void>,
 ): Promise<object> {
   const target = await newTarget(catalog);
   const time = async (name: string, work: () => Promise<unknown>): Promise<object> => {
@@ -138,15 +136,9 @@ async function latencies(
     onProgress(name);
     return { p50_ms: rounded(median(times)), p99_ms: rounded(quantile(times, 0.99)) };
   };
-  const usage = { tenantId: target.tenantId, month, requests: 1, searches: 1, inputTokens: 10n };
   return {
     commit_1: await time('commits of one document', () => commit(catalog, target, 1)),
     commit_100: await time('commits of 100 documents', () => commit(catalog, target, 100)),
-    commit_100_replacing: await time('commits that replace 100 documents', () =>
-      commit(catalog, target, 100, { name: 'again' }),
-    ),
-    ...(readHead && { read_head: await time('heads', () => readHead(target.indexId)) }),
-    record_usage: await time('usage', () => catalog.recordUsage(usage)),
   };
 }
 

@@ -24,7 +24,7 @@ export async function measureLargeIndex(
   const filled = await newTarget(catalog);
   for (let stored = 0; stored < documents; stored += batch) {
     const segment = await newSegment(catalog, filled, batch);
-    await commit(catalog, { ...filled, segmentId: segment.id, record: 0 }, batch, { segments: [segment] });
+    await commit(catalog, { ...filled, segmentId: segment.id, record: 0 }, batch, [segment]);
   }
   const { indexId } = filled;
   const opened = await stalling(async () =>

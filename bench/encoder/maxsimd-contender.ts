@@ -1,7 +1,7 @@
 /** Our side: the encoder process, called over gRPC as the server does it. */
 import type { ServedModel } from '../../src/encoder/model/served-model.ts';
 import { startEncoder, type Encoders } from '../lib/model/encoder-pool.ts';
-import { processCounters } from '../lib/service/process-counters.ts';
+import { processSeconds } from '../lib/service/process-counters.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
 import type { Device } from '../lib/model/device.ts';
 import { dequantised } from '../lib/vectors.ts';
@@ -92,9 +92,7 @@ class Maxsimd implements Contender {
 
   #cpuSeconds(): number {
     const { user, system } = process.cpuUsage();
-    return this.#encoder
-      .processIds()
-      .reduce((sum, id) => sum + processCounters(id).cpuSeconds, (user + system) / 1e6);
+    return this.#encoder.processIds().reduce((sum, id) => sum + processSeconds(id), (user + system) / 1e6);
   }
 
   #prepared(): Mix {

@@ -3,19 +3,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 const clockTicksPerSecond = 100;
 
-/** CPU seconds and bytes written to disk since its start. */
-export function processCounters(id: number): { cpuSeconds: number; writtenBytes: number } {
-  let writtenBytes = 0;
-  try {
-    writtenBytes = Number(/^write_bytes: (\d+)$/m.exec(readFileSync(`/proc/${id}/io`, 'utf8'))?.[1] ?? 0);
-  } catch {
-    // The file of another user's process cannot be read.
-  }
-  return { cpuSeconds: cpuSeconds(statFields(`${id}`)), writtenBytes };
+/** CPU seconds of a process since its start. */
+export function processSeconds(id: number): number {
+  return cpuSeconds(statFields(`${id}`));
 }
 
-/** Bytes of memory of a process: all that is resident, its own (mapped files left out), or the most that ever was resident. */
-export function memoryBytes(id: number | 'self', kind: 'VmRSS' | 'RssAnon' | 'VmHWM'): number {
+/** Bytes of memory of a process: its own without mapped files, or the most that ever was resident. */
+export function memoryBytes(id: number | 'self', kind: 'RssAnon' | 'VmHWM'): number {
   return (
     Number(new RegExp(`^${kind}:\\s+(\\d+) kB$`, 'm').exec(textOf(`/proc/${id}/status`))?.[1] ?? 0) * 1024
   );

@@ -1,6 +1,6 @@
 /** Waits until a service has finished its work in the background. */
 import { setTimeout as elapse } from 'node:timers/promises';
-import { processCounters } from './process-counters.ts';
+import { processSeconds } from './process-counters.ts';
 
 const intervalMs = 3000;
 /** Work that goes on for longer is measured along with the rest. */
@@ -15,8 +15,8 @@ const restShare = 0.1;
 export async function whenAtRest(processId: number | undefined, signal?: AbortSignal): Promise<void> {
   if (processId === undefined) return;
   for (const startedAt = performance.now(); performance.now() - startedAt < waitMsMax;) {
-    const before = processCounters(processId).cpuSeconds;
+    const before = processSeconds(processId);
     await elapse(intervalMs, undefined, { signal });
-    if (processCounters(processId).cpuSeconds - before <= (restShare * intervalMs) / 1000) return;
+    if (processSeconds(processId) - before <= (restShare * intervalMs) / 1000) return;
   }
 }
