@@ -59,6 +59,7 @@ it(`half of the memory takes at most ${timesMax} times as long`, { timeout: 3_60
   const groups = controlGroups();
   context.skip(groups === undefined, 'this user may make no control group of memory');
   const corpus = synthesise({ chunks, meanRows: 61, queries: 1, seed: 1 });
+  const { dim, documentChunks, chunkRows } = corpus;
   const engine = createEngine({ threads: 0, kernel: 'auto' });
   const sealed = await buildSealed({ engine, corpus }, await newDirectory(), () => undefined);
   engine.close();
@@ -69,8 +70,12 @@ it(`half of the memory takes at most ${timesMax} times as long`, { timeout: 3_60
     const directory = path.join(await newDirectory(), 'index');
     cpSync(sealed.directory, directory, { recursive: true, dereference: true });
     dropCache(directory);
-    const { read: _read, ...described } = corpus;
-    sides.push(await Side.start({ sealed: { ...sealed, directory }, corpus: described }, before));
+    sides.push(
+      await Side.start(
+        { sealed: { ...sealed, directory }, shape: { dim, documentChunks, chunkRows } },
+        before,
+      ),
+    );
   }
   const [free, bounded] = sides as [Side, Side];
   const bytes = sum(filesOf(sealed.directory).map((file) => statSync(file).size));

@@ -1,6 +1,6 @@
 /**
  * How long a node that has nothing takes to its first answer. PostgreSQL, an object store, Redis and an encoder run on this
- * machine. Each round starts a node with an empty folder and searches at once. The index has made token vectors, written and
+ * machine. Each round starts a node with an empty folder and searches at once. The index has generated token vectors, written and
  * merged as a node does it.
  */
 import { readdir, readFile, rm } from 'node:fs/promises';
@@ -9,8 +9,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openNodeIndex } from '../../bench/cluster/node-index.ts';
 import { month } from '../../bench/cluster/target.ts';
-import { median, quantile } from '../../bench/lib/statistics.ts';
+import { median, quantile, sum } from '../../bench/lib/statistics.ts';
 import { markdownTable } from '../../bench/lib/table.ts';
+import { documentsOf, rowsOf } from '../../bench/search/corpus.ts';
+import { synthesise } from '../../bench/search/synthetic/synthetic.ts';
 import { startCluster, startNode, type LocalCluster } from '../../deploy/local/cluster.ts';
 import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../src/catalog/postgres/open-catalog.ts';
@@ -21,7 +23,6 @@ import { serversMs } from '../support/cluster/servers.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 import { connect, type Client } from '../support/running/client.ts';
 import { makeIndex } from '../support/running/stage.ts';
-import { seededRandom } from '../support/seeded-random.ts';
 
 const tokenVectors = rounds({ short: 400_000, nightly: 5_000_000 });
 const coldNodes = rounds({ short: 1, nightly: 3 });
@@ -29,16 +30,8 @@ const searches = rounds({ short: 5, nightly: 30 });
 /** The first answer waits for codes and candidates, not for all of the index. On a busy machine it took 8.8 s. */
 const firstMsMax = 20_000;
 
-/** The default model's. */
-const dim = 128;
-const documentRows = 128;
 /** Documents of a commit. */
-const batch = 4000;
-/** Vectors of documents are among these, in groups that lie near each other. */
-const poolRows = 65_536;
-const groupRows = 16;
-/** Half-precision bits of 1/400: rows of this length have about unit norm. */
-const scaleBits = 0x191a;
+const batch = 500;
 
 let cluster: LocalCluster;
 let tenant: KeyedTenant;
@@ -120,29 +113,23 @@ async function whenWhole(directory: string): Promise<void> {
 
 async function fillIndex(catalog: ClusterCatalog): Promise<void> {
   const { tenantId } = tenant;
+  const corpus = synthesise({ chunks: tokenVectors / 128, meanRows: 128, queries: 0, seed: 1 });
   await using index = await openNodeIndex(cluster, {
     catalog,
     indexId,
-    dim,
+    dim: corpus.dim,
     directory: await newDirectory(),
     threads: 0,
     settings: { ...defaultIndexSettings, copyBytesPerSecond: 2 ** 30 },
   });
-  const random = seededRandom(1);
-  const pool = makePool(random);
-  const documentsInAll = Math.ceil(tokenVectors / documentRows);
-  for (let stored = 0; stored < documentsInAll; stored += batch) {
-    const count = Math.min(batch, documentsInAll - stored);
+  for (let first = 0; first < documentsOf(corpus); first += batch) {
+    const count = Math.min(batch, documentsOf(corpus) - first);
     await index.write(async (writer) => {
       const ids = await catalog.allocateIds(count);
-      for (const versionId of ids) {
-        await writer.append({
-          versionId,
-          chunkRows: Uint32Array.of(documentRows),
-          vectors: rowsOf(pool, random),
-          scales: new Uint16Array(documentRows).fill(scaleBits),
-          terms: new Uint8Array(),
-        });
+      for (const [place, versionId] of ids.entries()) {
+        const chunkRows = rowsOf(corpus, first + place);
+        const { vectors, scales } = corpus.read(first + place, first + place + 1);
+        await writer.append({ versionId, chunkRows, vectors, scales, terms: new Uint8Array() });
       }
       await writer.commit(({ locations, segments }) => ({
         tenantId,
@@ -152,8 +139,8 @@ async function fillIndex(catalog: ClusterCatalog): Promise<void> {
           docId: `document ${versionId}`,
           versionId,
           metadata: '{}',
-          chunkCount: 1,
-          tokenVectors: documentRows,
+          chunkCount: rowsOf(corpus, first + place).length,
+          tokenVectors: sum([...rowsOf(corpus, first + place)]),
         })),
         documentsMax: 2 ** 40,
         usage: { tenantId, month, requests: 1, documentUpserts: count, inputTokens: 1n },
@@ -162,24 +149,4 @@ async function fillIndex(catalog: ClusterCatalog): Promise<void> {
     });
   }
   await index.maintain();
-}
-
-function makePool(random: () => number): Int8Array {
-  const pool = new Int8Array(poolRows * dim);
-  const centre = new Float64Array(dim);
-  for (let row = 0; row < poolRows; row += 1) {
-    if (row % groupRows === 0) for (let at = 0; at < dim; at += 1) centre[at] = 120 * (random() - 0.5);
-    for (let at = 0; at < dim; at += 1)
-      pool[row * dim + at] = Math.round(centre[at]! + 30 * (random() - 0.5));
-  }
-  return pool;
-}
-
-function rowsOf(pool: Int8Array, random: () => number): Int8Array {
-  const vectors = new Int8Array(documentRows * dim);
-  for (let row = 0; row < documentRows; row += 1) {
-    const from = Math.floor(random() * poolRows) * dim;
-    vectors.set(pool.subarray(from, from + dim), row * dim);
-  }
-  return vectors;
 }
