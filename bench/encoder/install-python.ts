@@ -1,6 +1,6 @@
 /**
- * sentence-transformers for the benchmark: what the command has already, else a virtual environment beside the benchmark, installed
- * again only when its versions changed.
+ * sentence-transformers for the benchmark. If the Python command has no such package, a virtual environment beside the benchmark
+ * gets it, and is installed again only when its versions changed.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';

@@ -52,7 +52,7 @@ export function makeMixes(model: ServedModel, options: MixOptions): readonly Mix
     });
 }
 
-/** Consecutive runs of words, none longer than asked for and none empty: a word that is too long for a text of its own is left out. */
+/** Consecutive runs of words. None is empty or longer than it may be. A word that is too long for a text is left out. */
 export function cutTexts(
   { tokenizer }: Pick<ServedModel, 'tokenizer'>,
   documents: readonly string[],
@@ -63,7 +63,7 @@ export function cutTexts(
   const random = seededRandom(seed);
   const words = documents.flatMap((document) => document.split(/\s+/).filter((word) => word !== ''));
   if (words.length === 0) throw new Error('the source has no text');
-  // In order, again from the start when they run out.
+  // Words are taken in order, and again from the start when they run out.
   let next = 0;
   return Array.from({ length: count }, () => {
     const wanted = shortest + Math.floor(random() * (longest - shortest + 1));

@@ -49,7 +49,7 @@ class Python implements Contender {
         resolve();
       });
     });
-    // Its end is what a call sees, not the pipe that broke.
+    // A call reports that the process ended, and not that its pipe broke.
     child.stdin.on('error', () => undefined);
   }
 

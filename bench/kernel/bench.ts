@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- kernel`: builds the native benchmark, runs it for each dimension and thread count and
- * turns the samples into rows and ratios. Ratios are medians of paired rounds of one run, one thread,
- * dim 128; a ratio is null, with a reason, where this CPU lacks the instruction set.
+ * `npm run bench -- kernel`: builds the native benchmark, runs it for each dimension and thread count, and turns the samples into
+ * rows and ratios. A ratio is the median of paired rounds of one run with one thread and 128 dimensions. It is null, with a
+ * reason, where this CPU lacks the instruction set.
  */
 import { execFileSync, spawnSync, type ExecFileSyncOptions } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -45,7 +45,7 @@ interface KernelRow {
   readonly threads: number;
   readonly scenario: Scenario;
   readonly chunks: number;
-  /** Thread CPU seconds decide; wall beside them. */
+  /** By the CPU seconds of threads. */
   readonly thousand_chunks_per_second: Spread;
   readonly thousand_chunks_per_second_wall: number;
   readonly packed_bytes: number;
@@ -170,7 +170,7 @@ function ours(run: Run): readonly Contender[] {
   return run.contenders.filter((contender) => contender.family === 'maxsimd');
 }
 
-/** The ratios the project holds itself to; greater than 1 means ours is faster. */
+/** The ratios of the project's goals. Above 1, ours is faster. */
 function ratiosOf(run: Run): Record<string, RatioReport> {
   const best = ours(run)[0];
   const named = (name: string): Contender | undefined =>

@@ -62,7 +62,7 @@ export function indexDirectory(cache: string, corpus: Corpus): string {
   return path.join(cache, `${chunksOf(corpus)}-${hash}`);
 }
 
-/** Builds the sealed segments with what is derived from them, or as much of it as `directory` lacks. */
+/** Builds the sealed segments and their derived data, as far as `directory` lacks them. */
 export async function buildSealed(
   options: IndexOptions,
   directory: string,
@@ -80,7 +80,7 @@ interface RowsWritten {
   readonly seconds: number;
 }
 
-/** Segment by segment: a run that was cut short goes on with the next. */
+/** Writes segment by segment. A run that was cut short goes on with the next one. */
 async function writeRows(
   options: IndexOptions,
   directory: string,
@@ -327,7 +327,7 @@ function createIndex({ engine, corpus }: IndexOptions): NativeIndex {
   });
 }
 
-/** Asks for what the engine's device can have of the index, and waits for it. */
+/** Makes the engine's device load the index, and waits for it. */
 async function onDevice({ engine, corpus: { dim } }: IndexOptions, index: NativeIndex): Promise<void> {
   if (engine.device() === undefined) return;
   await index.search({
@@ -376,7 +376,7 @@ async function sealSegment(index: NativeIndex, segmentId: number): Promise<void>
 }
 
 /**
- * Encodes segments without codes and those whose codes are outdated, until there are none: what the service's upkeep does.
+ * Encodes segments whose codes are missing or outdated, until there are none, as the service's upkeep does.
  * Returns the token vectors encoded.
  */
 async function buildCodes(index: NativeIndex, onProgress: (line: string) => void): Promise<number> {

@@ -27,7 +27,7 @@ export interface SearchRow extends Measured {
 }
 
 export interface EqualRecall {
-  /** Throughput of ours by theirs; a bound from below where they never reach our recall. */
+  /** Our throughput divided by theirs. Where they never reach our recall, the true ratio is higher. */
   readonly value: number;
   readonly ours: Operating;
   readonly theirs: Operating;
@@ -64,8 +64,8 @@ export interface SearchReport {
 const recallTolerance = 0.005;
 
 /**
- * Our throughput at `candidateK` by the best throughput of a peer's setting whose recall@10 is not lower by more than
- * the tolerance; where none is that good, by its setting of the highest recall, and `reached` is false.
+ * Our throughput at `candidateK`, divided by the best throughput of those settings of a peer whose recall@10 is at most the
+ * tolerance lower. If none is that good, its setting with the highest recall counts, and `reached` is false.
  */
 export function qpsAtEqualRecall(
   rows: readonly SearchRow[],

@@ -256,7 +256,7 @@ class Generator {
     return cluster * wordsPerCluster + rank;
   }
 
-  /** The words of a subject, each as often as chance has it. */
+  /** The words of a subject. A word may be drawn more than once. */
   #subject(topic: number, random: () => number): readonly number[] {
     const { subjectWords } = this.#statistics.scalars;
     return Array.from({ length: subjectWords }, () => this.#wordOf(topic, random));
@@ -270,7 +270,7 @@ class Generator {
   }
 }
 
-/** To length 1. */
+/** Scales a row to length 1. */
 function normalise(row: Float32Array): void {
   let square = 0;
   for (let d = 0; d < row.length; d++) square += row[d]! * row[d]!;
