@@ -33,7 +33,6 @@ export const settings = {
   rest: flag('wait until the service has finished its work in the background'),
   oneClient: integer(0, 'searches of one client, one after another, before the rates', 0),
   services: integer(1, 'services of our own, each with its encoders and data, that share the requests'),
-  seed: integer(1, 'seed of the arrivals', 0),
   url: optional('url', 'a running service, in place of one of our own'),
   key: optional('key', 'its API key'),
   metricsUrl: optional('url', 'where its metrics are'),
@@ -80,7 +79,6 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
         documents: texts.documents.length,
         texts: texts.name,
         model,
-        seed: options.seed,
         services: options.services,
       },
       stored_seconds: storedSeconds,
@@ -185,7 +183,7 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
     ratePerSecond: rate,
     durationMs: seconds * 1000,
     mix: options.mix,
-    seed: options.seed,
+    seed: 1,
   });
   const observeAll = async () =>
     Promise.all(targets.map(async ({ metricsUrl, processId }) => observe(metricsUrl, processId)));

@@ -50,7 +50,6 @@ const reportWith = (rows: readonly StepReport[], interrupted = false): CapacityR
       documents: 1,
       texts: 'texts',
       model: 'm/1',
-      seed: 1,
       services: 1,
     },
     stored_seconds: 1,

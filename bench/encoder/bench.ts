@@ -29,7 +29,6 @@ const peersDirectory = path.join(import.meta.dirname, 'peers');
 const settings = {
   texts: integer(400, 'texts of a document mix; a query mix has four times as many'),
   rounds: integer(5, 'rounds'),
-  seed: integer(1, 'seed of the mixes'),
   mixes: names(
     mixShapes.map(({ name }) => name),
     'mixes to run',
@@ -127,7 +126,6 @@ async function run(options: Options): Promise<EncoderReport> {
         source: found.name,
         texts: options.texts,
         rounds: options.rounds,
-        seed: options.seed,
         runtimes,
       },
       rows,

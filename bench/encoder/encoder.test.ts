@@ -46,13 +46,13 @@ describe('the texts of a mix', () => {
 
   it('leave out words that are longer than a text is to be', async () => {
     const model = await loadModel(path.dirname(tinyGraph));
-    const texts = cutTexts(model, [`${long} a ${long}`, `${long} b`], [2, 9], 40, 1);
+    const texts = cutTexts(model, [`${long} a ${long}`, `${long} b`], [2, 9], 40);
     expect(texts).toHaveLength(40);
     for (const text of texts) {
       expect(text).toMatch(/^[ab]/);
       expect(model.tokenizer.encode(text).length).toBeLessThanOrEqual(9);
     }
-    expect(() => cutTexts(model, [long], [2, 2], 1, 1)).toThrow('no word of up to 2 tokens');
+    expect(() => cutTexts(model, [long], [2, 2], 1)).toThrow('no word of up to 2 tokens');
   });
 });
 

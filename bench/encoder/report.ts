@@ -50,7 +50,6 @@ export interface EncoderReport {
     readonly source: string;
     readonly texts: number;
     readonly rounds: number;
-    readonly seed: number;
     /** Versions of what each side runs on. */
     readonly runtimes: Readonly<Record<string, string>>;
   };

@@ -106,6 +106,8 @@ async function measure(attack: Attack, seconds: number) {
       ),
       JSON.stringify(statuses),
     ]);
+    // An attack on a route or an index that does not exist is none.
+    expect(statuses).not.toHaveProperty('404');
     return { loopMs, quietP99Ms, p99Ms, failures, peakMib };
   } finally {
     await server.stop();

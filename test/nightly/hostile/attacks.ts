@@ -11,7 +11,7 @@ import {
   textBytesMax,
 } from '../../../src/http/limits.ts';
 import { rounds } from '../../rounds.ts';
-import { openBody } from './open-body.ts';
+import { openRaw, type RawConnection } from '../../support/network/raw-http.ts';
 
 export interface Attacker {
   readonly url: string;
@@ -257,7 +257,7 @@ export const repeatedAttacks: readonly Attack[] = [
     prepare: storeWideMetadata,
     run: async ([attacker]) =>
       Promise.all([
-        attacker.send(`${documentsOf(attacker)}/count`),
+        attacker.send(`/v1/indexes/${attacker.indexId}/count`),
         attacker.send(`${documentsOf(attacker)}?limit=1000`),
       ]),
   },
@@ -275,12 +275,13 @@ export const repeatedAttacks: readonly Attack[] = [
     tenants: 4,
     run: (attackers, until) => {
       const chunksAtOnce = 10_000;
-      const chunks = Buffer.from('1\r\n \r\n'.repeat(chunksAtOnce));
-      return inLanes(attackers, async (attacker) => {
-        await using body = openBody(attacker, '/v1/score', 'transfer-encoding: chunked', until);
-        for (const _ of numbers(bodyBytesMax / chunksAtOnce)) if (!(await body.write(chunks))) break;
-        await body.write('0\r\n\r\n');
-        return body.status();
+      const chunks = '1\r\n \r\n'.repeat(chunksAtOnce);
+      return scoresByHand(attackers, until, 'transfer-encoding: chunked', async (connection) => {
+        for (const _ of numbers(bodyBytesMax / chunksAtOnce)) {
+          if (connection.answered()) break;
+          await connection.flush(chunks);
+        }
+        connection.write('0\r\n\r\n');
       });
     },
   },
@@ -289,23 +290,36 @@ export const repeatedAttacks: readonly Attack[] = [
     name: 'slow bodies',
     tenants: 4,
     run: (attackers, until) =>
-      inLanes(attackers, async (attacker) => {
-        await using body = openBody(attacker, '/v1/score', `content-length: ${bodyBytesMax}`, until);
-        let goesOn = await body.write(' '.repeat(70_000));
-        while (goesOn) {
-          await Promise.race([pause(5000), body.status()]);
-          goesOn = await body.write(' ');
+      scoresByHand(attackers, until, `content-length: ${bodyBytesMax}`, async (connection, answer) => {
+        connection.write(' '.repeat(70_000));
+        while (!connection.answered()) {
+          await Promise.race([pause(5000), answer]);
+          connection.write(' ');
         }
-        return body.status();
       }),
   },
 ];
 
-function inLanes(
+/** Two scores of each attacker at once, whose bodies `write` sends. Gives their statuses; 0 without an answer in time. */
+function scoresByHand(
   attackers: readonly Attacker[],
-  work: (attacker: Attacker) => Promise<number>,
+  until: AbortSignal,
+  framing: string,
+  write: (connection: RawConnection, answer: Promise<number>) => Promise<void>,
 ): Promise<readonly number[]> {
-  return Promise.all(attackers.flatMap((attacker) => lanes.map(() => work(attacker))));
+  const send = async ({ url, apiKey }: Attacker): Promise<number> => {
+    const connection = await openRaw(url);
+    until.addEventListener('abort', () => connection.cut());
+    const head = `POST /v1/score HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${apiKey}\r\ncontent-type: application/json`;
+    connection.write(`${head}\r\n${framing}\r\n\r\n`);
+    const answer = connection.reply().then(
+      ({ status }) => status,
+      () => 0,
+    );
+    await write(connection, answer);
+    return answer;
+  };
+  return Promise.all(attackers.flatMap((attacker) => lanes.map(() => send(attacker))));
 }
 
 function storeWideMetadata(attacker: Attacker): Promise<void> {
