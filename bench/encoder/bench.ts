@@ -17,11 +17,11 @@ import { readTexts } from '../lib/texts.ts';
 import { pairedRatios, spread, type Spread } from '../lib/statistics.ts';
 import { type Agreement, agreementOf } from '../lib/model/agreement.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
-import { installPythonPeer } from './install-python.ts';
 import { makeMixes, mixShapes } from './mixes.ts';
 import { openMaxsimd } from './open-maxsimd.ts';
 import { openPeers } from './peer-contender.ts';
 import { openPython } from './python-contender.ts';
+import { pythonPeer } from './python-peer.ts';
 import { renderTable, type EncoderReport, type EncoderRow, type RatioDetail } from './report.ts';
 
 const peersDirectory = path.join(import.meta.dirname, 'peers');
@@ -42,7 +42,7 @@ const settings = {
     'directory',
     'the output of models/export.py; without it Transformers.js runs our graph alone',
   ),
-  python: optional('command', 'a Python 3 to install and run sentence-transformers with'),
+  python: optional('command', 'a Python 3 with the packages of bench/encoder/peers/requirements.txt'),
 };
 
 type Options = OptionsOf<typeof settings>;
@@ -181,7 +181,7 @@ async function openSides(
   }
   add(reference, () => {
     if (python === undefined) throw new Error('not asked for (--python)');
-    const peer = installPythonPeer(python, peersDirectory, onProgress);
+    const peer = pythonPeer(python, peersDirectory);
     runtimes['python'] = peer.versions;
     const { threads } = given;
     const options = { peer, modelDirectory, threads, device: deviceName(given) };
