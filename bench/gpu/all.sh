@@ -2,7 +2,7 @@
 # Measures how fast a GPU host is, from a clean checkout or from the archives of pack.sh:
 #   bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]
 # Each part ends within 8 minutes and leaves its JSON and log in the output directory. A part whose JSON is there does not run again.
-# A part that fails does not stop the next ones, and is named at the end. docs/guide/gpu.md says which goal each part answers.
+# A part that fails does not stop the next ones, and is named at the end. bench/gpu/README.md says which goal each part answers.
 #   PARTS   runs some of them: "device retrieval"        DEVICE  the GPU (default 0); cpu tries the script without one
 #   SEED    of the order of first-runs (default 1)
 #   TEXTS, ROUNDS, DOCUMENTS, CHUNK_TEXTS, SEARCHES, SECONDS_EACH, RATES    smaller values try the script itself
