@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- capacity`: the highest open-loop rate a service meets a p99 target at. Rates rise by
- * half from the lowest until one misses the target (or requests fail) twice, then the gap is halved a few
- * times. An interrupt ends the run within the current step; the steps before it are still reported.
+ * `npm run bench -- capacity`: the highest open-loop rate at which a service meets a p99 target. Rates rise by half from the lowest
+ * until one misses the target twice, or its requests fail. Then the gap is halved a few times. An interrupt ends the run within
+ * the current step, and the steps before it are reported.
  */
 import { beir, files, flag, integer, positiveNumber, positiveNumbers, optional } from '../lib/options.ts';
 import type { OptionsOf } from '../lib/benchmark.ts';
@@ -58,7 +58,7 @@ const halvings = 3;
 const stepsMax = 40;
 const failedShareMax = 0.001;
 const outstandingMax = 1000;
-/** A 99th percentile of fewer says nothing: steps of low rates last longer. */
+/** A 99th percentile of fewer requests means nothing, so steps of low rates last longer. */
 const requestsMin = 100;
 
 export async function runCapacityBench(options: CapacityOptions & Control): Promise<CapacityReport> {

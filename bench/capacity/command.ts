@@ -25,7 +25,7 @@ async function run(options: CapacityOptions): Promise<CapacityReport | undefined
     return undefined;
   }
   for (const stream of [process.stdout, process.stderr]) {
-    // A terminal that has gone takes no more words; the run still ends in order.
+    // When the terminal is closed, writing to it fails. The run still ends in order.
     if (stream.isTTY) stream.on('error', () => undefined);
   }
   const report = await runCapacityBench({

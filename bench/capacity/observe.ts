@@ -104,7 +104,7 @@ export function resourcesBetween(
   };
 }
 
-/** Several services on one machine as one: the busiest event loop, all other threads, the mean request, the indexes of the first. */
+/** Joins several services on one machine: their busiest event loop, the sum of other threads, their mean request, and the indexes of the first. */
 export function together(services: readonly StepResources[]): StepResources {
   const [first, ...others] = services;
   if (first === undefined) throw new Error('this is a bug: no service');
@@ -130,7 +130,7 @@ export function together(services: readonly StepResources[]): StepResources {
   };
 }
 
-/** Encoders that were there all the time. */
+/** Counts the encoders that ran during all of the step. */
 function busiestLoop(before: Observation, after: Observation): number | undefined {
   const seconds = (after.atMs - before.atMs) / 1000;
   const cores = [...(after.counters?.encoderLoopSeconds ?? [])].flatMap(([id, total]) => {

@@ -144,7 +144,7 @@ async function latencies(
 
 const documentsStored = 50_000;
 
-/** In the tables and indexes that versions of documents are in; each document has one. */
+/** Bytes in the tables and indexes of document versions. Each document has one version. */
 async function bytesOfDocument(url: string, catalog: Catalog): Promise<number> {
   const client = new Client({ connectionString: url });
   await client.connect();
@@ -187,7 +187,7 @@ async function rate(
   catalog: Catalog,
   shape: { readonly seconds: number; readonly clientCount: number; readonly indexCount: number },
 ): Promise<number> {
-  // Each index of its own tenant, as most are: usage of one tenant is one row.
+  // Each index has a tenant of its own, because usage of one tenant is one row.
   const targets: Target[] = [];
   while (targets.length < shape.indexCount) targets.push(await newTarget(catalog));
   return await perSecondOf(shape.seconds, shape.clientCount, (turn) =>
@@ -195,7 +195,7 @@ async function rate(
   );
 }
 
-/** How often clients, each of which waits for its answer, get it. */
+/** Answers a second of clients, each of which waits for its answer. */
 async function perSecondOf(
   seconds: number,
   clients: number,

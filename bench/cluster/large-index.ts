@@ -54,7 +54,7 @@ async function stalling<T>(work: () => Promise<T>) {
   const start = performance.now();
   const result = await work();
   const ms = performance.now() - start;
-  // The last stall is seen by a timer after it.
+  // A timer after the last stall records it.
   await pause(5);
   delay.disable();
   return { result, ms, stallMs: delay.max / 1e6 };

@@ -1,4 +1,4 @@
-/** An index as a node has it open, in this process: with an engine and a cache of its own, and no encoder. */
+/** Opens an index as a node does, in this process, with an engine and a cache of its own and no encoder. */
 import { randomUUID } from 'node:crypto';
 import type { SharedServices } from '../../deploy/local/cluster.ts';
 import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';

@@ -65,7 +65,7 @@ interface GpuReport {
     readonly peak_tflops: number;
     readonly token_mflop: number;
   };
-  /** Null: every node runs on the device. Otherwise the runtime's words. */
+  /** Null when every node runs on the device, otherwise the message of the runtime. */
   readonly nodes_elsewhere: string | null;
   /** One batch of the first size. */
   readonly nodes: readonly NodeTimes[];
@@ -145,7 +145,7 @@ interface BatchRate {
   readonly tokensPerSecond: number;
 }
 
-/** The smallest batch within 3% of the best rate: a query waits for the batch that runs. */
+/** The smallest batch within 3% of the best rate, because a query waits for the running batch. */
 export function smallestNearBest(rates: readonly BatchRate[]): number {
   const best = Math.max(...rates.map(({ tokensPerSecond }) => tokensPerSecond));
   const near = rates.filter(({ tokensPerSecond }) => tokensPerSecond >= best * (1 - rateTolerance));
@@ -215,7 +215,7 @@ async function aloneAndInBatch(
   };
 }
 
-/** Texts of one length, so many as fit. */
+/** As many texts of one length as fit. */
 function batchOf(
   { session: { usesTokenTypeIds } }: ServedModel,
   texts: readonly Int32Array[],

@@ -98,7 +98,7 @@ interface FirstRunsReport {
 
 /** A first run counts as slower beyond this. */
 const slowerMs = 5;
-/** Not every shape that scheduling makes. */
+/** Larger shapes, which scheduling makes too, are left out. */
 const queryTextsMax = 32;
 const queryPositionsMax = 64;
 const documentPositionsMax = 288;
@@ -243,7 +243,7 @@ function shuffled<Item>(items: readonly Item[], seed: number): readonly Item[] {
   return order;
 }
 
-/** One batch without padding, past the scheduler. */
+/** Runs one batch without padding and without the scheduler. */
 async function runMsOf(
   pool: SessionPool,
   { tokenizer }: ServedModel,

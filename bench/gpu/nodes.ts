@@ -10,7 +10,7 @@ export interface NodeTimes {
   readonly provider: string;
   readonly operator: string;
   readonly nodes: number;
-  /** Until a node returned: on a GPU that is when its kernels were started, not when they ended. */
+  /** Until a node returned. On a GPU a node returns when its kernels were started, not when they ended. */
   readonly milliseconds: number;
 }
 

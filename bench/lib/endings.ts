@@ -7,7 +7,7 @@ import path from 'node:path';
 export function scratchFolder(name: string): Disposable & { readonly path: string } {
   const folder = mkdtempSync(path.join(tmpdir(), `maxsimd-${name}-`));
   const remove = (): void => {
-    // Node 24 stops at a file that a process on its way out removes meanwhile, and says nothing.
+    // When an ending process removes a file meanwhile, Node 24 stops there without an error.
     while (existsSync(folder)) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   };
   const forget = endWithThisProcess(remove);
@@ -24,7 +24,7 @@ export function scratchFolder(name: string): Disposable & { readonly path: strin
 const endings = new Set<() => void>();
 const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 
-/** Runs `end` should this process exit, or get a signal that ends it, before the function returned is called. */
+/** Runs `end` when this process exits or gets a signal that ends it. The function that it returns cancels that. */
 export function endWithThisProcess(end: () => void): () => void {
   if (endings.size === 0) {
     process.on('exit', endAll);
@@ -39,7 +39,7 @@ export function endWithThisProcess(end: () => void): () => void {
   };
 }
 
-/** The last first: a process ends before its folder goes. */
+/** The last one runs first, so a process ends before its folder is removed. */
 function endAll(): void {
   for (const end of [...endings].toReversed()) end();
 }

@@ -5,8 +5,8 @@
  * `--against` a second checkout, `--node` a node with PostgreSQL, SeaweedFS and Redis on this machine, and `--traces` a server
  * that sends the spans of every request to a collector.
  *
- * Stages of one request follow one another, so their times add up to what the client waited. *Overhead* is that sum less
- * the model's run and the engine: what the service itself costs.
+ * Stages of one request follow one another, so their times add up to the client's wait. *Overhead* is that sum less the model's
+ * run and the engine: the cost of the service itself.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -79,8 +79,8 @@ interface SideReport {
 }
 
 /**
- * In the order of a request. `transport` is gRPC both ways with what the two processes do for it; `snapshot` is what a
- * search takes beside the engine's own stages: a node looks there at which generation holds.
+ * In the order of a request. `transport` is gRPC both ways, with the work of both processes for it. `snapshot` is the time of a
+ * search beside the engine's own stages. A node asks then which generation holds.
  */
 const stageNames = [
   'http',

@@ -9,8 +9,8 @@ const waitMsMax = 240_000;
 const restShare = 0.1;
 
 /**
- * Resolves after the first three seconds in which the process used a tenth of a core at most, or after four minutes; at once for a
- * service elsewhere.
+ * Resolves after the first three seconds in which the process used at most a tenth of a core, or after four minutes. For a service
+ * elsewhere it resolves at once.
  */
 export async function whenAtRest(processId: number | undefined, signal?: AbortSignal): Promise<void> {
   if (processId === undefined) return;

@@ -11,7 +11,7 @@ export interface ServerOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Folder of the checkout whose server is started; this one if absent. */
   readonly checkout?: string;
-  /** Each line of the server's log, which then tells of every request. */
+  /** Gets each line of the server's log, which then has every request. */
   readonly onLogLine?: (line: string) => void;
 }
 
@@ -21,7 +21,7 @@ export interface ServerProcess {
   readonly apiKey: string;
   readonly metricsUrl: string;
   readonly processId: number | undefined;
-  /** Aborts, with what happened as its reason, when the server ends in another way than by `close`. */
+  /** Aborts with the reason when the server ends before `close`. */
   readonly ended: AbortSignal;
   close(): Promise<void>;
 }

@@ -8,7 +8,7 @@ export interface Target {
   readonly metricsUrl: string | undefined;
   readonly processId: number | undefined;
   readonly model: string;
-  /** Aborts, with what happened as its reason, when a server of our own ends before it is closed. */
+  /** Aborts with the reason when a server of our own ends before it is closed. */
   readonly ended: AbortSignal;
   /** Ends the server, or deletes the index of one given by address. */
   close(): Promise<void>;
