@@ -1,6 +1,6 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { rounds } from './test/rounds.ts';
+import { isNightly, rounds } from './test/rounds.ts';
 
 /** Tests of whole processes take longest. They begin first, so that no worker is left with one at the end. */
 class ProcessesFirst extends BaseSequencer {
@@ -16,6 +16,7 @@ export default defineConfig({
   test: {
     // The parts of a benchmark are tested beside it; test/bench runs benchmarks as a user does.
     include: ['test/**/*.test.ts', 'bench/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...(isNightly() ? [] : ['test/nightly/**'])],
     // What is repeated for hours is bounded by its count.
     testTimeout: rounds({ short: 60_000, nightly: 4 * 3_600_000 }),
     hookTimeout: 120_000,

@@ -1,9 +1,9 @@
 /** Compares the documents with the program: generated tables, links and anchors, commands, sizes. */
-import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { program } from '../bench/program.ts';
 import { tableNames, withTables } from '../docs/tables.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
@@ -16,19 +16,8 @@ const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--ex
 const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
 
 const benchmarkLines = /npm run bench -- ([a-z][\w-]*)[^`\n]*/g;
-const benchmarks = new Set(
-  documents.flatMap((file) => [...textOf(file).matchAll(benchmarkLines)].map(([, name = '']) => name)),
-);
-/** What each benchmark says of its options; nothing of one that does not exist. */
-const helps = new Map(
-  await Promise.all(
-    [...benchmarks].map(async (name) => {
-      const args = ['bench/main.ts', name, '--help'];
-      const help = await promisify(execFile)(process.execPath, args, { cwd: root }).catch(() => undefined);
-      return [name, help?.stdout ?? ''] as const;
-    }),
-  ),
-);
+/** What each benchmark says of its options. */
+const helps = new Map(program.commands.map((command) => [command.name(), command.helpInformation()]));
 
 /** Options by command, as the command line completes them. */
 const optionsOf = new Map(

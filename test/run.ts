@@ -1,8 +1,8 @@
 /**
  * `npm test`: static checks, the addon's tests and hostile calls of it under sanitizers, then every vitest suite. Ends with one
  * line, `N passed, N failed, N skipped`, in which each step outside vitest counts as one test.
- * `npm run test:nightly` gives `--nightly`: the same suites with many more rounds (`test/rounds.ts`), and the
- * thread sanitizer and libFuzzer.
+ * `npm run test:nightly` gives `--nightly`: the same suites with many more rounds (`test/rounds.ts`), the
+ * thread sanitizer, libFuzzer, and the figures of test/nightly.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -43,8 +43,22 @@ const servers: Step = {
 const suites: Step = {
   name: 'suites',
   command: 'vitest',
-  args: ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${resultsFile}`],
+  args: [
+    'run',
+    '--reporter=default',
+    '--reporter=json',
+    `--outputFile.json=${resultsFile}`,
+    ...(nightly ? ['--exclude=test/nightly/**'] : []),
+  ],
   env: nightly ? { TEST_NIGHTLY: '1' } : {},
+};
+
+/** They compare times, so they run one after another, and nothing beside them. */
+const figures: Step = {
+  name: 'figures of the night',
+  command: 'vitest',
+  args: ['run', '--maxWorkers=1', 'test/nightly'],
+  env: { TEST_NIGHTLY: '1' },
 };
 
 main();
@@ -54,6 +68,7 @@ function main(): void {
   rmSync(resultsFile, { force: true });
   const steps = [...staticChecks, ...nativeSteps, servers].map(runStep);
   const suiteRun = runStep(suites);
+  if (nightly) steps.push(runStep(figures));
   const counts = existsSync(resultsFile)
     ? resultsSchema.parse(JSON.parse(readFileSync(resultsFile, 'utf8')))
     : { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0 };

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- capacity`: the highest open-loop rate a service meets a p99 target at. Rates rise by
- * half from the lowest until one misses the target (or requests fail) twice, then the gap is halved a few
- * times. An interrupt ends the run within the current step; the steps before it are still reported.
+ * `npm run bench -- capacity`: the highest open-loop rate at which a service meets a p99 target. Rates rise by half from the lowest
+ * until one misses the target twice, or its requests fail. Then the gap is halved a few times. An interrupt ends the run within
+ * the current step, and the steps before it are reported.
  */
 import { beir, files, flag, integer, positiveNumber, positiveNumbers, optional } from '../lib/options.ts';
 import type { OptionsOf } from '../lib/benchmark.ts';
@@ -11,7 +11,6 @@ import { watchGpu, type GpuWatch } from './gpu-watch.ts';
 import { runLoad, type RequestBody, type Sample } from './load.ts';
 import { observe, resourcesBetween, together } from './observe.ts';
 import { searchOneByOne } from './one-client.ts';
-import type { Progress } from './progress.ts';
 import { formatNumber, reportOf, type CapacityReport, type OneClient, type StepReport } from './report.ts';
 import { parseMix, schedule, type Arrival, type Operation } from './schedule.ts';
 import { whenAtRest } from '../lib/service/rest.ts';
@@ -31,25 +30,20 @@ export const settings = {
   beir,
   documents: integer(500, 'documents stored before; halves of texts are joined where there are too few'),
   storesAtOnce: integer(1, 'requests at a time that store them'),
-  rest: flag('waits until the service has finished what it does in the background for what was stored'),
+  rest: flag('wait until the service has finished its work in the background'),
   oneClient: integer(0, 'searches of one client, one after another, before the rates', 0),
   services: integer(1, 'services of our own, each with its encoders and data, that share the requests'),
-  seed: integer(1, 'seed of the arrivals', 0),
-  url: optional('url', 'a service that runs, in place of one of our own'),
+  url: optional('url', 'a running service, in place of one of our own'),
   key: optional('key', 'its API key'),
   metricsUrl: optional('url', 'where its metrics are'),
-  html: optional('file', 'write the report there as a page'),
-  compare: files('measures nothing: two reports side by side'),
+  compare: files('measure nothing, and print two reports side by side'),
 };
 
 export type CapacityOptions = OptionsOf<typeof settings>;
 
-/** What the caller of a run watches and ends it with. */
+/** Ends a run. */
 export interface Control {
   readonly signal: AbortSignal;
-  readonly progress: Progress;
-  /** Called after every step with what there is so far. */
-  readonly onReport: (report: CapacityReport) => void;
 }
 
 interface Run {
@@ -64,11 +58,11 @@ const halvings = 3;
 const stepsMax = 40;
 const failedShareMax = 0.001;
 const outstandingMax = 1000;
-/** A 99th percentile of fewer says nothing: steps of low rates last longer. */
+/** A 99th percentile of fewer requests means nothing, so steps of low rates last longer. */
 const requestsMin = 100;
 
 export async function runCapacityBench(options: CapacityOptions & Control): Promise<CapacityReport> {
-  const { progress, signal } = options;
+  const { onProgress, signal } = options;
   if (options.url !== undefined && options.services > 1) throw new Error('--url is of one service');
   const texts = multiplied(await readTexts(options.documents, options.beir), options.documents);
   const rows: StepReport[] = [];
@@ -85,7 +79,6 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
         documents: texts.documents.length,
         texts: texts.name,
         model,
-        seed: options.seed,
         services: options.services,
       },
       stored_seconds: storedSeconds,
@@ -93,7 +86,7 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
       rows,
       interrupted,
     });
-  progress.tell(`storing ${texts.documents.length} documents of ${texts.name}`);
+  onProgress(`storing ${texts.documents.length} documents of ${texts.name}`);
   const gpu = watchGpu();
   try {
     const targets: Target[] = [];
@@ -105,11 +98,11 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
       const [first] = targets as [Target, ...Target[]];
       model = first.model;
       if (options.rest) {
-        progress.tell('waiting until the service is at rest');
+        onProgress('waiting until the service is at rest');
         for (const { processId } of targets) await whenAtRest(processId, signal);
       }
       if (options.oneClient > 0) {
-        progress.tell(`${options.oneClient} searches of one client`);
+        onProgress(`${options.oneClient} searches of one client`);
         oneClient = await searchOneByOne(first, texts.queries, options.oneClient);
       }
       // The first requests pay for cold caches and are not reported.
@@ -118,12 +111,12 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
         const row = await measure(run, rate, Math.max(options.stepSeconds, requestsMin / rate));
         // Nothing is known of a step that was cut short.
         if (signal.aborted) return undefined;
-        progress.tell(describe(row));
+        onProgress(describe(row));
         return {
           met: row.met_target,
           keep: () => {
             rows.push(row);
-            options.onReport(report(true));
+            options.save(report(true));
           },
         };
       });
@@ -131,7 +124,7 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
     return report(signal.aborted);
   } catch (error) {
     if (!signal.aborted) throw error;
-    if (error !== signal.reason) progress.tell((error as Error).message);
+    if (error !== signal.reason) onProgress((error as Error).message);
     return report(true);
   } finally {
     gpu.close();
@@ -139,21 +132,20 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
 }
 
 async function openOne(options: CapacityOptions & Control, { documents }: Texts): Promise<Target> {
-  const { url, key: apiKey = '', metricsUrl, storesAtOnce, environment, signal, progress } = options;
+  const { url, key: apiKey = '', metricsUrl, storesAtOnce, environment, signal } = options;
   return openTarget({
     texts: documents,
     storesAtOnce,
     remote: url === undefined ? undefined : { url, apiKey, metricsUrl },
     environment,
     signal,
-    onStored: (stored) => progress.show(`${stored} of ${documents.length} stored`),
   });
 }
 
 /** The outcome of one rate; undefined = interrupted. */
 type Attempt = { readonly met: boolean; readonly keep: () => void } | undefined;
 
-/** Tries one rate after another. What ends the climb must happen twice: a neighbour's noise would end it too early. */
+/** Tries one rate after another. A rate must miss the target twice to end the climb, because other work on the machine can make one miss. */
 export async function climb(
   { rates, firstRate }: Pick<CapacityOptions, 'rates' | 'firstRate'>,
   attempt: (rate: number) => Promise<Attempt>,
@@ -191,9 +183,8 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
     ratePerSecond: rate,
     durationMs: seconds * 1000,
     mix: options.mix,
-    seed: options.seed,
+    seed: 1,
   });
-  let answered = 0;
   const observeAll = async () =>
     Promise.all(targets.map(async ({ metricsUrl, processId }) => observe(metricsUrl, processId)));
   const before = await observeAll();
@@ -209,12 +200,6 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
         outstandingMax,
         timeoutMs: 60_000,
         signal: AbortSignal.any([options.signal, ...targets.map(({ ended }) => ended)]),
-        onSample: (sample, outstanding) => {
-          answered += 1;
-          options.progress.show(
-            `${formatNumber(rate)}/s: ${answered} of ${arrivals.length} answered, ${outstanding} open, last ${formatNumber(sample.latencyMs)} ms`,
-          );
-        },
       }),
     ),
   );
@@ -235,7 +220,7 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
   });
 }
 
-/** What a step's observations come to. */
+/** Sums up the observations of a step. */
 export function stepReport(step: {
   readonly rate: number;
   readonly samples: readonly Sample[];

@@ -1,15 +1,12 @@
-/** The parts of the capacity benchmark that decide what it says. */
+/** The calculations behind a capacity report. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { climb, stepReport } from './bench.ts';
-import { renderChart, ticks } from './chart.ts';
 import { compareReports } from './compare.ts';
 import { parseGpuLine } from './gpu-watch.ts';
 import { runLoad, type Sample } from './load.ts';
 import type { StepResources } from './observe.ts';
-import { renderHtml } from './page.ts';
-import { createProgress } from './progress.ts';
 import { reportOf, type CapacityReport, type StepReport } from './report.ts';
 import { parseMix, schedule } from './schedule.ts';
 import { verdict } from './verdict.ts';
@@ -24,8 +21,6 @@ const resources = (changes: Partial<StepResources> = {}): StepResources => ({
   encoderLoopCores: 0.1,
   machineCores: 0.5,
   generatorCores: 0.1,
-  eventLoopDelayP99Ms: undefined,
-  diskBytesPerSecond: 0,
   gpu: undefined,
   ...changes,
 });
@@ -55,7 +50,6 @@ const reportWith = (rows: readonly StepReport[], interrupted = false): CapacityR
       documents: 1,
       texts: 'texts',
       model: 'm/1',
-      seed: 1,
       services: 1,
     },
     stored_seconds: 1,
@@ -105,7 +99,6 @@ describe('the load', () => {
       server.closeAllConnections();
     });
     const arrivals = schedule({ ratePerSecond: 200, durationMs: 900, mix: parseMix('search=1'), seed: 3 });
-    const seen: Sample[] = [];
     const { samples, sendLagsMs } = await runLoad({
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       apiKey: 'key',
@@ -114,10 +107,8 @@ describe('the load', () => {
       outstandingMax: 1000,
       timeoutMs: 5000,
       signal: new AbortController().signal,
-      onSample: (sample) => seen.push(sample),
     });
     expect(samples).toHaveLength(arrivals.length);
-    expect(seen).toHaveLength(arrivals.length);
     // A client that waits for its answers would have seen the stall once.
     const stalled = arrivals.filter(({ dueMs }) => dueMs < stallMs - 200).length;
     expect(samples.filter(({ latencyMs }) => latencyMs > 150).length).toBeGreaterThanOrEqual(stalled * 0.9);
@@ -285,16 +276,6 @@ describe('the verdict', () => {
     expect(verdict({ ...late, failing: busy }).resource).toBe('encoder');
   });
 
-  it('tells when others had the cores', () => {
-    const { reason } = failingWith({ '/search encode': 50 }, { machineCores: 1.9 });
-    expect(reason).toContain('other programs and the host took 1.40 cores');
-  });
-
-  it('tells of the GPU where there is one', () => {
-    const gpu = { utilisation: 0.93, memoryBytes: 1 };
-    expect(failingWith(atTheEncoder(50, 46), { gpu }).reason).toContain('GPU was busy 93%');
-  });
-
   it('goes by the stages themselves when not even the lowest rate met the target', () => {
     const failing = resources({ stagesMs: { ...atTheEncoder(300, 290), '/search engine': 8 } });
     expect(verdict({ ...input, lowest: undefined, failing }).resource).toBe('encoder');
@@ -323,7 +304,6 @@ describe('a report', () => {
   it('is one also when nothing was measured', () => {
     const empty = reportWith([], true);
     expect(empty).toMatchObject({ capacity_per_second: null, verdict: { resource: 'unknown' } });
-    expect(renderHtml(empty)).toContain('was interrupted');
   });
 
   it('compares with another at the rates that both have', () => {
@@ -334,68 +314,6 @@ describe('a report', () => {
     expect(text).toContain('The settings differ (documents)');
     expect(text).toContain('| 5.0 | 1.0 | 1.0 | 3.0 | 3.0 |');
     expect(text).not.toContain('| 10.0 |');
-  });
-
-  it('says where a line is cut because latencies far over the target would flatten the rest', () => {
-    const chart = (values: number[]): string =>
-      renderChart({
-        title: 'Latency',
-        x: [1, 2],
-        xTitle: 'rate',
-        series: [{ name: 'p99', values }],
-        yMax: 600,
-      });
-    expect(chart([5, 3000])).toContain('Latency (drawn up to 600)');
-    expect(chart([5, 500])).not.toContain('drawn up to');
-  });
-
-  it('becomes a page that is self-contained and escapes what it quotes', () => {
-    const rows = [
-      step({ resources: resources({ stagesMs: { '/v1/indexes/:index_id/search encode': 5 } }) }),
-      step({ rate_per_second: 9, met_target: false, failed: 2, failures: { '0': 2 }, latency_ms: null }),
-    ];
-    const report = reportWith(rows);
-    const page = renderHtml({ ...report, environment: { ...report.environment, cpu: '<cpu>' } });
-    expect(page).toContain('&lt;cpu&gt;');
-    expect(page).toContain('Mean time of a search by stage');
-    expect(page).toContain('2 (2 x no answer)');
-    expect(page).not.toMatch(/https?:\/\/|<script|<link|NaN|undefined/);
-    expect(page).not.toContain('GPU in use');
-    const gpu = { utilisation: 0.5, memoryBytes: 1 };
-    expect(renderHtml(reportWith([step({ resources: resources({ gpu }) })]))).toContain('GPU in use');
-  });
-
-  it.each([
-    [100, [0, 25, 50, 75, 100]],
-    [7, [0, 2, 4, 6, 8]],
-    [0.03, [0, 0.01, 0.02, 0.03]],
-    [1, [0, 0.25, 0.5, 0.75, 1]],
-  ])('has round numbers on an axis up to %f', (maximum, expected) => {
-    const found = ticks(maximum);
-    expect(found).toHaveLength(expected.length);
-    for (const [at, value] of expected.entries()) expect(found[at]).toBeCloseTo(value, 10);
-  });
-});
-
-describe('the progress', () => {
-  const shownBy = (isTTY: boolean): string => {
-    let text = '';
-    let nowMs = 0;
-    const progress = createProgress({ isTTY, columns: 12, write: (part) => (text += part) }, () => nowMs);
-    progress.show('a moving line that is long');
-    progress.show('too soon');
-    nowMs = 1000;
-    progress.show('later');
-    progress.tell('done');
-    return text;
-  };
-
-  it('moves on a terminal, within its width', () => {
-    expect(shownBy(true)).toBe('\r\u001B[2Ka moving li\r\u001B[2Klater\r\u001B[2Kdone\n');
-  });
-
-  it('is lines only in a file', () => {
-    expect(shownBy(false)).toBe('done\n');
   });
 });
 

@@ -1,11 +1,9 @@
 /** Command line of the capacity benchmark. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { benchmark } from '../lib/benchmark.ts';
 import { runCapacityBench, settings, type CapacityOptions } from './bench.ts';
 import { compareReports } from './compare.ts';
 import type { IndexUse } from './observe.ts';
-import { renderHtml } from './page.ts';
-import { createProgress } from './progress.ts';
 import { formatNumber, type CapacityReport } from './report.ts';
 
 const interruptedCode = 130;
@@ -19,7 +17,7 @@ export const capacity = benchmark({
 });
 
 async function run(options: CapacityOptions): Promise<CapacityReport | undefined> {
-  const { compare, html } = options;
+  const { compare } = options;
   if (compare.length > 0) {
     const [a, b] = compare.map((file) => JSON.parse(readFileSync(file, 'utf8')) as CapacityReport);
     if (a === undefined || b === undefined) throw new Error('--compare takes two reports');
@@ -27,21 +25,16 @@ async function run(options: CapacityOptions): Promise<CapacityReport | undefined
     return undefined;
   }
   for (const stream of [process.stdout, process.stderr]) {
-    // A terminal that has gone takes no more words; the run still ends in order.
+    // When the terminal is closed, writing to it fails. The run still ends in order.
     if (stream.isTTY) stream.on('error', () => undefined);
   }
-  const progress = createProgress(process.stderr);
-  const onReport = (report: CapacityReport): void => {
-    options.save(report);
-    if (html !== undefined) writeFileSync(html, renderHtml(report));
-  };
   const report = await runCapacityBench({
     ...options,
-    signal: interruptSignal(() => progress.tell('interrupted: waiting for what is open; again = at once')),
-    progress,
-    onReport,
+    signal: interruptSignal(() =>
+      options.onProgress('interrupted: waiting for what is open; again = at once'),
+    ),
   });
-  onReport(report);
+  options.save(report);
   if (report.interrupted) process.exitCode = interruptedCode;
   return report;
 }

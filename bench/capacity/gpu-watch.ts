@@ -1,4 +1,4 @@
-/** The GPUs' utilisation over time, where `nvidia-smi` is at hand: one process that keeps telling it. */
+/** The utilisation of GPUs over time, from one `nvidia-smi` that keeps printing it. */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 

@@ -1,7 +1,6 @@
 /**
- * Open-loop load: every request is sent when it is due, whatever became of the ones before it, and its
- * latency runs from the moment it was due (no coordinated omission). Requests that cannot be sent because
- * too many are outstanding count as failed.
+ * Open-loop load. Every request is sent when it is due, even if earlier ones have no answer yet, and its latency counts from then
+ * (no coordinated omission). A request that cannot be sent because too many are outstanding counts as failed.
  */
 import * as http from 'node:http';
 import * as https from 'node:https';
@@ -28,11 +27,11 @@ export interface LoadOptions {
   readonly bodyOf: (arrival: Arrival) => RequestBody;
   readonly outstandingMax: number;
   readonly timeoutMs: number;
-  /** Waits for whole milliseconds only: yielding turns takes a core from a service on the same machine at high rates. */
+  /** Waits for whole milliseconds only. At high rates, yielding turns takes a core from a service on the same machine. */
   readonly coarse?: boolean;
-  /** Sends nothing more once aborted; what is out is waited for. */
+  /** Once it aborts, nothing more is sent, and the open requests are waited for. */
   readonly signal: AbortSignal;
-  readonly onSample: (sample: Sample, outstanding: number) => void;
+  readonly onSample?: (sample: Sample) => void;
 }
 
 /** Resolves when every request has been answered or given up; the generator's own lag is in the result. */
@@ -54,7 +53,7 @@ export async function runLoad(
       const { operation, dueMs } = arrival;
       const sample = { operation, dueMs, latencyMs: performance.now() - start - dueMs, status };
       samples.push(sample);
-      options.onSample(sample, outstanding.size);
+      options.onSample?.(sample);
     };
     if (outstanding.size >= outstandingMax) {
       note(0);
@@ -71,7 +70,7 @@ export async function runLoad(
   return { samples, sendLagsMs };
 }
 
-/** Timers count whole milliseconds and are late by up to one: the last stretch is waited for by yielding turns. */
+/** Timers count whole milliseconds and are late by up to one. So the last stretch is waited for by yielding turns. */
 async function sleepUntil(dueMs: number, coarse: boolean): Promise<void> {
   const left = dueMs - performance.now();
   const whole = coarse ? Math.ceil(left) : Math.floor(left - 0.5);

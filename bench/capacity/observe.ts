@@ -1,11 +1,10 @@
 /**
- * What a step did to the machine: counters of the service's own metrics and of its processes, read before
- * and after.
+ * The load of a step on the machine, from the service's metrics and the counters of its processes, read before and after.
  */
 import {
   childProcesses,
   machineSeconds,
-  processCounters,
+  processSeconds,
   threadCounters,
 } from '../lib/service/process-counters.ts';
 import { scrape } from '../lib/service/metrics.ts';
@@ -16,7 +15,7 @@ export interface Observation {
   readonly atMs: number;
   /** Metric line (name and labels) -> value. */
   readonly metrics: ReadonlyMap<string, number>;
-  /** CPU seconds and bytes written, of the service's processes and of this one; absent for a service elsewhere. */
+  /** CPU seconds of the service's processes and of this one; absent for a service elsewhere. */
   readonly counters: Counters | undefined;
   /** CPU seconds of the load generator: this process. */
   readonly generatorSeconds: number;
@@ -31,7 +30,6 @@ export interface Counters {
   /** The main thread of each encoder process, by its id. */
   readonly encoderLoopSeconds: ReadonlyMap<number, number>;
   readonly machineSeconds: number;
-  readonly writtenBytes: number;
 }
 
 export interface StepResources {
@@ -44,29 +42,23 @@ export interface StepResources {
   readonly encoderCores: number | undefined;
   /** The event loop of the busiest encoder process. */
   readonly encoderLoopCores: number | undefined;
-  /** Cores used by whatever runs on the machine, and by what its host took away from it. */
+  /** Cores in use by everything on the machine, with those that its host took away. */
   readonly machineCores: number | undefined;
   /** Cores used by the benchmark itself. */
   readonly generatorCores: number;
-  /** 99th percentile of the api's event-loop delay during the step, milliseconds. */
-  readonly eventLoopDelayP99Ms: number | undefined;
-  readonly diskBytesPerSecond: number | undefined;
   readonly gpu: GpuUse | undefined;
-  /** What open indexes hold and how they were searched; undefined without the service's metrics. */
+  /** The contents of open indexes, and how they were searched; undefined without the service's metrics. */
   readonly indexes?: IndexUse | undefined;
 }
 
 export interface IndexUse {
   readonly chunks: number;
   readonly diskBytesPerTokenVector: number;
-  /** What the engine keeps: directories, codebooks and codes. Rows are left to the page cache. */
+  /** The engine keeps directories, codebooks and codes. Rows are left to the page cache. */
   readonly memoryBytesPerTokenVector: number;
   /** Searches of the step by how candidates were chosen. */
   readonly plans: Readonly<Record<string, number>>;
 }
-
-/** The metric is of a timer of this period, whose lateness it means. */
-const loopDelayPeriodMs = 10;
 
 const engineThread = 'maxsimd-engine';
 
@@ -96,7 +88,6 @@ export function resourcesBetween(
       ? undefined
       : (pick(after.counters) - pick(before.counters)) / seconds;
   const cpuMetric = 'maxsimd_process_cpu_seconds_total';
-  const loopDelay = after.metrics.get('maxsimd_nodejs_eventloop_lag_p99_seconds');
   return {
     stagesMs: stagesBetween(after, delta),
     eventLoopCores: perSecond(({ eventLoopSeconds }) => eventLoopSeconds),
@@ -108,15 +99,12 @@ export function resourcesBetween(
     encoderLoopCores: busiestLoop(before, after),
     machineCores: perSecond((counters) => counters.machineSeconds),
     generatorCores: (after.generatorSeconds - before.generatorSeconds) / seconds,
-    eventLoopDelayP99Ms:
-      loopDelay === undefined ? undefined : Math.max(0, loopDelay * 1000 - loopDelayPeriodMs),
-    diskBytesPerSecond: perSecond(({ writtenBytes }) => writtenBytes),
     gpu,
     indexes: indexesOf(after, delta),
   };
 }
 
-/** Several services on one machine as one: the busiest event loop, all other threads, the mean request, the indexes of the first. */
+/** Joins several services on one machine: their busiest event loop, the sum of other threads, their mean request, and the indexes of the first. */
 export function together(services: readonly StepResources[]): StepResources {
   const [first, ...others] = services;
   if (first === undefined) throw new Error('this is a bug: no service');
@@ -139,12 +127,10 @@ export function together(services: readonly StepResources[]): StepResources {
     apiCores: of(({ apiCores }) => apiCores, sum),
     encoderCores: of(({ encoderCores }) => encoderCores, sum),
     encoderLoopCores: of(({ encoderLoopCores }) => encoderLoopCores, maximum),
-    eventLoopDelayP99Ms: of(({ eventLoopDelayP99Ms }) => eventLoopDelayP99Ms, maximum),
-    diskBytesPerSecond: of(({ diskBytesPerSecond }) => diskBytesPerSecond, sum),
   };
 }
 
-/** Encoders that were there all the time. */
+/** Counts the encoders that ran during all of the step. */
 function busiestLoop(before: Observation, after: Observation): number | undefined {
   const seconds = (after.atMs - before.atMs) / 1000;
   const cores = [...(after.counters?.encoderLoopSeconds ?? [])].flatMap(([id, total]) => {
@@ -191,19 +177,14 @@ function label(labels: string, name: string): string {
 
 /** The api process, and its children (the encoders), from /proc. */
 function countersOf(apiProcessId: number): Counters {
-  const api = processCounters(apiProcessId);
   const threads = threadCounters(apiProcessId);
   const encoderIds = childProcesses(apiProcessId);
-  const encoders = encoderIds.map(processCounters);
-  const ofEncoders = (pick: (counters: ReturnType<typeof processCounters>) => number): number =>
-    sum(encoders.map(pick));
   return {
     eventLoopSeconds: threads.mainSeconds,
     engineSeconds: threads.secondsByName.get(engineThread) ?? 0,
-    apiSeconds: api.cpuSeconds,
-    encoderSeconds: ofEncoders(({ cpuSeconds }) => cpuSeconds),
+    apiSeconds: processSeconds(apiProcessId),
+    encoderSeconds: sum(encoderIds.map(processSeconds)),
     encoderLoopSeconds: new Map(encoderIds.map((id) => [id, threadCounters(id).mainSeconds])),
     machineSeconds: machineSeconds(),
-    writtenBytes: api.writtenBytes + ofEncoders(({ writtenBytes }) => writtenBytes),
   };
 }

@@ -1,4 +1,4 @@
-/** Searches of one client: what a request takes when it is alone. */
+/** Searches of one client, one after another. */
 import { Connection, requestText } from '../lib/service/connection.ts';
 import type { Target } from '../lib/service/target.ts';
 import { maximum, percentiles } from '../lib/statistics.ts';

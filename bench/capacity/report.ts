@@ -37,7 +37,6 @@ export interface CapacitySettings {
   readonly documents: number;
   readonly texts: string;
   readonly model: string;
-  readonly seed: number;
   readonly services: number;
 }
 

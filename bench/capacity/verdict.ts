@@ -1,7 +1,7 @@
 /**
- * Names the resource that gave out at the first rate that missed the target. A resource is recognised by its being used up
- * where that shows (the load generator's lateness, an event loop's core); otherwise by the stages whose time grew
- * most since the lowest rate, per request and in all operations of the mix together.
+ * Names the resource that gave out at the first rate that missed the target. The load generator is recognised by its lateness,
+ * and an event loop by its busy core. Any other resource is recognised by its stages: their time grew most since the lowest
+ * rate, per request and in all operations of the mix together.
  */
 import type { StepResources } from './observe.ts';
 
@@ -16,7 +16,7 @@ export type Resource =
   | 'unknown';
 
 export interface VerdictInput {
-  /** The lowest rate, if it met the target: what a request takes when nothing is short. */
+  /** The lowest rate, if it met the target. It shows the time of a request when nothing is short. */
   readonly lowest: StepResources | undefined;
   readonly failing: StepResources | undefined;
   /** Share of requests of the failing step without a 200. */
@@ -34,7 +34,7 @@ export interface Verdict {
 
 /** Stages that follow one another in a request -> the resource they wait for. Parts of these stages are left out. */
 const resourceOfStage: Readonly<Record<string, Resource>> = {
-  // The way to the encoder and back: what the encoder itself takes of it is in `partsOfEncode`.
+  // The way to the encoder and back. The encoder's own time within it is in `partsOfEncode`.
   encode: 'event loop',
   count: 'encoder',
   score: 'encoder',
@@ -54,7 +54,7 @@ const partsOfEncode = /^encoder_(tokenize|queue|run)$/;
 const busyShare = 0.85;
 /** Cores that something else may use without being named. */
 const othersCoresMax = 0.25;
-/** Growth below this is noise: something outside the stages was slow. */
+/** When no stage grew by more than this, something outside the stages was slow. */
 const growthMsMin = 1;
 
 export function verdict(input: VerdictInput): Verdict {
@@ -89,8 +89,7 @@ export function verdict(input: VerdictInput): Verdict {
 }
 
 /**
- * Whether the generator held the load up by itself: it was late, and not because the service beside it took the
- * machine's cores, which is what is asked about.
+ * Whether the generator itself held up the load. It was late, and the service beside it had not taken the machine's cores.
  */
 function isGeneratorShort(input: VerdictInput, failing: StepResources): boolean {
   if (input.sendLagMsP99 <= input.targetP99Ms / 2) return false;
@@ -123,7 +122,7 @@ function growthOf(lowest: StepResources | undefined, failing: StepResources): Re
   return growth;
 }
 
-/** The event loops that are known: one a process, of which each has one core at most. */
+/** The known event loops. Each process has one, which uses one core at most. */
 function loopsOf({ eventLoopCores, encoderLoopCores }: StepResources) {
   return [
     { name: "the api's main thread", cores: eventLoopCores },

@@ -1,6 +1,7 @@
 /**
- * What the catalog of several nodes costs, beside the embedded one: PostgreSQL over loopback, everything synced, and SQLite
- * in this process. Commits alone: no segments are written, none are put. Then upserts of nodes, which do both.
+ * `npm run bench -- cluster`: the cost of the catalog of several nodes beside the embedded one: PostgreSQL over loopback, with
+ * everything synced, and SQLite in this process. First commits alone, without segments. Then upserts of nodes, which write and
+ * upload segments too.
  */
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -15,7 +16,7 @@ import { describeEnvironment } from '../lib/environment.ts';
 import { integer, integers } from '../lib/options.ts';
 import { scratchFolder } from '../lib/endings.ts';
 import { median, quantile } from '../lib/statistics.ts';
-import { commit, month, newTarget, rounded, type Target } from './target.ts';
+import { commit, newTarget, rounded, type Target } from './target.ts';
 import { measureLargeIndex } from './large-index.ts';
 import { openUpsertNode, type UpsertNode } from './upserts.ts';
 
@@ -24,7 +25,7 @@ const settings = {
   seconds: integer(3, 'of commits for each number of clients'),
   clients: integers('1,4,16', 'clients that commit at the same time'),
   indexes: integers('1,16', 'indexes that they commit to'),
-  documents: integers('20000,200000', 'documents of an index that is opened and merged'),
+  documents: integers('20000,200000', 'documents of an index that is opened'),
 };
 
 export const cluster = benchmark({
@@ -41,7 +42,7 @@ async function run(options: OptionsOf<typeof settings>): Promise<object> {
   const folder = scratchFolder('cluster');
   try {
     const services = await startSharedServices(folder.path);
-    // Where the client of the object store looks.
+    // The client of the object store reads its keys there.
     Object.assign(process.env, services.environment);
     try {
       const url = services.postgres.url;
@@ -50,11 +51,10 @@ async function run(options: OptionsOf<typeof settings>): Promise<object> {
       await mkdir(sqlite);
       const embedded = await openCatalog({ directory: sqlite });
       try {
-        const readHead = async (indexId: string): Promise<void> => void (await shared.readHead(indexId));
         return {
           environment: describeEnvironment(options.command, 'none', []),
-          postgres: { ...(await latencies(shared, options, readHead)) },
-          sqlite: { ...(await latencies(embedded, options)) },
+          postgres: await latencies(shared, options),
+          sqlite: await latencies(embedded, options),
           postgres_bytes_a_document: await bytesOfDocument(url, shared),
           commits_per_second: await rates({ postgres: shared, sqlite: embedded }, options),
           large_indexes: await largeIndexes(shared, options),
@@ -124,7 +124,6 @@ async function upsertRates(
 async function latencies(
   catalog: Catalog,
   { rounds, onProgress }: OptionsOf<typeof settings>,
-  readHead?: (indexId: string) => Promise<void>,
 ): Promise<object> {
   const target = await newTarget(catalog);
   const time = async (name: string, work: () => Promise<unknown>): Promise<object> => {
@@ -137,21 +136,15 @@ async function latencies(
     onProgress(name);
     return { p50_ms: rounded(median(times)), p99_ms: rounded(quantile(times, 0.99)) };
   };
-  const usage = { tenantId: target.tenantId, month, requests: 1, searches: 1, inputTokens: 10n };
   return {
     commit_1: await time('commits of one document', () => commit(catalog, target, 1)),
     commit_100: await time('commits of 100 documents', () => commit(catalog, target, 100)),
-    commit_100_replacing: await time('commits that replace 100 documents', () =>
-      commit(catalog, target, 100, { name: 'again' }),
-    ),
-    ...(readHead && { read_head: await time('heads', () => readHead(target.indexId)) }),
-    record_usage: await time('usage', () => catalog.recordUsage(usage)),
   };
 }
 
 const documentsStored = 50_000;
 
-/** In the tables and indexes that versions of documents are in; each document has one. */
+/** Bytes in the tables and indexes of document versions. Each document has one version. */
 async function bytesOfDocument(url: string, catalog: Catalog): Promise<number> {
   const client = new Client({ connectionString: url });
   await client.connect();
@@ -194,7 +187,7 @@ async function rate(
   catalog: Catalog,
   shape: { readonly seconds: number; readonly clientCount: number; readonly indexCount: number },
 ): Promise<number> {
-  // Each index of its own tenant, as most are: usage of one tenant is one row.
+  // Each index has a tenant of its own, because usage of one tenant is one row.
   const targets: Target[] = [];
   while (targets.length < shape.indexCount) targets.push(await newTarget(catalog));
   return await perSecondOf(shape.seconds, shape.clientCount, (turn) =>
@@ -202,7 +195,7 @@ async function rate(
   );
 }
 
-/** How often clients, each of which waits for its answer, get it. */
+/** Answers a second of clients, each of which waits for its answer. */
 async function perSecondOf(
   seconds: number,
   clients: number,

@@ -1,4 +1,4 @@
-/** An index as a node has it open, in this process: with an engine and a cache of its own, and no encoder. */
+/** Opens an index as a node does, in this process, with an engine and a cache of its own and no encoder. */
 import { randomUUID } from 'node:crypto';
 import type { SharedServices } from '../../deploy/local/cluster.ts';
 import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';
@@ -14,14 +14,14 @@ export interface NodeIndexOptions {
   readonly catalog: ClusterCatalog;
   readonly indexId: string;
   readonly dim: number;
-  /** Where its cache is. */
+  /** The folder of its cache. */
   readonly directory: string;
   /** How many its engine has; 0 = one per core. */
   readonly threads: number;
   readonly settings: IndexSettings;
 }
 
-/** What fails in the background ends the process. */
+/** A failure in the background ends the process. */
 export async function openNodeIndex(
   { environment }: Pick<SharedServices, 'environment'>,
   { catalog, indexId, dim, directory, threads, settings }: NodeIndexOptions,

@@ -30,20 +30,19 @@ export async function newTarget(catalog: Catalog): Promise<Target> {
   return { tenantId, indexId, segmentId, record: 0 };
 }
 
-/** Documents are new unless they have a name. */
 export async function commit(
   catalog: Catalog,
   target: Target,
   documents: number,
-  { name, segments }: { readonly name?: string; readonly segments?: readonly NamedSegment[] } = {},
+  segments?: readonly NamedSegment[],
 ): Promise<void> {
   const { tenantId, indexId, segmentId } = target;
   const ids = await catalog.allocateIds(documents);
   const result = await catalog.commitUpsert({
     tenantId,
     indexId,
-    documents: ids.map((versionId, place) => ({
-      docId: name === undefined ? `document ${versionId}` : `${name} ${place}`,
+    documents: ids.map((versionId) => ({
+      docId: `document ${versionId}`,
       versionId,
       segmentId,
       record: target.record++,

@@ -1,6 +1,6 @@
 /**
- * Upserts of nodes into one index: records are written, sealed and put, then committed. Nodes of this process, each with an
- * engine, a cache and a catalog of its own; documents are random token vectors, so no encoder takes part.
+ * Upserts of nodes into one index. Records are written, sealed and uploaded, then committed. The nodes are in this process, each
+ * with an engine, a cache and a catalog of its own. Documents are made token vectors, so no encoder takes part.
  */
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';

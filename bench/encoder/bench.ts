@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- encoder`: our encoder process over gRPC beside the same model file in other hands, on the same texts
- * with the same number of threads. Within a round every side encodes the whole mix, in an order that rotates, so that
- * other work on the machine meets all alike; ratios are medians of rounds, each against its own neighbours.
+ * `npm run bench -- encoder`: our encoder process over gRPC beside other programs with the same model file, on the same texts
+ * and with as many threads. Within a round every side encodes the whole mix, in an order that rotates. So other work on the
+ * machine disturbs all sides alike. A ratio is the median over rounds, and compares two sides of one round.
  */
 import path from 'node:path';
 import { parseConfig } from '../../src/app/config.ts';
@@ -17,58 +17,51 @@ import { readTexts } from '../lib/texts.ts';
 import { pairedRatios, spread, type Spread } from '../lib/statistics.ts';
 import { type Agreement, agreementOf } from '../lib/model/agreement.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
-import { installPythonPeer } from './install-python.ts';
 import { makeMixes, mixShapes } from './mixes.ts';
 import { openMaxsimd } from './open-maxsimd.ts';
 import { openPeers } from './peer-contender.ts';
 import { openPython } from './python-contender.ts';
+import { pythonPeer } from './python-peer.ts';
 import { renderTable, type EncoderReport, type EncoderRow, type RatioDetail } from './report.ts';
 
 const peersDirectory = path.join(import.meta.dirname, 'peers');
 
 const settings = {
-  texts: integer(
-    400,
-    'texts of a document mix, so many that a round lasts seconds; a query mix has four times as many',
-  ),
+  texts: integer(400, 'texts of a document mix; a query mix has four times as many'),
   rounds: integer(5, 'rounds'),
-  seed: integer(1, 'seed of the mixes'),
   mixes: names(
     mixShapes.map(({ name }) => name),
     'mixes to run',
   ),
   beir,
   device: device('cpu'),
-  processes: integer(
-    1,
-    'encoder processes of ours, each with a client process of its own where there are several',
-  ),
-  alone: flag('measures our side alone'),
-  peers: without('leaves out the peers that are not among our own dependencies'),
+  processes: integer(1, 'encoder processes of ours; several have a client process each'),
+  alone: flag('measure our side alone'),
+  peers: without('leave out the peers that are not among our own dependencies'),
   export: optional(
     'directory',
-    'what models/export.py wrote; without it Transformers.js runs our graph alone',
+    'the output of models/export.py; without it Transformers.js runs our graph alone',
   ),
-  python: optional('command', 'a Python 3 to install and run sentence-transformers with'),
+  python: optional('command', 'a Python 3 with the packages of bench/encoder/peers/requirements.txt'),
 };
 
 type Options = OptionsOf<typeof settings>;
 
 export const encoder = benchmark({
   name: 'encoder',
-  summary: 'our encoder process beside the same model in other hands',
+  summary: 'our encoder process beside other programs with the same model',
   settings,
   run,
   render: renderTable,
 });
 
 const ours = 'maxsimd';
-/** f32 on the source weights: what accuracy is measured against where it runs. */
+/** f32 on the source weights. Where it runs, accuracy is measured against it. */
 const reference = 'sentence_transformers';
 
 const transformersExports = ['transformers_js_export_int8', 'transformers_js_export_f32'] as const;
 
-/** What the project holds itself to: ours by the fastest of the contenders. */
+/** A goal of the project: our speed divided by that of the fastest contender. */
 interface Goal {
   readonly name: string;
   readonly contenders: readonly string[];
@@ -133,7 +126,6 @@ async function run(options: Options): Promise<EncoderReport> {
         source: found.name,
         texts: options.texts,
         rounds: options.rounds,
-        seed: options.seed,
         runtimes,
       },
       rows,
@@ -189,7 +181,7 @@ async function openSides(
   }
   add(reference, () => {
     if (python === undefined) throw new Error('not asked for (--python)');
-    const peer = installPythonPeer(python, peersDirectory, onProgress);
+    const peer = pythonPeer(python, peersDirectory);
     runtimes['python'] = peer.versions;
     const { threads } = given;
     const options = { peer, modelDirectory, threads, device: deviceName(given) };
@@ -263,7 +255,7 @@ function spreadOf(values: readonly number[]): Spread | null {
   return values.every((value) => Number.isFinite(value)) ? spread(values) : null;
 }
 
-/** The lowest ratio counts. */
+/** The contender with the lowest ratio decides. */
 export function ratioOf(
   { contenders, mix, target }: Omit<Goal, 'name'>,
   rows: readonly Pick<EncoderRow, 'contender' | 'mix' | 'ours_by_theirs' | 'ours_by_theirs_per_cpu_second'>[],

@@ -1,4 +1,4 @@
-/** What the sides of the encoder benchmark have in common: plain data, so that a side may live in another process. */
+/** The interface of a side of the encoder benchmark. It passes plain data, because a side may be another process. */
 import type { BatchKind } from '../../src/encoder/inference/session-protocol.ts';
 
 /** Texts that every side encodes, whole, once a round. */
@@ -21,7 +21,7 @@ export interface RoundTiming {
 }
 
 export interface Contender {
-  /** Once a mix and untimed: warm up and choose what may be chosen. Says what was chosen. */
+  /** Runs once for each mix and is not timed. It warms up, chooses the fastest settings, and names them. */
   prepare(mix: Mix): Promise<string>;
   /** Encodes the prepared mix once. */
   round(): Promise<RoundTiming>;
@@ -30,7 +30,7 @@ export interface Contender {
   close(): Promise<void>;
 }
 
-/** Returns the option whose better pass was fastest in an untimed sweep; passes alternate, the first warms up. */
+/** Runs every option twice, and returns the one with the fastest run. */
 export async function fastestOf<T>(options: readonly T[], run: (option: T) => Promise<unknown>): Promise<T> {
   const best = new Map<T, number>();
   for (let pass = 0; pass < 2; pass++) {

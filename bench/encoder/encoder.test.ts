@@ -1,4 +1,4 @@
-/** What the encoder benchmark's figures rest on. */
+/** The calculations behind the figures of the encoder benchmark. */
 import * as fc from 'fast-check';
 import { InferenceSession } from 'onnxruntime-node';
 import { readFileSync } from 'node:fs';
@@ -46,13 +46,13 @@ describe('the texts of a mix', () => {
 
   it('leave out words that are longer than a text is to be', async () => {
     const model = await loadModel(path.dirname(tinyGraph));
-    const texts = cutTexts(model, [`${long} a ${long}`, `${long} b`], [2, 9], 40, 1);
+    const texts = cutTexts(model, [`${long} a ${long}`, `${long} b`], [2, 9], 40);
     expect(texts).toHaveLength(40);
     for (const text of texts) {
       expect(text).toMatch(/^[ab]/);
       expect(model.tokenizer.encode(text).length).toBeLessThanOrEqual(9);
     }
-    expect(() => cutTexts(model, [long], [2, 2], 1, 1)).toThrow('no word of up to 2 tokens');
+    expect(() => cutTexts(model, [long], [2, 2], 1)).toThrow('no word of up to 2 tokens');
   });
 });
 
@@ -72,7 +72,7 @@ describe('packed batches', () => {
         expect(stream.slice(0, tokens)).toEqual(
           given.toSorted((a, b) => a.length - b.length).flatMap((sequence) => [...sequence]),
         );
-        // What fills the last rectangle up.
+        // The rest fills the last rectangle up.
         expect(stream.length - tokens).toBeLessThan(batches.at(-1)!.texts);
         for (const { ids, texts, length } of batches) {
           expect(ids).toHaveLength(texts * length);

@@ -1,13 +1,13 @@
 /** Our side: the encoder process, called over gRPC as the server does it. */
 import type { ServedModel } from '../../src/encoder/model/served-model.ts';
 import { startEncoder, type Encoders } from '../lib/model/encoder-pool.ts';
-import { processCounters } from '../lib/service/process-counters.ts';
+import { processSeconds } from '../lib/service/process-counters.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
 import type { Device } from '../lib/model/device.ts';
 import { dequantised } from '../lib/vectors.ts';
 import { chunkTokensMax } from '../lib/texts.ts';
 
-/** Documents of one call, as the largest upsert has them, and calls at a time: a batch of a GPU holds those of several. */
+/** The largest upsert has as many documents as one call. Several calls run at a time, because a batch of a GPU holds more than one. */
 const documentsPerCall = 50;
 const documentCalls = { cpu: 2, cuda: 8 };
 
@@ -56,7 +56,7 @@ class Maxsimd implements Contender {
     return { wallSeconds, cpuSeconds: cpuSeconds > 0 ? cpuSeconds : undefined };
   }
 
-  /** The rows as scores see them: the mean that centring took from documents is added again. */
+  /** Rows to which the mean is added that centring subtracts from documents. */
   async vectors(texts: number): Promise<readonly Float32Array[]> {
     const { kind, texts: all } = this.#prepared();
     const some = all.slice(0, texts);
@@ -92,9 +92,7 @@ class Maxsimd implements Contender {
 
   #cpuSeconds(): number {
     const { user, system } = process.cpuUsage();
-    return this.#encoder
-      .processIds()
-      .reduce((sum, id) => sum + processCounters(id).cpuSeconds, (user + system) / 1e6);
+    return this.#encoder.processIds().reduce((sum, id) => sum + processSeconds(id), (user + system) / 1e6);
   }
 
   #prepared(): Mix {
@@ -103,7 +101,7 @@ class Maxsimd implements Contender {
   }
 }
 
-/** Runs a task for every item, so many at a time. */
+/** Runs a task for every item, `atATime` of them at once. */
 async function concurrently<T>(
   items: readonly T[],
   atATime: number,

@@ -23,13 +23,12 @@ export interface MixOptions {
   readonly source: Pick<Texts, 'documents' | 'queries'>;
   /** Texts of a mix; queries are short and come four times as many. */
   readonly texts: number;
-  readonly seed: number;
   /** Names of the mixes to make. */
   readonly mixes: readonly string[];
 }
 
 export function makeMixes(model: ServedModel, options: MixOptions): readonly Mix[] {
-  const { source, seed, mixes } = options;
+  const { source, mixes } = options;
   return mixShapes
     .filter(({ name }) => mixes.includes(name))
     .map((shape) => {
@@ -37,7 +36,7 @@ export function makeMixes(model: ServedModel, options: MixOptions): readonly Mix
       const texts =
         shape.kind === 'query' && source.queries.length > 0
           ? Array.from({ length: count }, (_, i) => source.queries[i % source.queries.length] ?? '')
-          : cutTexts(model, source.documents, shape.tokens, count, seed);
+          : cutTexts(model, source.documents, shape.tokens, count);
       const tokens = texts.map((text) => model.tokenizer.encode(text));
       return {
         name: shape.name,
@@ -52,18 +51,17 @@ export function makeMixes(model: ServedModel, options: MixOptions): readonly Mix
     });
 }
 
-/** Consecutive runs of words, none longer than asked for and none empty: a word that is too long for a text of its own is left out. */
+/** Consecutive runs of words. None is empty or longer than it may be. A word that is too long for a text is left out. */
 export function cutTexts(
   { tokenizer }: Pick<ServedModel, 'tokenizer'>,
   documents: readonly string[],
   [shortest, longest]: readonly [number, number],
   count: number,
-  seed: number,
 ): readonly string[] {
-  const random = seededRandom(seed);
+  const random = seededRandom(1);
   const words = documents.flatMap((document) => document.split(/\s+/).filter((word) => word !== ''));
   if (words.length === 0) throw new Error('the source has no text');
-  // In order, again from the start when they run out.
+  // Words are taken in order, and again from the start when they run out.
   let next = 0;
   return Array.from({ length: count }, () => {
     const wanted = shortest + Math.floor(random() * (longest - shortest + 1));

@@ -1,6 +1,6 @@
 /**
- * Our side of the benchmark: one encoder process called from this one, or several, each called from a process of its own, as the api
- * processes of a host do it. One client would be the bound of several encoders. Each pair has its share of the texts.
+ * Our side of the benchmark. One encoder process is called from this process. Each of several is called from a process of its own,
+ * as the api processes of a host do it, because one client is slower than several encoders. Each pair has its share of the texts.
  */
 import type { ServedModel } from '../../src/encoder/model/served-model.ts';
 import { sum } from '../lib/statistics.ts';

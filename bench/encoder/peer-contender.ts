@@ -1,4 +1,4 @@
-/** A contender that lives in a process of its own, so that no side's threads or memory weigh on another's. */
+/** A contender in a process of its own, so that no side's threads or memory disturb another side. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Contender, RoundTiming } from './contender.ts';
@@ -22,7 +22,7 @@ export interface PeerOptions {
   readonly modelDirectory: string;
   readonly peersDirectory: string;
   readonly device: Device;
-  /** What `models/export.py` wrote, for the library `transformers`. */
+  /** The output of `models/export.py`, for the library `transformers`. */
   readonly exportDirectory?: string | undefined;
 }
 

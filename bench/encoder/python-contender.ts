@@ -3,7 +3,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
-import type { PythonPeer } from './install-python.ts';
+import type { PythonPeer } from './python-peer.ts';
 
 /** A GPU is not full before hundreds of texts. */
 const batchSizes = {
@@ -49,7 +49,7 @@ class Python implements Contender {
         resolve();
       });
     });
-    // Its end is what a call sees, not the pipe that broke.
+    // A call reports that the process ended, and not that its pipe broke.
     child.stdin.on('error', () => undefined);
   }
 

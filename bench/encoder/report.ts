@@ -1,4 +1,4 @@
-/** What the encoder benchmark writes: JSON, and a table for people. */
+/** The report of the encoder benchmark, as JSON and as a table. */
 import type { Environment } from '../lib/environment.ts';
 import type { Spread } from '../lib/statistics.ts';
 import { markdownTable, spreadText } from '../lib/table.ts';
@@ -50,7 +50,6 @@ export interface EncoderReport {
     readonly source: string;
     readonly texts: number;
     readonly rounds: number;
-    readonly seed: number;
     /** Versions of what each side runs on. */
     readonly runtimes: Readonly<Record<string, string>>;
   };

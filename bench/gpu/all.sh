@@ -1,11 +1,11 @@
 #!/bin/sh
-# Everything that says how fast a GPU host is, from a clean checkout or from what pack.sh packed:
+# Measures how fast a GPU host is, from a clean checkout or from the archives of pack.sh:
 #   bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]
-# Each part ends within 8 minutes, leaves its JSON, HTML and log in the output directory at once, and is not run again when its JSON is
-# there; what fails is said at the end, and the parts behind it run all the same. bench/gpu/README.md says which goal each part answers.
-#   PARTS   some of them, as "device retrieval"                        DEVICE  the GPU (default 0); cpu tries the script without one
+# Each part ends within 8 minutes and leaves its JSON and log in the output directory. A part whose JSON is there does not run again.
+# A part that fails does not stop the next ones, and is named at the end. bench/gpu/README.md says which goal each part answers.
+#   PARTS   runs some of them: "device retrieval"        DEVICE  the GPU (default 0); cpu tries the script without one
 #   SEED    of the order of first-runs (default 1)
-#   TEXTS, ROUNDS, DOCUMENTS, CHUNK_TEXTS, SEARCHES, SECONDS_EACH, RATES        smaller for a trial of the script itself
+#   TEXTS, ROUNDS, DOCUMENTS, CHUNK_TEXTS, SEARCHES, SECONDS_EACH, RATES    smaller values try the script itself
 set -u
 out=${1:?usage: bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]}
 mkdir -p "$out"
@@ -22,9 +22,11 @@ else
 fi
 if command -v npm >/dev/null; then
   node src/bootstrap/bootstrap.mjs || exit
-  if [ "$device" != cpu ]; then npm run --silent cuda:install && npm run --silent cuda:engine || exit; fi
+  if [ "$device" != cpu ]; then
+    npm run --silent cuda:install && npm run --silent cuda:engine && bench/gpu/maxsim/build.sh || exit
+  fi
 fi
-# CUDA of the machine and of an installed PyTorch serves where the provider came without it, and the weights that pack.sh packed are a package.
+# The provider may come without CUDA. Then CUDA of an installed PyTorch or of the machine is found here. pack.sh packs weights as a package.
 packages='import glob, sys; print(":".join(found for path in sys.path for found in glob.glob(path + "/nvidia/*/lib")))'
 LD_LIBRARY_PATH=$(python3 -c "$packages" 2>/dev/null):/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
 PYTHONPATH=$PWD/build/cuda/weights:${PYTHONPATH:-}
@@ -59,7 +61,7 @@ bench() {
 capacity() {
   part=$1
   shift
-  bench "$part" capacity --first-rate 100 --rates "${RATES:-}" --step-seconds "${SECONDS_EACH:-5}" --html "$out/$part.html" "$@"
+  bench "$part" capacity --first-rate 100 --rates "${RATES:-}" --step-seconds "${SECONDS_EACH:-5}" "$@"
 }
 
 part maxsim sh bench/gpu/maxsim/measure.sh "$out/maxsim"

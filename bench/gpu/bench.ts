@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- gpu`: what a device gives through onnxruntime-node before any service is around it. First whether every
- * node of the graph runs on the device and whether its rows are those of the CPU graph, alone and in a batch; then the
- * rate over batch sizes, with its share of the device's peak and the size to set, and what taking the outputs back costs: the same
- * runs with the int8 rows, with f32 rows, and with next to nothing copied out.
+ * `npm run bench -- gpu`: how fast a device is through onnxruntime-node, without a service around it. It first checks that every
+ * node of the graph runs on the device, and that its rows are those of the CPU graph, alone and in a batch. Then it measures
+ * the rate over batch sizes, its share of the device's peak, and the batch size to set. Each batch runs with the int8 rows,
+ * with f32 rows, and with next to nothing copied out, which shows what copying costs.
  */
 import { InferenceSession, type Tensor } from 'onnxruntime-node';
 import { parseConfig } from '../../src/app/config.ts';
@@ -38,7 +38,7 @@ const settings = {
 
 export const gpu = benchmark({
   name: 'gpu',
-  summary: 'what a device gives before any service is around it, and the batch size to set',
+  summary: 'how fast a device is without a service, and the batch size to set',
   settings,
   run: measureDevice,
   render,
@@ -46,7 +46,7 @@ export const gpu = benchmark({
 
 interface GpuRow {
   readonly batch_tokens: number;
-  /** What is copied out of the graph. */
+  /** The outputs that are copied out of the graph. */
   readonly outputs: 'int8' | 'f32' | 'weights only';
   readonly output_bytes: number;
   readonly milliseconds: Spread;
@@ -65,7 +65,7 @@ interface GpuReport {
     readonly peak_tflops: number;
     readonly token_mflop: number;
   };
-  /** Null: every node runs on the device. Otherwise the runtime's words. */
+  /** Null when every node runs on the device, otherwise the message of the runtime. */
   readonly nodes_elsewhere: string | null;
   /** One batch of the first size. */
   readonly nodes: readonly NodeTimes[];
@@ -78,7 +78,7 @@ interface GpuReport {
     readonly steps_max: number;
   };
   readonly rows: readonly GpuRow[];
-  /** What to set `MAXSIMD_BATCH_TOKENS` to. */
+  /** The value for `MAXSIMD_BATCH_TOKENS`. */
   readonly best_batch_tokens: number;
 }
 
@@ -145,7 +145,7 @@ interface BatchRate {
   readonly tokensPerSecond: number;
 }
 
-/** The smallest batch within 3% of the best rate: a query waits for the batch that runs. */
+/** The smallest batch within 3% of the best rate, because a query waits for the running batch. */
 export function smallestNearBest(rates: readonly BatchRate[]): number {
   const best = Math.max(...rates.map(({ tokensPerSecond }) => tokensPerSecond));
   const near = rates.filter(({ tokensPerSecond }) => tokensPerSecond >= best * (1 - rateTolerance));
@@ -215,7 +215,7 @@ async function aloneAndInBatch(
   };
 }
 
-/** Texts of one length, so many as fit. */
+/** As many texts of one length as fit. */
 function batchOf(
   { session: { usesTokenTypeIds } }: ServedModel,
   texts: readonly Int32Array[],

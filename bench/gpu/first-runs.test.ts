@@ -1,4 +1,4 @@
-/** Which shapes run for the first time, and what is reported of their times. */
+/** The shapes of the benchmark of first runs, and the totals of its report. */
 import { describe, expect, it } from 'vitest';
 import { paddedTexts } from '../../src/encoder/scheduling/batch-shape.ts';
 import { type FirstRunsRow, paddedShapes, totalsOf } from './first-runs.ts';

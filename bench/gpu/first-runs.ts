@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- first-runs`: what the first batch of each padded shape costs more than a later one. The session and the
- * warm-up are the encoder's own; then the shapes that it meets most run three times in a row. They come in a shuffled order: what
- * a kernel costs when it is used first shows among the first shapes, what each shape costs everywhere.
+ * warm-up are the encoder's own. Then the most common shapes run three times in a row, in a shuffled order. The cost of the first
+ * use of a kernel shows among the first shapes. The cost of each new shape shows everywhere.
  */
 import { parseConfig } from '../../src/app/config.ts';
 import { modelDirectoryOf } from '../../src/app/model-choice.ts';
@@ -26,7 +26,7 @@ import { markdownTable } from '../lib/table.ts';
 
 const settings = {
   device: device('cuda:0'),
-  cold: flag('leaves the warm-up out'),
+  cold: flag('leave the warm-up out'),
   seed: integer(1, 'seed of the order'),
   batchTokens: integer(0, 'padded tokens of a document batch; 0 = what encoders have on a GPU', 0),
 };
@@ -57,7 +57,7 @@ export interface FirstRunsRow extends Shape {
   readonly third_ms: number;
 }
 
-/** What first runs took beyond third ones. */
+/** The time that first runs took beyond third ones. */
 interface Excess {
   readonly shapes: number;
   readonly more_than_5_ms: number;
@@ -96,9 +96,9 @@ interface FirstRunsReport {
   readonly rows: readonly FirstRunsRow[];
 }
 
-/** What counts as slower. */
+/** A first run counts as slower beyond this. */
 const slowerMs = 5;
-/** Not every shape that scheduling makes. */
+/** Larger shapes, which scheduling makes too, are left out. */
 const queryTextsMax = 32;
 const queryPositionsMax = 64;
 const documentPositionsMax = 288;
@@ -122,7 +122,7 @@ async function run(options: Options): Promise<FirstRunsReport> {
     threads: inferenceThreads(encoder),
     workers: encoder.workers,
     stuckMs: encoder['stuck-ms'],
-    // What runs fails with the reason.
+    // The batches that run fail with the reason.
     onFatal: () => undefined,
   });
   const openMs = performance.now() - openedAt;
@@ -163,7 +163,7 @@ async function run(options: Options): Promise<FirstRunsReport> {
   }
 }
 
-/** What the service starts an encoder with; one session. */
+/** The arguments that the service gives an encoder with one session. */
 function encoderArguments(
   directory: string,
   { device: { provider, index, threads }, batchTokens }: Pick<Options, 'device' | 'batchTokens'>,
@@ -243,7 +243,7 @@ function shuffled<Item>(items: readonly Item[], seed: number): readonly Item[] {
   return order;
 }
 
-/** One batch without padding, past the scheduler. */
+/** Runs one batch without padding and without the scheduler. */
 async function runMsOf(
   pool: SessionPool,
   { tokenizer }: ServedModel,

@@ -1,11 +1,14 @@
-/** What the GPU benchmark's figures rest on. */
+/** The calculations behind the figures of the GPU benchmark, and the scripts of a GPU host. */
 import { Tensor } from 'onnxruntime-node';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadModel } from '../../src/encoder/model/served-model.ts';
 import { root } from '../lib/environment.ts';
+import { program } from '../program.ts';
 import { outputsOf, smallestNearBest } from './bench.ts';
+
+const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
 
 describe('the GPU benchmark', () => {
   it.each([
@@ -36,8 +39,35 @@ describe('the GPU benchmark', () => {
   });
 });
 
+describe('the scripts of a GPU host', () => {
+  const scripts = [
+    'bench/gpu/all.sh',
+    'bench/gpu/pack.sh',
+    'bench/gpu/maxsim/build.sh',
+    'bench/gpu/maxsim/measure.sh',
+  ];
+
+  it.each(scripts)('%s names only files, npm scripts and options that exist', (file) => {
+    const text = textOf(file);
+    const here = path.dirname(file);
+    const places = [...text.matchAll(/(?<![\w/.-])(?:bench|docs|native|src)\/[\w./-]*[\w-]/g)].map(
+      ([place]) => place,
+    );
+    const besides = [...text.matchAll(/\$here\/([\w-]+\.\w+)/g)].map(([, name = '']) =>
+      path.join(here, name),
+    );
+    for (const place of [...places, ...besides]) expect(existsSync(path.join(root, place)), place).toBe(true);
+    const { scripts: known } = JSON.parse(textOf('package.json')) as { readonly scripts: object };
+    for (const [, name] of text.matchAll(/npm run (?:--silent )?([\w:]+)/g))
+      expect(Object.keys(known)).toContain(name);
+    if (file !== 'bench/gpu/all.sh') return;
+    const options = new Set(program.commands.flatMap(({ options: of }) => of.map(({ long }) => long)));
+    const used = text.replaceAll(/npm run.*/g, '').match(/(?<=[" ])--[a-z][\w-]*/g)!;
+    expect(used.filter((option) => !options.has(option))).toEqual([]);
+  });
+});
+
 describe('the parts of a GPU host', () => {
-  const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
   const parts = [
     ...textOf('bench/gpu/all.sh').matchAll(
       /(?:^|[ |] )(?:[A-Z_]+=\S+ )?(?:part|bench|capacity) ([a-z][\w-]*) /gm,

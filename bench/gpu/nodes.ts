@@ -1,4 +1,4 @@
-/** Where the nodes of a graph ran, and how long: the runtime's own profile of one run, summed by operator. */
+/** The provider and the time of the nodes of a graph, from the runtime's own profile of one run, summed by operator. */
 import { InferenceSession } from 'onnxruntime-node';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,7 +10,7 @@ export interface NodeTimes {
   readonly provider: string;
   readonly operator: string;
   readonly nodes: number;
-  /** Until a node returned: on a GPU that is when its kernels were started, not when they ended. */
+  /** Until a node returned. On a GPU a node returns when its kernels were started, not when they ended. */
   readonly milliseconds: number;
 }
 

@@ -1,9 +1,12 @@
 #!/bin/sh
-# What a machine with a GPU but without Node, npm or a network needs for bench/gpu/all.sh, as four archives in parts:
-#   bench/gpu/pack.sh OUTPUT_DIRECTORY    PART_SIZE=60m, of a part at most
-# checkout: these files; packages: theirs, and what was built (after npm test, bench/gpu/maxsim/build.sh and npm run cuda:engine); cuda: the
-# provider, after npm run cuda:install -- --system-libraries; weights: those that sentence-transformers runs, from PyPI. What is not there is left out.
-# There, in an empty folder:  for name in checkout packages cuda weights; do cat PARTS/$name.tar.xz.* | tar -xJf -; done
+# Packs bench/gpu/all.sh for a machine with a GPU but without Node, npm or a network, as four archives in parts:
+#   bench/gpu/pack.sh OUTPUT_DIRECTORY    PART_SIZE=60m bounds a part
+# checkout: these files
+# packages: their packages and builds, after npm test, bench/gpu/maxsim/build.sh and npm run cuda:engine
+# cuda: the provider, after npm run cuda:install -- --system-libraries
+# weights: those that sentence-transformers runs, from PyPI
+# An archive whose files are missing is left out. Unpack in an empty folder:
+#   for name in checkout packages cuda weights; do cat PARTS/$name.tar.xz.* | tar -xJf -; done
 set -eu
 out=${1:?usage: bench/gpu/pack.sh OUTPUT_DIRECTORY}
 size=${PART_SIZE:-60m}
@@ -17,7 +20,7 @@ archive() {
   tar -cf - --no-recursion -T - | xz -T2 -6 | split -b "$size" -d - "$out/$1.tar.xz."
 }
 
-# What reports name where there is no git.
+# Reports name this commit where there is no git.
 mkdir -p build
 git rev-parse --short=12 HEAD >build/commit
 

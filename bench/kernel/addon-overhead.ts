@@ -1,6 +1,6 @@
 /**
- * What the way from JavaScript through the addon and back adds to the kernel: a rerank of all chunks of an index
- * by `search`, against the kernel alone over the same chunks, both on one thread.
+ * The time that the way from JavaScript through the addon and back adds to the kernel. `search` scores all chunks of an index,
+ * and the kernel alone scores the same chunks, both on one thread.
  */
 import path from 'node:path';
 import { createEngine, type NativeRecord, type NativeSearch } from '../../src/index/engine/native.ts';

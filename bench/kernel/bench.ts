@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- kernel`: builds the native benchmark, runs it for each dimension and thread count and
- * turns the samples into rows and ratios. Ratios are medians of paired rounds of one run, one thread,
- * dim 128; a ratio is null, with a reason, where this CPU lacks the instruction set.
+ * `npm run bench -- kernel`: builds the native benchmark, runs it for each dimension and thread count, and turns the samples into
+ * rows and ratios. A ratio is the median of paired rounds of one run with one thread and 128 dimensions. It is null, with a
+ * reason, where this CPU lacks the instruction set.
  */
 import { execFileSync, spawnSync, type ExecFileSyncOptions } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -9,7 +9,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { describeEnvironment, root, type Environment } from '../lib/environment.ts';
 import { measureAddonOverhead } from './addon-overhead.ts';
-import { integer, integers, words } from '../lib/options.ts';
+import { integer, integers } from '../lib/options.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { median, pairedRatios, spread, type Spread } from '../lib/statistics.ts';
 import { markdownTable, spreadText } from '../lib/table.ts';
@@ -17,23 +17,21 @@ import { markdownTable, spreadText } from '../lib/table.ts';
 const samplesSchema = z.object({ wall_s: z.array(z.number()), cpu_s: z.array(z.number()) });
 const contenderSchema = z.object({
   name: z.string(),
-  family: z.enum(['maxsimd', 'numkong', 'gemm']),
+  family: z.enum(['maxsimd', 'numkong']),
   amx: z.boolean(),
   packed_bytes: z.number(),
   top10: z.number(),
   top100: z.number(),
   relative_error: z.number(),
-  scenarios: z.object({ hot: samplesSchema, random: samplesSchema, memory: samplesSchema }),
+  scenarios: z.object({ hot: samplesSchema, memory: samplesSchema }),
 });
 const runSchema = z.object({
   dim: z.number(),
   query_rows: z.number(),
   chunks: z.number(),
-  token_vectors: z.number(),
   hot_chunks: z.number(),
   threads: z.number(),
   seed: z.number(),
-  read_bytes_per_second: z.number(),
   contenders: z.array(contenderSchema),
 });
 
@@ -47,7 +45,7 @@ interface KernelRow {
   readonly threads: number;
   readonly scenario: Scenario;
   readonly chunks: number;
-  /** Thread CPU seconds decide; wall beside them. */
+  /** By the CPU seconds of threads. */
   readonly thousand_chunks_per_second: Spread;
   readonly thousand_chunks_per_second_wall: number;
   readonly packed_bytes: number;
@@ -77,18 +75,13 @@ const settings = {
   queryRows: integer(32, 'query tokens'),
   rounds: integer(7, 'rounds'),
   seed: integer(1, 'seed of the vectors', 0),
-  without: words('leaves out contenders whose names contain one of these'),
-  bandwidthMib: integer(
-    1024,
-    'MiB whose reading time is the read bandwidth; far beyond the caches to mean it',
-  ),
 };
 
 type Options = OptionsOf<typeof settings>;
 
 export const kernel = benchmark({
   name: 'kernel',
-  summary: 'MaxSim kernels beside NumKong and a matrix product',
+  summary: 'MaxSim kernels beside those of NumKong',
   settings,
   run: measureKernels,
   render,
@@ -139,8 +132,6 @@ function runOnce(program: string, dim: number, threads: number, options: Options
     'query-rows': options.queryRows,
     rounds: options.rounds,
     seed: options.seed,
-    'bandwidth-mib': options.bandwidthMib,
-    without: options.without.join(','),
   }).flatMap(([name, value]) => [`--${name}`, String(value)]);
   const result = spawnSync(program, args, {
     encoding: 'utf8',
@@ -154,7 +145,7 @@ function runOnce(program: string, dim: number, threads: number, options: Options
 
 function rowsOf(run: Run): readonly KernelRow[] {
   return run.contenders.flatMap((contender) =>
-    (['hot', 'random', 'memory'] as const).map((scenario) => {
+    (['hot', 'memory'] as const).map((scenario) => {
       const chunks = scenario === 'memory' ? run.chunks : run.hot_chunks;
       const samples = contender.scenarios[scenario];
       const rate = (seconds: number): number => chunks / seconds / 1000;
@@ -179,7 +170,7 @@ function ours(run: Run): readonly Contender[] {
   return run.contenders.filter((contender) => contender.family === 'maxsimd');
 }
 
-/** The ratios the project holds itself to; greater than 1 means ours is faster. */
+/** The ratios of the project's goals. Above 1, ours is faster. */
 function ratiosOf(run: Run): Record<string, RatioReport> {
   const best = ours(run)[0];
   const named = (name: string): Contender | undefined =>
@@ -212,13 +203,6 @@ function ratiosOf(run: Run): Record<string, RatioReport> {
       'memory',
       'no NumKong bf16 backend runs here',
     ),
-    random_vs_numkong_best: against(
-      best,
-      fastest(numkong, 'random'),
-      'random',
-      'no NumKong backend runs here',
-    ),
-    memory_vs_read_bandwidth: bandwidthShare(run, best),
     vnni_vs_numkong_best_without_amx: against(
       vnni,
       fastest(withoutAmx, 'hot'),
@@ -235,14 +219,6 @@ function ratiosOf(run: Run): Record<string, RatioReport> {
       'this CPU has no AVX2',
     ),
   };
-}
-
-function bandwidthShare(run: Run, best: Contender | undefined): RatioReport {
-  if (best === undefined) return { value: null, reason: 'no kernel of ours runs here' };
-  // What the kernel must read of a chunk: its int8 rows and their two-byte scales.
-  const bytes = run.token_vectors * (run.dim + 2);
-  const shares = best.scenarios.memory.wall_s.map((seconds) => bytes / seconds / run.read_bytes_per_second);
-  return { value: median(shares), spread: spread(shares), against: 'read bandwidth' };
 }
 
 function render({ environment, rows, ratio_details }: KernelReport): string {

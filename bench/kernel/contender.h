@@ -40,7 +40,7 @@ class Contender {
 public:
     virtual ~Contender() = default;
     virtual std::string name() const = 0;
-    /** `maxsimd`, `numkong` or `gemm`. */
+    /** `maxsimd` or `numkong`. */
     virtual std::string family() const = 0;
     virtual bool uses_amx() const = 0;
     /** Packs every chunk; called once. */
@@ -56,6 +56,5 @@ public:
 
 std::vector<std::unique_ptr<Contender>> maxsimd_contenders();
 std::vector<std::unique_ptr<Contender>> numkong_contenders();
-std::unique_ptr<Contender> gemm_contender();
 
 } // namespace bench

@@ -2,12 +2,10 @@
  * Times MaxSim kernels side by side in one process: every contender scores the same chunks in turn, round
  * after round, so that the machine's drift hits all alike. Prints one JSON document.
  *
- * Scenarios: `hot` (a set that stays in cache), `random` (as many chunks picked over all of memory),
- * `memory` (all chunks, in order). Accuracy is against the float64 MaxSim of the f32 inputs.
+ * Scenarios: `hot` (a set that stays in cache), `memory` (all chunks, in order). Accuracy is against the float64 MaxSim of the f32 inputs.
  *
- * Arguments: --dim D --chunks N --hot N --query-rows N --rounds N --seed N --threads N --bandwidth-mib N --without NAME,...
+ * Arguments: --dim D --chunks N --hot N --query-rows N --rounds N --seed N --threads N
  */
-#include "bandwidth.h"
 #include "contender.h"
 #include "data.h"
 
@@ -19,8 +17,6 @@
 #include <ctime>
 #include <map>
 #include <numeric>
-#include <random>
-#include <sstream>
 #include <thread>
 
 namespace bench {
@@ -30,10 +26,7 @@ namespace {
 constexpr std::size_t hot_passes = 10;
 
 struct Settings {
-    std::size_t dim = 128, chunks = 20000, hot = 500, query_rows = 32, rounds = 5, seed = 1, threads = 1,
-                bandwidth_mib = 1024;
-    /** Parts of names of contenders to leave out, comma-separated. */
-    std::string without;
+    std::size_t dim = 128, chunks = 20000, hot = 500, query_rows = 32, rounds = 5, seed = 1, threads = 1;
 };
 
 struct Sample {
@@ -101,14 +94,6 @@ void print_numbers(const char *name, const std::vector<double> &values) {
     std::printf("]");
 }
 
-bool left_out(const std::string &without, const std::string &name) {
-    std::stringstream parts(without);
-    for (std::string part; std::getline(parts, part, ',');) {
-        if (!part.empty() && name.find(part) != std::string::npos) return true;
-    }
-    return false;
-}
-
 int benchmark(const Settings &settings) {
     const Chunks chunks = make_chunks(settings.chunks, settings.dim, 16, 300, settings.seed);
     const std::vector<float> query = make_query(chunks, settings.query_rows, settings.seed + 1);
@@ -117,16 +102,10 @@ int benchmark(const Settings &settings) {
 
     std::vector<std::unique_ptr<Contender>> contenders = maxsimd_contenders();
     for (auto &peer : numkong_contenders()) contenders.push_back(std::move(peer));
-    if (auto gemm = gemm_contender()) contenders.push_back(std::move(gemm));
 
-    std::erase_if(contenders, [&](const auto &contender) { return left_out(settings.without, contender->name()); });
-
-    std::vector<std::uint32_t> all(chunks.count()), hot, random;
+    std::vector<std::uint32_t> all(chunks.count()), hot;
     std::iota(all.begin(), all.end(), 0u);
     hot.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(settings.hot, all.size())));
-    random = all;
-    std::mt19937_64 shuffle(settings.seed + 2);
-    std::shuffle(random.begin(), random.end(), shuffle);
 
     std::vector<Accuracy> accuracies;
     std::vector<float> scores(chunks.count());
@@ -139,19 +118,15 @@ int benchmark(const Settings &settings) {
     }
 
     // [contender][scenario] -> one sample a round.
-    const char *scenarios[] = {"hot", "random", "memory"};
+    const char *scenarios[] = {"hot", "memory"};
     std::vector<std::map<std::string, std::vector<Sample>>> samples(contenders.size());
     for (std::size_t round = 0; round < settings.rounds; ++round) {
         for (const char *scenario : scenarios) {
             const bool is_hot = !std::strcmp(scenario, "hot");
-            // Each round takes other random chunks, so that the last round's are out of the caches again.
-            const std::size_t from = (round * hot.size()) % std::max<std::size_t>(1, random.size() - hot.size() + 1);
-            const std::vector<std::uint32_t> picked(random.begin() + static_cast<std::ptrdiff_t>(from),
-                                                    random.begin() + static_cast<std::ptrdiff_t>(from + hot.size()));
             for (std::size_t i = 0; i < contenders.size(); ++i) {
                 // Even rounds go forward, odd ones backward: no side always follows the same other.
                 const std::size_t c = round % 2 == 0 ? i : contenders.size() - 1 - i;
-                const std::vector<std::uint32_t> &order = is_hot ? hot : !std::strcmp(scenario, "random") ? picked : all;
+                const std::vector<std::uint32_t> &order = is_hot ? hot : all;
                 if (is_hot) run(*contenders[c], order, 1, settings.threads, scores);
                 const std::size_t repeats = is_hot ? hot_passes : 1;
                 Sample sample = run(*contenders[c], order, repeats, settings.threads, scores);
@@ -165,16 +140,16 @@ int benchmark(const Settings &settings) {
     std::size_t hot_rows = 0;
     for (std::uint32_t c : hot) hot_rows += chunks.rows_of(c);
     std::printf("{\"dim\":%zu,\"query_rows\":%zu,\"chunks\":%zu,\"token_vectors\":%zu,\"hot_chunks\":%zu,\"hot_token_vectors\":%zu,"
-                "\"threads\":%zu,\"seed\":%zu,\"read_bytes_per_second\":%.6g,\"contenders\":[",
+                "\"threads\":%zu,\"seed\":%zu,\"contenders\":[",
                 settings.dim, settings.query_rows, chunks.count(), chunks.first.back(), hot.size(), hot_rows, settings.threads,
-                settings.seed, read_bandwidth(settings.bandwidth_mib << 20));
+                settings.seed);
     for (std::size_t c = 0; c < contenders.size(); ++c) {
         std::printf("%s{\"name\":\"%s\",\"family\":\"%s\",\"amx\":%s,\"packed_bytes\":%zu,\"top10\":%.6g,\"top100\":%.6g,"
                     "\"relative_error\":%.6g,\"scenarios\":{",
                     c ? "," : "", contenders[c]->name().c_str(), contenders[c]->family().c_str(),
                     contenders[c]->uses_amx() ? "true" : "false", contenders[c]->packed_bytes(), accuracies[c].top10,
                     accuracies[c].top100, accuracies[c].relative_error);
-        for (std::size_t s = 0; s < 3; ++s) {
+        for (std::size_t s = 0; s < 2; ++s) {
             std::vector<double> wall, cpu;
             for (const Sample &sample : samples[c][scenarios[s]]) wall.push_back(sample.wall_s), cpu.push_back(sample.cpu_s);
             std::printf("%s\"%s\":{", s ? "," : "", scenarios[s]);
@@ -197,13 +172,9 @@ int main(int count, char **arguments) {
     const std::map<std::string, std::size_t *> flags = {
         {"--dim", &settings.dim},       {"--chunks", &settings.chunks}, {"--hot", &settings.hot},
         {"--rounds", &settings.rounds}, {"--seed", &settings.seed},     {"--threads", &settings.threads},
-        {"--query-rows", &settings.query_rows}, {"--bandwidth-mib", &settings.bandwidth_mib},
+        {"--query-rows", &settings.query_rows},
     };
     for (int i = 1; i + 1 < count; i += 2) {
-        if (!std::strcmp(arguments[i], "--without")) {
-            settings.without = arguments[i + 1];
-            continue;
-        }
         const auto flag = flags.find(arguments[i]);
         if (flag == flags.end()) {
             std::fprintf(stderr, "unknown argument %s\n", arguments[i]);

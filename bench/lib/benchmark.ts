@@ -1,6 +1,6 @@
 /**
- * One way from the command line to a benchmark: its options with their help, its progress, its report as a table and as
- * JSON. The types of a benchmark's options follow from its settings.
+ * Connects a benchmark to the command line: its options with their help, its progress, and its report as a table and as JSON.
+ * The types of its options follow from its settings.
  */
 import { writeFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
@@ -8,20 +8,20 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 /** An option, `--warm-up <n>` for the key `warmUp`; one without a value is a switch. */
 export interface Setting<Value> {
   readonly help: string;
-  /** What stands for the value in the help; none for a switch. */
+  /** The placeholder of the value in the help; none for a switch. */
   readonly takes?: string;
-  /** As a user would write it; `undefined` when the option has no value unless it is given. A switch without it turns off (`--no-peers`). */
+  /** The default, as a user would write it. An option without it may be `undefined`. A switch without it turns something off (`--no-peers`). */
   readonly otherwise?: string;
-  /** Throws what is wrong with the text; `before` is the value so far of an option that takes several. */
+  /** Throws the reason when the text is wrong. `before` is the value so far of an option that takes several. */
   readonly parse: (text: string, before?: unknown) => Value;
 }
 
 type Settings = Readonly<Record<string, Setting<unknown>>>;
 type Values<S extends Settings> = { readonly [Key in keyof S]: ReturnType<S[Key]['parse']> };
 
-/** What every benchmark is handed beside the values of its own options. */
+/** Every benchmark gets this beside the values of its own options. */
 export interface Run {
-  /** What was typed, for the report. */
+  /** The command line, for the report. */
   readonly command: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly onProgress: (line: string) => void;

@@ -1,4 +1,4 @@
-/** What goes with a benchmark, however it ends. */
+/** Removes the folders and ends the processes of a benchmark, however it ends. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -7,7 +7,7 @@ import path from 'node:path';
 export function scratchFolder(name: string): Disposable & { readonly path: string } {
   const folder = mkdtempSync(path.join(tmpdir(), `maxsimd-${name}-`));
   const remove = (): void => {
-    // Node 24 stops at a file that a process on its way out removes meanwhile, and says nothing.
+    // When an ending process removes a file meanwhile, Node 24 stops there without an error.
     while (existsSync(folder)) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   };
   const forget = endWithThisProcess(remove);
@@ -20,11 +20,11 @@ export function scratchFolder(name: string): Disposable & { readonly path: strin
   };
 }
 
-/** What is to be done when this process ends. */
+/** They run when this process ends. */
 const endings = new Set<() => void>();
 const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 
-/** Runs `end` should this process exit, or get a signal that ends it, before the function returned is called. */
+/** Runs `end` when this process exits or gets a signal that ends it. The function that it returns cancels that. */
 export function endWithThisProcess(end: () => void): () => void {
   if (endings.size === 0) {
     process.on('exit', endAll);
@@ -39,12 +39,12 @@ export function endWithThisProcess(end: () => void): () => void {
   };
 }
 
-/** The last first: a process ends before its folder goes. */
+/** The last one runs first, so a process ends before its folder is removed. */
 function endAll(): void {
   for (const end of [...endings].toReversed()) end();
 }
 
-/** A signal that nobody listens to ends a process without its `exit` event; who listens too says when to end. */
+/** A signal that nobody listens to ends a process without its `exit` event. Another listener decides by itself when to end. */
 function exitBySignal(signal: NodeJS.Signals, number: number): void {
   if (process.listenerCount(signal) === 1) process.exit(128 + number);
 }

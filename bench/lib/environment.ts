@@ -1,4 +1,4 @@
-/** What every benchmark report says about where it was made. */
+/** Every report names the machine, the commit and the command that made it. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
@@ -49,7 +49,7 @@ function commitOf(directory: string): string {
   }
 }
 
-/** Where a checkout was packed (bench/gpu/pack.sh), its commit is in a file. */
+/** A checkout that bench/gpu/pack.sh packed has its commit in a file. */
 function packedCommitOf(directory: string): string {
   try {
     return readFileSync(path.join(directory, 'build/commit'), 'utf8').trim();

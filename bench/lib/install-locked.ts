@@ -1,12 +1,12 @@
 /**
- * Installs what a benchmark compares with, into a folder of its own beside the benchmark: at the exact versions of its
- * lock file, without install scripts, and again only when the lock has changed.
+ * Installs the peers of a benchmark into a folder beside it, at the exact versions of its lock file and without install scripts.
+ * It installs them again only when the lock has changed.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** Throws, with npm's words, when it cannot be installed. `size` is what a person may expect. */
+/** Throws npm's message when the installation fails. `size` tells a person how much it is. */
 export function installLocked(directory: string, size: string, onProgress: (line: string) => void): void {
   const lock = readFileSync(path.join(directory, 'package-lock.json'), 'utf8');
   const stamp = path.join(directory, 'node_modules', '.installed-lock.json');

@@ -1,4 +1,4 @@
-/** What the benchmarks' options accept and refuse. */
+/** Values that the options of benchmarks accept and refuse. */
 import { describe, expect, it } from 'vitest';
 import type { Setting } from './benchmark.ts';
 import { device, files, integer, integers, names, positiveNumber } from './options.ts';

@@ -19,7 +19,7 @@ export function positiveNumbers(otherwise: string, help: string): Setting<readon
   return list(otherwise, help, positiveOf);
 }
 
-/** Without `otherwise`, all that are known. */
+/** The default is all known names, unless `otherwise` says less. */
 export function names<Name extends string>(
   known: readonly Name[],
   help: string,

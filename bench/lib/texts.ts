@@ -14,7 +14,7 @@ export const chunkTokensMax = 256;
 export interface Texts {
   readonly name: string;
   readonly documents: readonly string[];
-  /** Queries of the collection; those of package documentation are first words of its documents, in their order. */
+  /** Queries of the collection. Package documentation has none, so the first words of its documents are the queries, in their order. */
   readonly queries: readonly string[];
 }
 
@@ -41,7 +41,7 @@ export async function readTexts(count: number, beir: string | undefined): Promis
 }
 
 /**
- * As many documents as asked for: where there are fewer, the first half of each is joined with the second half of another, round after
+ * Exactly `count` documents. Where there are fewer, the first half of each is joined with the second half of another, round after
  * round.
  */
 export function multiplied({ name, documents, queries }: Texts, count: number): Texts {
@@ -66,10 +66,10 @@ async function* beirLines(beir: string, part: 'corpus' | 'queries') {
   const plain = path.join(beir, `${part}.jsonl`);
   const bytes = existsSync(plain)
     ? createReadStream(plain)
-    : // Nobody waits for the end: a reader that has enough leaves, and errors reach the one that reads.
+    : // Nobody waits for the end, because a reader stops when it has enough. Errors reach the reader.
       pipeline(createReadStream(`${plain}.gz`), createGunzip(), () => undefined);
   let rest = '';
-  // JSON may hold what `node:readline` takes for the end of a line, too.
+  // JSON may hold characters that `node:readline` takes for the end of a line.
   for await (const piece of bytes.setEncoding('utf8')) {
     const lines = (rest + String(piece)).split('\n');
     rest = lines.pop() ?? '';
@@ -87,7 +87,7 @@ export function packageTexts(count: number): readonly string[] {
       .replaceAll(/[#*_`|<>[\]()-]+/g, ' ')
       .split(/\s+/)
       .filter((word) => word !== '');
-    // Lengths vary as those of real documents do: 40 to 440 words.
+    // Lengths vary from 40 to 440 words, as those of real documents do.
     for (let from = 0; from + 40 < words.length && texts.length < count;) {
       const length = 40 + ((texts.length * 7919) % 401);
       texts.push(words.slice(from, from + length).join(' '));
@@ -109,7 +109,7 @@ function readmesUnder(directory: string): readonly string[] {
   });
 }
 
-/** The first bytes of a text, fewer than that many, without a character that the cut went through. */
+/** The first bytes of a text, fewer than `bytes`. A character that the cut would split is left out. */
 export function cutToBytes(text: string, bytes: number): string {
   return Buffer.from(text)
     .subarray(0, bytes - 4)

@@ -1,9 +1,7 @@
 /**
- * What the search benchmark searches: token matrices of documents and queries, read or generated piece by piece, since a
- * million chunks do not fit in memory twice.
+ * The corpus of the search benchmark: token matrices of documents and queries. They are read or generated piece by piece,
+ * because a million chunks do not fit in memory twice.
  */
-import { dequantised } from '../lib/vectors.ts';
-
 export interface Query {
   /** f32 [rows x dim], token weights folded in. */
   readonly vectors: Float32Array;
@@ -21,7 +19,7 @@ export interface TokenMatrices {
 }
 
 export interface Corpus {
-  /** Where the vectors come from, for the report. */
+  /** Names the source of the vectors in the report. */
   readonly description: string;
   /** Names the vectors: equal identities mean equal bytes. */
   readonly identity: string;
@@ -75,7 +73,7 @@ export function rowsOfChunk(corpus: Corpus, chunk: number): number {
   return corpus.chunkRows[chunk + 1]! - corpus.chunkRows[chunk]!;
 }
 
-/** So many of all, evenly spread. */
+/** Some of the queries, evenly spread. */
 export function spread(queries: readonly Query[], wanted: number): readonly Query[] {
   const count = Math.min(wanted, queries.length);
   return Array.from({ length: count }, (_, i) => queries[Math.floor((i * queries.length) / count)]!);
@@ -119,19 +117,4 @@ export function quantiseRow(row: Float32Array, into: Int8Array, offset: number):
     into[offset + d] = Math.max(-127, Math.min(127, value < 0 ? value - 0.5 : value + 0.5));
   }
   return halfBits[0]!;
-}
-
-/** About so many rows, from runs of documents all over the corpus. */
-export function sampleRows(corpus: Corpus, wanted: number): Float32Array {
-  const every = Math.max(1, Math.floor(tokenVectorsOf(corpus) / wanted));
-  const kept: Float32Array[] = [];
-  for (const { from, to } of runsOf(corpus, 20_000)) {
-    const rows = dequantised(corpus.read(from, to), corpus.dim);
-    for (let row = 0; row * corpus.dim < rows.length; row += every) {
-      kept.push(rows.slice(row * corpus.dim, (row + 1) * corpus.dim));
-    }
-  }
-  const sample = new Float32Array(kept.length * corpus.dim);
-  for (const [at, row] of kept.entries()) sample.set(row, at * corpus.dim);
-  return sample;
 }

@@ -2,8 +2,8 @@
  * Makes a directory of embeddings (`embedding-directory.ts`) from text, with the model that the server would serve
  * (`MAXSIMD_MODEL`, `MAXSIMD_MODELS_DIR`).
  *
- * Texts are those of a BEIR directory, with its queries; without one the documentation of the installed packages, a
- * fiftieth of which is held back and asked for by its first words.
+ * The texts and queries are those of a BEIR directory. Without one, the texts are the documentation of the installed packages. A
+ * fiftieth of them is held back, and their first words are the queries.
  */
 import { mkdirSync } from 'node:fs';
 import { beir, device, integer } from '../lib/options.ts';

@@ -1,6 +1,6 @@
 /**
- * All that the benchmark knows of the engine: how an index of sealed segments and one active segment is built, opened in
- * a state (which document versions live where), and searched.
+ * Builds an index of sealed segments and one active segment with the engine, opens it in a state (which document
+ * versions are in which segment), and searches it.
  *
  * The version id of a document's n-th version is document + n * documents, so that results name documents.
  */
@@ -20,7 +20,7 @@ import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Corpus, type
 import { memoryBytes } from '../lib/service/process-counters.ts';
 import { metadataOf, rangeOf, selectivities, termsOf, type Selectivity, termOf } from './filters.ts';
 
-/** What a search asks beyond its query. */
+/** The settings of a search. */
 export interface SearchSettings {
   readonly candidateK: number;
   readonly topK: number;
@@ -56,13 +56,13 @@ const { sealedSegmentsMax, codesTokenVectorsMin } = defaultIndexSettings;
 
 const searchTimeoutMs = 600_000;
 
-/** Where an index is kept. Its rows outlive a build of the engine, its codes do not. */
+/** The folder of an index. Another build of the engine keeps its rows, and makes its codes again. */
 export function indexDirectory(cache: string, corpus: Corpus): string {
   const hash = createHash('sha256').update(corpus.identity).digest('hex').slice(0, 16);
   return path.join(cache, `${chunksOf(corpus)}-${hash}`);
 }
 
-/** Builds the sealed segments with what is derived from them, or as much of it as `directory` lacks. */
+/** Builds the sealed segments and their derived data, as far as `directory` lacks them. */
 export async function buildSealed(
   options: IndexOptions,
   directory: string,
@@ -80,7 +80,7 @@ interface RowsWritten {
   readonly seconds: number;
 }
 
-/** Segment by segment: a run that was cut short goes on with the next. */
+/** Writes segment by segment. A run that was cut short goes on with the next one. */
 async function writeRows(
   options: IndexOptions,
   directory: string,
@@ -119,7 +119,7 @@ interface CodesBuilt {
   readonly seconds: number;
 }
 
-/** Likewise: codes that are there and not outdated stay. */
+/** Keeps codes that are there and not outdated. */
 async function deriveCodes(
   options: IndexOptions,
   directory: string,
@@ -327,7 +327,7 @@ function createIndex({ engine, corpus }: IndexOptions): NativeIndex {
   });
 }
 
-/** Asks for what the engine's device can have of the index, and waits for it. */
+/** Makes the engine's device load the index, and waits for it. */
 async function onDevice({ engine, corpus: { dim } }: IndexOptions, index: NativeIndex): Promise<void> {
   if (engine.device() === undefined) return;
   await index.search({
@@ -376,7 +376,7 @@ async function sealSegment(index: NativeIndex, segmentId: number): Promise<void>
 }
 
 /**
- * Encodes segments without codes and those whose codes are outdated, until there are none: what the service's upkeep does.
+ * Encodes segments whose codes are missing or outdated, until there are none, as the service's upkeep does.
  * Returns the token vectors encoded.
  */
 async function buildCodes(index: NativeIndex, onProgress: (line: string) => void): Promise<number> {
@@ -396,7 +396,7 @@ async function buildCodes(index: NativeIndex, onProgress: (line: string) => void
   }
 }
 
-/** As many segments of about equal size as merges leave. */
+/** Splits the documents into segments of about equal size, as many as merges leave. */
 function splitEvenly(corpus: Corpus): readonly number[] {
   const rows = tokenVectorsOf(corpus);
   const segments = Math.min(sealedSegmentsMax, Math.ceil(rows / segmentTokenVectorsMax));

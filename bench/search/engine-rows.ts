@@ -55,7 +55,7 @@ export async function engineRows(options: EngineRowOptions): Promise<EngineRows>
           skipped.push({ variant, reason });
           continue;
         }
-        // One after the other, so that what else runs is the same for both.
+        // One after the other, so that both meet the same other work.
         for (const by of ['filter', 'where'] as const)
           rows.push(...(await opened.sweep({ selectivity, by })));
       }
@@ -73,7 +73,7 @@ export async function engineRows(options: EngineRowOptions): Promise<EngineRows>
   return { rows, unitTruth, skipped };
 }
 
-/** Token vectors of length 1: what a peer that knows only cosine makes of them. Rows without direction are left out. */
+/** Scales token vectors to length 1, as a peer that knows only cosine does. Rows without direction are left out. */
 export function withUnitRows({ vectors, rows }: Query, dim: number): Query {
   const kept: Float32Array[] = [];
   for (let row = 0; row < rows; row++) {
@@ -118,7 +118,7 @@ class StateRows {
     this.#memoryBefore = memoryBefore;
   }
 
-  /** Returns what it took. */
+  /** Returns the time and the memory that it took. */
   async addValues(): Promise<string> {
     const { engine, corpus } = this.#options.index;
     const startedAt = performance.now();

@@ -33,7 +33,7 @@ export function rangeOf(...of: readonly Selectivity[]): Uint8Array {
   return condition;
 }
 
-/** What ranges compare. */
+/** Metadata with the numbers that ranges compare. */
 export function metadataOf(document: number, documents: number): string {
   const rank = rankOf(document, documents);
   return `{${selectivities.map((selectivity) => `"of ${selectivity}":${rank % selectivity}`).join(',')}}`;

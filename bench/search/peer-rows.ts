@@ -3,15 +3,13 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { NativeEngine } from '../../src/index/engine/native.ts';
 import { installedVersion, installLocked } from '../lib/install-locked.ts';
-import { root } from '../lib/environment.ts';
 import { chunksOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
 import { openLance } from './lancedb-peer.ts';
 import { measure, type Effort, type Ranking } from './measure.ts';
 import type { Peer } from './peer.ts';
 import type { SearchReport, SearchRow } from './report.ts';
-import { openUsearch } from './usearch-peer.ts';
 
-export const peerNames = ['usearch', 'lancedb'] as const;
+export const peerNames = ['lancedb'] as const;
 export type PeerName = (typeof peerNames)[number];
 
 export interface PeerRowOptions {
@@ -41,7 +39,7 @@ export async function peerRows(names: readonly PeerName[], options: PeerRowOptio
     .map((name) => ({ variant: name as string, reason: 'not asked for' }));
   for (const name of names) {
     try {
-      const { peer, version } = openPeer(name, options);
+      const { peer, version } = openPeer(options.onProgress);
       versions[name] = version;
       for await (const row of rowsOf(peer, options)) rows.push(row);
     } catch (error) {
@@ -51,11 +49,7 @@ export async function peerRows(names: readonly PeerName[], options: PeerRowOptio
   return { rows, versions, skipped };
 }
 
-function openPeer(
-  name: PeerName,
-  { engine, onProgress }: PeerRowOptions,
-): { readonly peer: Peer; readonly version: string } {
-  if (name === 'usearch') return { peer: openUsearch(engine), version: installedVersion(root, 'usearch') };
+function openPeer(onProgress: (line: string) => void): { readonly peer: Peer; readonly version: string } {
   const peersDirectory = path.join(import.meta.dirname, 'peers');
   installLocked(peersDirectory, '0.6 GB', onProgress);
   return { peer: openLance(peersDirectory), version: installedVersion(peersDirectory, '@lancedb/lancedb') };

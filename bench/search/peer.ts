@@ -1,4 +1,4 @@
-/** What the search benchmark asks of something it compares with. */
+/** The interface of a peer of the search benchmark. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Corpus } from './corpus.ts';

@@ -1,4 +1,4 @@
-/** What the search benchmark writes: JSON, and a table for people. */
+/** The report of the search benchmark, as JSON and as a table. */
 import { markdownTable } from '../lib/table.ts';
 import type { Environment } from '../lib/environment.ts';
 import type { Measured } from './measure.ts';
@@ -18,7 +18,7 @@ export interface SearchRow extends Measured {
   /** Disk beyond the token vectors and their scales, record headers and filter terms included. */
   readonly derived_bytes_per_chunk: number | null;
   readonly disk_bytes_per_chunk: number | null;
-  /** What the engine takes for the index, mapped files left out, by its own count. */
+  /** Memory that the engine counts for the index, without mapped files. */
   readonly memory_bytes_per_chunk: number | null;
   readonly build_s: number | null;
   /** Mapping the sealed segments and loading the lifespans of their documents. */
@@ -27,7 +27,7 @@ export interface SearchRow extends Measured {
 }
 
 export interface EqualRecall {
-  /** Throughput of ours by theirs; a bound from below where they never reach our recall. */
+  /** Our throughput divided by theirs. Where they never reach our recall, the true ratio is higher. */
   readonly value: number;
   readonly ours: Operating;
   readonly theirs: Operating;
@@ -64,8 +64,8 @@ export interface SearchReport {
 const recallTolerance = 0.005;
 
 /**
- * Our throughput at `candidateK` by the best throughput of a peer's setting whose recall@10 is not lower by more than
- * the tolerance; where none is that good, by its setting of the highest recall, and `reached` is false.
+ * Our throughput at `candidateK`, divided by the best throughput of those settings of a peer whose recall@10 is at most the
+ * tolerance lower. If none is that good, its setting with the highest recall counts, and `reached` is false.
  */
 export function qpsAtEqualRecall(
   rows: readonly SearchRow[],

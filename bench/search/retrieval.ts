@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- retrieval`: a BEIR collection through HTTP as a user does it. The command line imports it into a fresh service
- * and evaluates its queries; the report has the time of the import and the quality.
+ * `npm run bench -- retrieval`: a BEIR collection through HTTP, as a user sends it. The command line imports it into a fresh service
+ * and evaluates its queries. The report has the time of the import and the quality.
  */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
@@ -25,7 +25,7 @@ export const retrieval = benchmark({
   render,
 });
 
-/** What `maxsimd import --json` and `maxsimd eval --json` print. */
+/** The output of `maxsimd import --json` and `maxsimd eval --json`. */
 const imported = z.object({ done: z.number(), failed: z.number() });
 const evaluated = z.object({
   queries: z.number(),
@@ -39,7 +39,7 @@ interface RetrievalReport extends z.infer<typeof evaluated> {
   readonly settings: {
     readonly collection: string;
     readonly concurrency: number;
-    /** What the encoders run on. */
+    /** The encoders run on these. */
     readonly providers: readonly string[];
   };
   readonly documents: number;
@@ -88,7 +88,7 @@ async function run(options: OptionsOf<typeof settings>): Promise<RetrievalReport
   }
 }
 
-/** What a command prints; what it says meanwhile is shown. */
+/** The standard output of a command. Its messages go to the terminal. */
 async function commandLine(args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
   const child = spawn(process.execPath, [path.join(root, 'src/cli/main.ts'), ...args], {
     env,
@@ -100,7 +100,7 @@ async function commandLine(args: readonly string[], env: NodeJS.ProcessEnv): Pro
     child.once('error', reject);
     child.once('close', resolve);
   });
-  // An import of which documents are refused ends with 1; its report counts them.
+  // An import ends with 1 when documents were refused. Its report counts them.
   const isReport = code === 1 && args[0] === 'import' && printed !== '';
   if (code !== 0 && !isReport) throw new Error(`maxsimd ${args[0]} ended with ${code}: ${printed}`);
   return printed;

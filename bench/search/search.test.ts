@@ -1,4 +1,4 @@
-/** What the search benchmark's figures rest on. */
+/** The calculations behind the figures of the search benchmark. */
 import { dequantised } from '../lib/vectors.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

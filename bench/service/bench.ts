@@ -1,12 +1,12 @@
 /**
- * `npm run bench -- stages`: where the time of one request goes. One client asks a warm service one query after
- * another over a kept connection, or stores one document after another; the service's own request log says what each stage took,
- * and what the client waited beyond that is HTTP. With `--against` a second checkout is measured in turns of a round each,
- * so that both sides meet the same machine; with `--node` a node, which has its catalog, objects and limits in PostgreSQL,
- * SeaweedFS and Redis on this machine; with `--traces` one that sends the spans of every request to a collector.
+ * `npm run bench -- stages`: where the time of one request goes. One client asks a warm service one query after another over a
+ * kept connection, or stores one document after another. The request log of the service has the time of each stage. The rest of
+ * the client's wait is HTTP. Other servers can be measured in turns of a round each, so that all meet the same machine:
+ * `--against` a second checkout, `--node` a node with PostgreSQL, SeaweedFS and Redis on this machine, and `--traces` a server
+ * that sends the spans of every request to a collector.
  *
- * Stages of one request follow one another, so their times add up to what the client waited. *Overhead* is that sum less
- * the model's run and the engine: what the service itself costs.
+ * Stages of one request follow one another, so their times add up to the client's wait. *Overhead* is that sum less the model's
+ * run and the engine: the cost of the service itself.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -21,7 +21,6 @@ import { median, pairedRatios, percentiles } from '../lib/statistics.ts';
 import { columns } from '../lib/table.ts';
 import { readTexts } from '../lib/texts.ts';
 import { Connection, requestText } from '../lib/service/connection.ts';
-import { type Floor, measureFloor } from './floor.ts';
 import { RequestLog, type LoggedRequest } from './request-log.ts';
 
 const settings = {
@@ -55,8 +54,6 @@ interface StagesReport {
     readonly texts: string;
   };
   readonly sides: readonly SideReport[];
-  /** What bare Fastify and a bare gRPC stream cost for the same bytes, milliseconds. */
-  readonly floor: Floor;
   /** Median overhead of a round, the other checkout's over this one's. */
   readonly ratios: {
     readonly overhead_against?: number;
@@ -82,8 +79,8 @@ interface SideReport {
 }
 
 /**
- * In the order of a request. `transport` is gRPC both ways with what the two processes do for it; `snapshot` is what a
- * search takes beside the engine's own stages: a node looks there at which generation holds.
+ * In the order of a request. `transport` is gRPC both ways, with the work of both processes for it. `snapshot` is the time of a
+ * search beside the engine's own stages. A node asks then which generation holds.
  */
 const stageNames = [
   'http',
@@ -120,7 +117,7 @@ async function run(options: Options): Promise<StagesReport> {
   const queries = Array.from({ length: options.queries }, (_, i) => found[i % found.length]!);
   const sides: Side[] = [];
   const targets: Target[] = [];
-  const floor = await closing(targets, async () => {
+  await closing(targets, async () => {
     for (const name of [
       'this',
       ...(options.against === undefined ? [] : (['against'] as const)),
@@ -132,7 +129,7 @@ async function run(options: Options): Promise<StagesReport> {
       targets.push(side.target);
       sides.push(side);
     }
-    return measureSides(options, sides, queries);
+    await measureSides(options, sides, queries);
   });
   const reports = sides.map(sideReport);
   const [own] = reports;
@@ -154,7 +151,6 @@ async function run(options: Options): Promise<StagesReport> {
       texts,
     },
     sides: reports,
-    floor,
     ratios: {
       ...(own !== undefined &&
         against !== undefined && {
@@ -235,18 +231,16 @@ async function openTraced(
   };
 }
 
-/** Fills the rounds of the sides and gives the floor. */
+/** Fills the rounds of the sides. */
 async function measureSides(
   { warmUp, rounds, upserts, onProgress }: Options,
   sides: readonly Side[],
   queries: readonly string[],
-): Promise<Floor> {
+): Promise<void> {
   // The compilers of both processes go on optimising for about a thousand searches.
   for (let asked = 0; asked < warmUp; asked += queries.length) {
     for (const side of sides) await measureRound(side, queries, upserts);
   }
-  onProgress('measuring the floor of this machine');
-  const floor = await floorOf(sides[0]!.target, queries);
   for (let round = 0; round < rounds; round++) {
     const order = round % 2 === 0 ? sides : sides.toReversed();
     for (const side of order) {
@@ -257,10 +251,9 @@ async function measureSides(
       );
     }
   }
-  return floor;
 }
 
-function render({ sides, settings: shape, floor, ratios }: StagesReport): string {
+function render({ sides, settings: shape, ratios }: StagesReport): string {
   const lines = [
     `${shape.searches} requests, texts of ${shape.texts}, ${shape.documents} documents; ms, p50 (p95)`,
   ];
@@ -271,7 +264,6 @@ function render({ sides, settings: shape, floor, ratios }: StagesReport): string
   for (const stage of [...stageNames, 'overhead', 'total'] as const) {
     lines.push(line([stage, ...sides.map((side) => cell(side.stages[stage]))]));
   }
-  lines.push(`floor: bare Fastify ${floor.http.toFixed(3)}, bare gRPC stream ${floor.grpc.toFixed(3)}`);
   if (ratios.node_adds_ms !== undefined)
     lines.push(`a node adds ${ratios.node_adds_ms.toFixed(2)} ms (median of the rounds)`);
   if (ratios.traces_add_ms !== undefined)
@@ -279,20 +271,6 @@ function render({ sides, settings: shape, floor, ratios }: StagesReport): string
   if (ratios.overhead_against !== undefined)
     lines.push(`overhead, against / this: ${ratios.overhead_against.toFixed(2)}`);
   return `${lines.join('\n')}\n`;
-}
-
-/** With a query of middling length and the size of its answer. */
-async function floorOf(target: Target, queries: readonly string[]): Promise<Floor> {
-  const query = queries.toSorted((a, b) => a.length - b.length)[queries.length >> 1]!;
-  const connection = new Connection(target.url);
-  try {
-    const { body } = await connection.exchange(searchText(target, query));
-    // About a row a word and a half, and the vectors of the default model.
-    const rows = Math.ceil(query.split(' ').length * 1.5);
-    return await measureFloor({ query, answerCharacters: body.length, rows, dim: 128 });
-  } finally {
-    connection.close();
-  }
 }
 
 /** Runs the queries one after another. */

@@ -1,4 +1,4 @@
-/** The server's log lines of searches by their request id; a line may come before or after the client has its answer. */
+/** Finds the server's log lines of searches by their request id. A line may come before or after the client has its answer. */
 
 export interface LoggedRequest {
   readonly request_id: string;
@@ -10,7 +10,7 @@ export class RequestLog {
   readonly #waiting = new Map<string, PromiseWithResolvers<LoggedRequest>>();
   readonly #onForeignLine: (line: string) => void;
 
-  /** What is no line of the log, a warning of the runtime for one, is handed on. */
+  /** Other lines, such as a warning of the runtime, are passed to `onForeignLine`. */
   constructor(onForeignLine: (line: string) => void) {
     this.#onForeignLine = onForeignLine;
   }
@@ -37,7 +37,7 @@ export class RequestLog {
     return waiting.promise;
   }
 
-  /** No line will come any more. */
+  /** Call this when no more lines will come. */
   end(reason: Error): void {
     for (const waiting of this.#waiting.values()) waiting.reject(reason);
   }

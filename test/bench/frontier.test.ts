@@ -18,13 +18,13 @@ it('measures kernels, threads and states beside another checkout', async () => {
   mkdirSync(older);
   for (const part of ['src', 'bench']) symlinkSync(path.join(root, part), path.join(older, part));
   const options =
-    '--chunks 2000 --mean-rows 24 --queries 10 --rounds 1 --candidate-k 20,200 --threads 1 --kernels scalar,auto';
-  const states = ['--states', 'static,churned,1/10', '--against', older, '--cache', directory];
+    '--chunks 1000 --mean-rows 24 --queries 4 --rounds 1 --candidate-k 200 --threads 1 --kernels scalar,auto';
+  const states = ['--states', 'static,1/10', '--against', older, '--cache', directory];
   const { report, printed } = await runBenchmark<Report>('frontier', ...options.split(' '), ...states);
   const { points } = report.corpora[0]!;
-  expect(points).toHaveLength(3 * 2 * 2 * 2);
+  expect(points).toHaveLength(2 * 2 * 2);
   expect(new Set(points.map(({ variant }) => variant))).toEqual(new Set(['maxsimd', 'maxsimd of older']));
-  expect(new Set(points.map(({ state }) => state))).toEqual(new Set(['static', 'churned', '1/10']));
+  expect(new Set(points.map(({ state }) => state))).toEqual(new Set(['static', '1/10']));
   expect(points.some(({ kernel }) => kernel === 'scalar')).toBe(true);
   for (const point of points) {
     expect(point.recall_at_10, JSON.stringify(point)).toBeGreaterThan(0.5);

@@ -42,6 +42,7 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
     'clients',
     'deploy',
     'docs',
+    'bench',
   ],
 };
 

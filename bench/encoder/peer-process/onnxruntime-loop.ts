@@ -1,4 +1,4 @@
-/** The model file through bare onnxruntime-node, one text at a time: what a first version of any service does. */
+/** The model file through bare onnxruntime-node, one text at a time, as a first version of a service would do it. */
 import type { InferenceSession } from 'onnxruntime-node';
 import type { ServedModel } from '../../../src/encoder/model/served-model.ts';
 import type { BatchKind } from '../../../src/encoder/inference/session-protocol.ts';

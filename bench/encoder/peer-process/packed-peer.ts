@@ -1,7 +1,7 @@
 /**
- * The bound on what an encoder around this runtime can reach: packed batches made ready beforehand, nothing timed but
- * `run`, at the batch size that is fastest here. Cores may be used by a session each or by one session together;
- * which is faster depends on the machine and on what else it does, so both are measured, in every round.
+ * No encoder around this runtime can be faster than this side. Its packed batches are prepared before, only `run` is timed, and
+ * the batch size is the fastest one here. Each core may have a session, or one session may use all cores. The machine and other
+ * work on it decide which is faster, so both are measured in every round.
  */
 import { Worker } from 'node:worker_threads';
 import type { ServedModel } from '../../../src/encoder/model/served-model.ts';

@@ -1,4 +1,4 @@
-/** A thread of the packed side: a session of its own, and batches made ready beforehand that all threads share out. */
+/** A thread of the packed side. It has a session of its own. All threads share the batches, which were prepared before. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { InferenceSession } from 'onnxruntime-node';
 import {

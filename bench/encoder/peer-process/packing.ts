@@ -1,7 +1,7 @@
 /**
- * Batches without one padded position, the bound on what batching can reach. Sequences are laid one after the other,
- * shortest first, and the stream is cut again: at each place into as many sequences of the length found there as
- * the batch holds. Tokens, number of positions and (nearly) lengths are those of the mix; texts are not kept apart.
+ * Batches without a padded position: no batching can be faster. All sequences form one stream, shortest first, and the stream is
+ * cut again. Each batch takes the length of the sequence at its place, and as many sequences of it as it can hold. Tokens,
+ * number of positions and (nearly) lengths are those of the mix. Texts are not kept apart.
  */
 import type { PackedBatch } from '../../lib/model/onnxruntime-session.ts';
 

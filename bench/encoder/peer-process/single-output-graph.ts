@@ -1,6 +1,6 @@
 /**
- * Rewrites an ONNX file so that it gives one output under another name, as libraries with fixed ideas of output names
- * want it; the runtime then drops what only the other outputs needed. Works on the protobuf wire format
+ * Rewrites an ONNX file so that it gives one output under another name. Some libraries expect fixed names of outputs. The
+ * runtime then drops the nodes that only the other outputs needed. This works on the protobuf wire format
  * (onnx.proto: ModelProto.graph = 7; GraphProto.node = 1, output = 12; NodeProto.input = 1, output = 2, op_type = 4;
  * ValueInfoProto.name = 1), so nothing else of the file changes.
  */

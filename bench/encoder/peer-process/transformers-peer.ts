@@ -1,8 +1,7 @@
 /**
- * The model through Transformers.js: a feature-extraction pipeline on arrays of texts, as its documentation shows it, at
- * the batch size at which it is fastest. It runs either our graph, in a directory of its own layout with our
- * tokenizer, cut to the one f32 output that it asks for (it would copy the others for nothing), or the graphs that
- * its own tooling would make of the same weights (`models/export.py`).
+ * The model through Transformers.js: a feature-extraction pipeline on arrays of texts, as its documentation shows, at its fastest
+ * batch size. It runs our graph and tokenizer, or the graphs that its own tools make of the same weights (`models/export.py`).
+ * Our graph is cut to the one f32 output that it asks for, because it would copy the others for nothing.
  */
 import {
   copyFileSync,
@@ -24,7 +23,7 @@ const batchSizes = [1, 2, 4, 8, 16];
 /** Texts that a sweep runs for each batch size. */
 const sweepTexts = 16;
 
-/** What is used of the library. */
+/** The part of the library that the benchmark uses. */
 interface Library {
   readonly env: { allowRemoteModels: boolean; allowLocalModels: boolean; localModelPath: string };
   pipeline(task: 'feature-extraction', model: string, options: object): Promise<Pipeline>;
@@ -68,7 +67,7 @@ export async function openTransformersPeers(
       'last_hidden_state',
     );
     writeFileSync(path.join(models, 'ours', 'onnx', 'model.onnx'), graph);
-    // `fp32` is the library's word for a graph called model.onnx, whatever is in it.
+    // The library calls a graph named model.onnx `fp32`, whatever its types are.
     const ours = { transformers_js: await open('ours', 'fp32') };
     if (exportDirectory === undefined) return ours;
     layOut(exportDirectory, path.join(models, 'export'));
@@ -132,7 +131,7 @@ class Transformers implements Contender {
   }
 }
 
-/** A BERT directory as the library reads it, but for the graphs. */
+/** Lays out a BERT directory as the library reads it, without the graphs. */
 function layOut(from: string, to: string): void {
   mkdirSync(path.join(to, 'onnx'), { recursive: true });
   copyFileSync(path.join(from, 'tokenizer.json'), path.join(to, 'tokenizer.json'));

@@ -259,7 +259,7 @@ int main(int count, char** arguments) {
     score();
     select();
   });
-  // What the memory gives when nothing is reckoned: a copy reads and writes.
+  // The speed of the memory when nothing is calculated: a copy reads and writes.
   const size_t copied = std::min<size_t>(rows * dim / 2, size_t(4) << 30);
   const auto copying = time(10, [&] { REQUIRE(cudaMemcpyAsync(vectors + rows * dim - copied, vectors, copied, cudaMemcpyDeviceToDevice)); });
   generate<<<4096, 256>>>(reinterpret_cast<uint64_t*>(vectors), rows * dim / 8, 1);

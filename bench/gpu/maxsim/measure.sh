@@ -1,7 +1,7 @@
 #!/bin/sh
-# Everything that says how fast the kernels are, on a machine with a GPU:  bench/gpu/maxsim/measure.sh OUTPUT_DIRECTORY [JSON]
-# Each row is a JSON file, written at once and not measured again; with torch, those of peers.py beside them. In the end all rows are one file,
-# OUTPUT_DIRECTORY.json or what JSON names. A minute and a quarter. DEVICE=cpu tries the script without a GPU: what torch does is all there is then.
+# Measures how fast the kernels are, on a machine with a GPU:  bench/gpu/maxsim/measure.sh OUTPUT_DIRECTORY [JSON]
+# Each row is a JSON file. A row whose file is there is not measured again. With torch, peers.py adds rows. In the end all rows are joined in
+# OUTPUT_DIRECTORY.json, or in the file JSON. This takes 75 s. DEVICE=cpu tries the script without a GPU, with the rows of torch alone.
 set -eu
 out=${1:?usage: bench/gpu/maxsim/measure.sh OUTPUT_DIRECTORY [JSON]}
 json=${2:-$out.json}
@@ -9,7 +9,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 build=$here/../../../build/cuda
 mkdir -p "$out"
 
-# row NAME COMMAND...: what a command prints is the row's JSON. One that fails leaves none and says so.
+# row NAME COMMAND...: the command prints the row's JSON. A command that fails leaves no row, and its name is printed.
 row() {
   name=$1
   shift
@@ -51,6 +51,8 @@ fi
   printf '{'
   comma=
   for file in "$out"/*.json; do
+    # Without a GPU and without torch there is no row.
+    [ -e "$file" ] || continue
     printf '%s"%s":' "$comma" "$(basename "$file" .json)"
     cat "$file"
     comma=,

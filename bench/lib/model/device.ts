@@ -1,4 +1,4 @@
-/** What inference runs on. */
+/** The CPU or a GPU that inference runs on. */
 export interface Device {
   readonly provider: 'cpu' | 'cuda';
   /** The number of the GPU. */

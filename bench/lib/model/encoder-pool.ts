@@ -18,7 +18,7 @@ export interface Encoders {
   readonly close: () => Promise<void>;
 }
 
-/** Resolves when the pool serves the model of the directory; fails with what the process said. */
+/** Resolves when the pool serves the model of the directory. A failure has the output of the process. */
 export async function startEncoder(modelDirectory: string, device: Device): Promise<Encoders> {
   const logs: string[] = [];
   const supervisor = await superviseEncoders({

@@ -1,4 +1,4 @@
-/** What the bare onnxruntime-node sides share: opening the model file, and making its inputs. */
+/** Opens the model file with bare onnxruntime-node, and makes its inputs. */
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { cudaProblem } from '../../../src/encoder/inference/cuda/cuda-library.ts';
 import type { ServedModel } from '../../../src/encoder/model/served-model.ts';

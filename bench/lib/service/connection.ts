@@ -1,4 +1,4 @@
-/** One kept connection, and no more of HTTP than the answer needs: a client library would cost as much as the server. */
+/** One kept connection with the least HTTP that an answer needs, because a client library would cost as much as the server. */
 import { connect, type Socket } from 'node:net';
 
 export interface Answer {
@@ -30,7 +30,7 @@ export class Connection {
     this.#socket.on('close', () => fail(new Error('the server closed the connection')));
   }
 
-  /** Sends the text of a request; any status but 200 throws, and so does a connection that ends before the answer. */
+  /** Sends the text of a request. Throws for any status but 200, and when the connection ends before the answer. */
   async exchange(request: string): Promise<Answer> {
     const startedAt = performance.now();
     this.#received = '';

@@ -1,4 +1,4 @@
-/** One HTTP request over an agent of the caller's. */
+/** Sends one HTTP request over the caller's agent. */
 import type * as http from 'node:http';
 import * as https from 'node:https';
 import { request as plainRequest } from 'node:http';

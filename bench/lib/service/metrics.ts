@@ -1,4 +1,4 @@
-/** The metrics that a service tells. */
+/** Reads the metrics of a service. */
 
 /** Line (name and labels) -> value. */
 export async function scrape(metricsUrl: string): Promise<ReadonlyMap<string, number>> {

@@ -1,27 +1,21 @@
-/** What Linux counts for a process and its threads; nothing (zeros) on other systems. */
+/** Counters of Linux for a process and its threads. They are zero on other systems. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 const clockTicksPerSecond = 100;
 
-/** CPU seconds and bytes written to disk since its start. */
-export function processCounters(id: number): { cpuSeconds: number; writtenBytes: number } {
-  let writtenBytes = 0;
-  try {
-    writtenBytes = Number(/^write_bytes: (\d+)$/m.exec(readFileSync(`/proc/${id}/io`, 'utf8'))?.[1] ?? 0);
-  } catch {
-    // Another user's process does not tell.
-  }
-  return { cpuSeconds: cpuSeconds(statFields(`${id}`)), writtenBytes };
+/** CPU seconds of a process since its start. */
+export function processSeconds(id: number): number {
+  return cpuSeconds(statFields(`${id}`));
 }
 
-/** Bytes of memory of a process: all that is resident, its own (mapped files left out), or the most that ever was resident. */
-export function memoryBytes(id: number | 'self', kind: 'VmRSS' | 'RssAnon' | 'VmHWM'): number {
+/** Bytes of memory of a process: its own without mapped files, or the most that ever was resident. */
+export function memoryBytes(id: number | 'self', kind: 'RssAnon' | 'VmHWM'): number {
   return (
     Number(new RegExp(`^${kind}:\\s+(\\d+) kB$`, 'm').exec(textOf(`/proc/${id}/status`))?.[1] ?? 0) * 1024
   );
 }
 
-/** Those of the running processes that this one started. */
+/** The running children of a process. */
 export function childProcesses(id: number): readonly number[] {
   return entriesOf('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(statFields(name)[1]) === id)

@@ -1,4 +1,4 @@
-/** A server of a benchmark's own, on a fresh data directory. However the benchmark ends, the server and its files go with it. */
+/** A server on a fresh data directory. It ends with the benchmark, and its files are removed, however the benchmark ends. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -6,13 +6,12 @@ import { createInterface } from 'node:readline';
 import { freePort } from '../../../deploy/local/free-port.ts';
 import { endWithThisProcess, scratchFolder } from '../endings.ts';
 import { root } from '../environment.ts';
-import { sum } from '../statistics.ts';
 
 export interface ServerOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Folder of the checkout whose server is started; this one if absent. */
   readonly checkout?: string;
-  /** Each line of the server's log, which then tells of every request. */
+  /** Gets each line of the server's log, which then has every request. */
   readonly onLogLine?: (line: string) => void;
 }
 
@@ -22,20 +21,9 @@ export interface ServerProcess {
   readonly apiKey: string;
   readonly metricsUrl: string;
   readonly processId: number | undefined;
-  /** The key of another tenant whose limits do not bind. */
-  createTenant(name: string): string;
-  /** From now on the tenant has the limits that a new one has. */
-  setDefaultLimits(name: string): void;
-  /** The charges of the tenant this month. */
-  usageOf(name: string): TenantUsage;
-  /** Aborts, with what happened as its reason, when the server ends in another way than by `close`. */
+  /** Aborts with the reason when the server ends before `close`. */
   readonly ended: AbortSignal;
   close(): Promise<void>;
-}
-
-export interface TenantUsage {
-  readonly requests: number;
-  readonly input_tokens: number;
 }
 
 const limits = [
@@ -46,21 +34,6 @@ const limits = [
   '--input-tokens',
   '1000000000000',
 ];
-
-/** Those of the interface specification, section "Limits". */
-const defaultLimits = [
-  '--requests-per-minute',
-  '60',
-  '--max-concurrent-requests',
-  '2',
-  '--input-tokens',
-  '50000000',
-];
-
-interface UsageOfDay {
-  readonly requests: number;
-  readonly input_tokens: string;
-}
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
   const { environment, checkout = root, onLogLine } = options;
@@ -83,25 +56,9 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
       MAXSIMD_LOG_LEVEL: onLogLine === undefined ? 'error' : 'info',
     };
     const entry = path.join(checkout, 'src', 'cli', 'main.ts');
-    const maxsimd = (...args: readonly string[]): string =>
-      execFileSync(process.execPath, [entry, ...args, '--json'], {
-        env: serverEnvironment,
-        encoding: 'utf8',
-      });
-    const createTenant = (name: string): string => {
-      const printed = maxsimd('tenant', 'create', '--name', name, ...limits);
-      return (JSON.parse(printed) as { readonly api_key: string }).api_key;
-    };
-    const usageOf = (name: string): TenantUsage => {
-      const printed = JSON.parse(maxsimd('tenant', 'usage', name)) as {
-        readonly data: readonly UsageOfDay[];
-      };
-      return {
-        requests: sum(printed.data.map(({ requests }) => requests)),
-        input_tokens: sum(printed.data.map(({ input_tokens: tokens }) => Number(tokens))),
-      };
-    };
-    const apiKey = createTenant('capacity');
+    const args = [entry, 'tenant', 'create', '--name', 'benchmark', ...limits, '--json'];
+    const created = execFileSync(process.execPath, args, { env: serverEnvironment, encoding: 'utf8' });
+    const { api_key: apiKey } = JSON.parse(created) as { readonly api_key: string };
     server = spawn(process.execPath, [entry, 'serve'], {
       env: serverEnvironment,
       stdio: ['ignore', 'pipe', onLogLine === undefined ? 'inherit' : 'pipe'],
@@ -113,9 +70,6 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
     return {
       url: await readyUrl(server),
       apiKey,
-      createTenant,
-      setDefaultLimits: (name) => void maxsimd('tenant', 'limits', name, ...defaultLimits),
-      usageOf,
       metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
       processId: server.pid,
       ended,
@@ -133,8 +87,8 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
   }
 }
 
-/** Where a process serves, once it has said so in a line of JSON. */
-export async function readyUrl(server: ChildProcess): Promise<string> {
+/** The URL of a server, from its first line of JSON. */
+async function readyUrl(server: ChildProcess): Promise<string> {
   if (server.stdout === null) throw new Error('the server has no standard output');
   for await (const line of createInterface({ input: server.stdout })) {
     if (!line.startsWith('{')) continue;

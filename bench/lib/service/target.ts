@@ -8,7 +8,7 @@ export interface Target {
   readonly metricsUrl: string | undefined;
   readonly processId: number | undefined;
   readonly model: string;
-  /** Aborts, with what happened as its reason, when a server of our own ends before it is closed. */
+  /** Aborts with the reason when a server of our own ends before it is closed. */
   readonly ended: AbortSignal;
   /** Ends the server, or deletes the index of one given by address. */
   close(): Promise<void>;
@@ -24,14 +24,13 @@ export interface TargetOptions extends ServerOptions {
     | undefined;
   /** Ends the storing of texts. */
   readonly signal?: AbortSignal;
-  readonly onStored?: (documents: number) => void;
 }
 
 type Service = Pick<Target, 'url' | 'apiKey' | 'metricsUrl' | 'processId' | 'ended'>;
 
 const batchSize = 25;
 
-/** Fails with what the server's end was where that is the reason; nothing is left behind then. */
+/** When the server ends meanwhile, this fails with the reason of that, and nothing is left behind. */
 export async function openTarget(options: TargetOptions): Promise<Target> {
   const { remote } = options;
   const server = remote === undefined ? await startServer(options) : undefined;
@@ -56,7 +55,7 @@ export async function openTarget(options: TargetOptions): Promise<Target> {
   }
 }
 
-/** Work on targets, which may still be added to, that are closed after it. A server that ends meanwhile is what it fails with. */
+/** Runs the work and closes the targets after it. Work may add targets. When a server ends meanwhile, this fails with the reason. */
 export async function closing<T>(targets: readonly Target[], work: () => Promise<T>): Promise<T> {
   let result: T;
   try {
@@ -68,7 +67,7 @@ export async function closing<T>(targets: readonly Target[], work: () => Promise
   return result;
 }
 
-/** Gives what to throw: what ended a server, else the failure itself. */
+/** The error to throw: the reason why a server ended, else the failure itself. */
 async function closeAfter(
   failure: unknown,
   targets: readonly Pick<Target, 'ended' | 'close' | 'url'>[],
@@ -88,12 +87,11 @@ async function closeAfter(
 }
 
 async function store(
-  { texts, storesAtOnce = 1, signal, onStored }: TargetOptions,
+  { texts, storesAtOnce = 1, signal }: TargetOptions,
   service: Service,
   indexId: string,
 ): Promise<void> {
   let next = 0;
-  let stored = 0;
   const storeInTurn = async (): Promise<void> => {
     while (next < texts.length) {
       const from = next;
@@ -101,8 +99,6 @@ async function store(
       const documents = texts.slice(from, next).map((text, i) => ({ doc_id: `document-${from + i}`, text }));
       signal?.throwIfAborted();
       await call(service, 'POST', `/v1/indexes/${indexId}/documents`, { documents });
-      stored += documents.length;
-      onStored?.(stored);
     }
   };
   await Promise.all(Array.from({ length: storesAtOnce }, storeInTurn));

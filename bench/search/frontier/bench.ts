@@ -1,11 +1,11 @@
 /**
- * `npm run bench -- frontier`: what recall costs. One run over embeddings of real text (`search-embed` makes them) or
- * generated ones, the whole range of `candidate_k`, every kernel and number of threads asked for, and, where asked for, other
- * checkouts with codes of their own, and other engines, on the same vectors and queries.
+ * `npm run bench -- frontier`: what recall costs. One run covers a range of `candidate_k`, kernels and numbers of threads, over
+ * embeddings of real text (`search-embed` makes them) or generated ones. Other checkouts, with codes of their own, and
+ * other engines can take part. All sides have the same vectors and queries.
  *
- * The judge is an exhaustive scan of the same int8 vectors; documents count by their best chunk. Sides take turns at every
- * query, the first of them changing, and a query's time is the least of its rounds: other work on the machine only ever
- * adds to a time; `--clock processor` takes processor time instead, to which it adds less. p50 and p99 are over queries.
+ * Recall is measured against an exhaustive scan of the same int8 vectors. A document counts by its best chunk. Sides take turns
+ * at every query, and at being first. A query's time is the least of its rounds, because other work on the machine can
+ * only add to a time. It adds less to processor time, which `--clock processor` takes. p50 and p99 are over queries.
  */
 import { cpus } from 'node:os';
 import path from 'node:path';
@@ -45,17 +45,14 @@ const settings = {
   rounds: integer(5, 'times that every query is asked'),
   candidateK: integers('10,20,35,50,75,100,150,200,300,500', 'values of candidate_k'),
   states: names(stateNames, 'states of the index', ['static']),
-  kernels: words('kernels to force; without one the best of this machine'),
+  kernels: words('kernels to force; without one the best of this machine runs'),
   threads: integers('1,2', 'threads of the engine'),
-  clock: names(['wall', 'processor'], 'what a search takes', ['wall']),
+  clock: names(['wall', 'processor'], 'clock that times a search', ['wall']),
   against: words('folders of other checkouts, built and installed, measured in the same rounds'),
-  againstFirst: flag('loads those before this checkout: what is loaded first may be some hundredths faster'),
+  againstFirst: flag('load those before this checkout, because the first one may be some hundredths faster'),
   peers: names(peerNames, 'what to measure beside', []),
   seed: integer(1, 'seed of the generated vectors', 0),
-  cache: directory(
-    path.join(root, 'build', 'bench-search'),
-    'indexes and peers are kept there, outside the repository',
-  ),
+  cache: directory(path.join(root, 'build', 'bench-search'), 'keeps indexes and peers'),
 };
 type Options = OptionsOf<typeof settings>;
 
@@ -134,7 +131,7 @@ interface Side {
   readonly checkout: Checkout;
 }
 
-/** What is measured of a checkout: its engine, and how an index of it is built and opened. */
+/** The engine of a checkout, and the functions that build and open an index with it. */
 interface Checkout {
   readonly name: string;
   readonly createEngine: typeof createEngine;

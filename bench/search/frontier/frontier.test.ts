@@ -1,4 +1,4 @@
-/** What the frontier's figures rest on. */
+/** The calculations behind the figures of the frontier. */
 import { expect, it } from 'vitest';
 import { frontiers } from './report.ts';
 import { Times, type Point } from './times.ts';

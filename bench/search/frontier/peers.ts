@@ -1,6 +1,6 @@
 /**
- * Other engines on the same vectors: each a program of its own that builds its index once, asks every query and prints a
- * line a setting; LanceDB runs in this process. What they need is installed under the cache.
+ * Other engines on the same vectors. Each is a program that builds its index once, asks every query and prints one line a
+ * setting. LanceDB runs in this process. They are installed under the cache.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -37,7 +37,7 @@ export interface PeerOptions {
 
 const peersDirectory = path.join(import.meta.dirname, 'peers');
 
-/** What a program prints for a setting: chunks found of each query, then the times of all queries, round after round. */
+/** A line that a program prints for a setting: the chunks that each query found, and the times of all queries, round after round. */
 const line = z.object({
   settings: z.string(),
   buildSeconds: z.number(),
@@ -160,7 +160,7 @@ function installTachiom(cache: string): readonly string[] {
   return [python, path.join(peersDirectory, 'tachiom', 'search.py')];
 }
 
-/** What is measured as a directory of its own: the documents of this corpus and these queries. */
+/** Writes the documents of this corpus and the queries into a directory of their own. */
 function write(corpus: Corpus, queries: readonly Query[], cache: string): string {
   const directory = path.resolve(cache, `peers-${identityOf(corpus)}-${queries.length}`);
   if (existsSync(path.join(directory, 'README'))) return directory;

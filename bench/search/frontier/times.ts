@@ -1,7 +1,7 @@
 /** The times of one contender's searches. */
 import { mean, quantile } from '../../lib/statistics.ts';
 
-/** What a search takes, in milliseconds: of the clock on the wall, or of all threads of this process. */
+/** Milliseconds by the clock on the wall, or of processor time of all threads of this process. */
 export const clocks = {
   wall: (): number => performance.now(),
   processor: (): number => {

@@ -1,17 +1,19 @@
 /**
- * What the synthetic generator knows of real embeddings. Everything is expressed in the basis of the principal axes of
- * the token residuals, which no dot product notices and which makes that covariance diagonal.
+ * Statistics of real embeddings, from which the generator draws. Everything is in the basis of the principal axes of the token
+ * residuals. That changes no dot product, and makes their covariance diagonal.
  *
- * A token vector is: centre of its word cluster + shift of its chunk (of the topic, of the document, its own) + parts of
- * its word, of the word in this topic and in this chunk + noise; brought to length 1 before centring. The words of a
- * chunk are those it has already, those of the subject of its document (a few words of its topic), or any of its topic.
+ * A token vector is a sum, scaled to length 1 before centring. Its terms are the centre of its word cluster, the shift of its chunk
+ * (of its topic, of its document and its own), the parts of its word (everywhere, in this topic and in this chunk), and noise. The
+ * next word of a chunk repeats one that it has, or is one of the subject of its document, or any one of its topic. A subject
+ * is a few words of a topic.
  *
- * File: one line of JSON (scalars and array lengths), then the arrays as f16 little-endian in the order of the line.
+ * File: one line of JSON (scalars and array lengths), then the arrays as f16 little-endian in the order of the line. The program
+ * that measured them, `fit-statistics.ts`, is in the history of this folder.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 
 export interface SyntheticStatistics {
-  /** What was measured, and how many of it. */
+  /** The texts that were measured, and how many chunks they had. */
   readonly source: string;
   readonly dim: number;
   readonly topics: number;
@@ -84,16 +86,4 @@ export function readStatistics(file: string): SyntheticStatistics {
     at += length * 2;
   }
   return { ...header, arrays: arrays as unknown as SyntheticStatistics['arrays'] };
-}
-
-export function writeStatistics(file: string, { arrays, ...header }: SyntheticStatistics): void {
-  const entries = Object.entries(arrays);
-  const lengths = Object.fromEntries(entries.map(([name, values]) => [name, values.length]));
-  writeFileSync(
-    file,
-    Buffer.concat([
-      Buffer.from(`${JSON.stringify({ ...header, lengths })}\n`),
-      ...entries.map(([, values]) => new Uint8Array(Float16Array.from(values).buffer)),
-    ]),
-  );
 }

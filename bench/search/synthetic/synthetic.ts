@@ -1,6 +1,6 @@
 /**
- * Synthetic embeddings with the measured statistics of real ones (`fit-statistics.ts` measures, `resemblance.ts`
- * compares). Every document has a seed of its own, so that any of them is made again at any time and none is kept.
+ * Synthetic embeddings with the measured statistics of real ones. Every document has a seed of its own, so that any of them
+ * is made again at any time and none is kept.
  */
 import path from 'node:path';
 import { seededRandom } from '../../lib/seeded-random.ts';
@@ -8,9 +8,9 @@ import { quantiseRow, rowsOf, type Corpus, type Query, type TokenMatrices } from
 import { Gaussians, lowerTimes } from './gaussians.ts';
 import { readStatistics, type SyntheticStatistics } from './synthetic-statistics.ts';
 
-export const statisticsFile = path.join(import.meta.dirname, 'statistics.bin');
+const statisticsFile = path.join(import.meta.dirname, 'statistics.bin');
 
-export interface SyntheticOptions {
+interface SyntheticOptions {
   readonly chunks: number;
   /** Mean rows of a chunk. */
   readonly meanRows: number;
@@ -18,7 +18,8 @@ export interface SyntheticOptions {
   readonly seed: number;
 }
 
-export function synthesise(options: SyntheticOptions, statistics = readStatistics(statisticsFile)): Corpus {
+export function synthesise(options: SyntheticOptions): Corpus {
+  const statistics = readStatistics(statisticsFile);
   const { chunks, meanRows, queries, seed } = options;
   const shape = shapeOf(statistics, options);
   const generator = new Generator(statistics, seed);
@@ -220,7 +221,7 @@ class Generator {
     }
   }
 
-  /** What the word is anywhere, in the topic and in this chunk. */
+  /** The sum of the parts that the word has everywhere, in its topic and in this chunk. */
   #wordPart(word: number, topic: number, random: () => number): Float32Array {
     const { dim, words, wordsPerCluster, scalars } = this.#statistics;
     const anywhere = Math.sqrt(scalars.wordShare);
@@ -255,7 +256,7 @@ class Generator {
     return cluster * wordsPerCluster + rank;
   }
 
-  /** The words of a subject, each as often as chance has it. */
+  /** The words of a subject. A word may be drawn more than once. */
   #subject(topic: number, random: () => number): readonly number[] {
     const { subjectWords } = this.#statistics.scalars;
     return Array.from({ length: subjectWords }, () => this.#wordOf(topic, random));
@@ -269,7 +270,7 @@ class Generator {
   }
 }
 
-/** To length 1. */
+/** Scales a row to length 1. */
 function normalise(row: Float32Array): void {
   let square = 0;
   for (let d = 0; d < row.length; d++) square += row[d]! * row[d]!;

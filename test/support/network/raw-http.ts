@@ -12,6 +12,8 @@ export interface RawReply {
 /** One connection that writes what it is given and collects what comes back. */
 export interface RawConnection {
   write(bytes: string): void;
+  /** Does the same, and returns once the bytes have left, or cannot. */
+  flush(bytes: string): Promise<void>;
   /** The first complete response. */
   reply(): Promise<RawReply>;
   /** Whether the response has come, or will not. */
@@ -35,6 +37,10 @@ export async function openRaw(url: string): Promise<RawConnection> {
   reply.then(note, note);
   return {
     write: (bytes) => void socket.write(bytes),
+    flush: (bytes) =>
+      new Promise((resolve) => {
+        socket.write(bytes, () => resolve());
+      }),
     reply: () => within(60_000, 'a response', reply),
     answered: () => answered,
     cut: () => void socket.resetAndDestroy(),
