@@ -1,16 +1,17 @@
 /**
- * API keys. The text, 59 characters, is
+ * API keys. The text of a key has 59 characters:
  *
  *     qkv_live_ | key id, 12 | secret, 32 | checksum, 6
  *
- * in base 62 (a key is one word for a double click and survives every shell). The secret carries
- * 32 x log2(62) = 190.5 random bits. The checksum is the CRC-32 of everything before it: a mistyped key
- * is distinguished without a look-up, and secret scanners find few false positives (the idea is GitHub's,
- * github.blog "Behind GitHub's new authentication token formats"). The catalog finds a key by its id and
- * stores an HMAC-SHA-256 of the whole text under a pepper that lies outside the database
- * (`key-pepper.ts`): the secret is random, so a slow password hash would add nothing but latency.
+ * It is in base 62, so that a double click selects it and every shell takes it as one word. The secret carries
+ * 32 x log2(62) = 190.5 random bits. The checksum is the CRC-32 of everything before it. With it a mistyped key is refused
+ * without a look-up, and secret scanners find few false positives (the idea is GitHub's, github.blog "Behind GitHub's new
+ * authentication token formats").
  *
- * Keys appear in no log and no error: nothing here puts one into a message.
+ * The catalog finds a key by its id. It stores an HMAC-SHA-256 of the whole text under a pepper that lies outside the database
+ * (`key-pepper.ts`). The secret is random, so a slow password hash would add nothing but latency.
+ *
+ * Keys appear in no log and no error: no message here holds one.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -26,9 +27,9 @@ const pattern = new RegExp(
 );
 
 export interface GeneratedApiKey {
-  /** Not secret: how the key is listed and revoked. */
+  /** Not secret. Keys are listed and revoked by it. */
   readonly id: string;
-  /** The whole key, for its owner, once. */
+  /** The whole key. Its owner sees it once. */
   readonly apiKey: string;
 }
 
@@ -40,12 +41,12 @@ export function generateApiKey(): GeneratedApiKey {
 
 const idPattern = new RegExp(`^[0-9A-Za-z]{${idLength}}$`);
 
-/** Whether a key may have this id: a catalog is asked for no other. */
+/** Whether a key may have this id. The catalog is asked for no other ids. */
 export function isKeyId(text: string): boolean {
   return idPattern.test(text);
 }
 
-/** The id of a well-formed key; `undefined` for anything else, a key with a typing error among it. */
+/** The id of a well-formed key; `undefined` for anything else, for example a mistyped key. */
 export function parseApiKey(text: string): { readonly id: string } | undefined {
   const id = pattern.exec(text)?.[1];
   if (id === undefined) return undefined;
@@ -53,19 +54,19 @@ export function parseApiKey(text: string): { readonly id: string } | undefined {
   return text.slice(-checksumLength) === checksum(body) ? { id } : undefined;
 }
 
-/** 32 bytes. `pepper`: 32 bytes. */
+/** Returns 32 bytes. `pepper` has 32 bytes. */
 export function hashApiKey(apiKey: string, pepper: Uint8Array): Uint8Array {
   return createHmac('sha256', pepper).update(apiKey, 'utf8').digest();
 }
 
-/** In time that depends on neither key nor hash. */
+/** Takes the same time whatever the key and the hash are. */
 export function apiKeyMatches(apiKey: string, pepper: Uint8Array, hash: Uint8Array): boolean {
   const expected = hashApiKey(apiKey, pepper);
   return expected.length === hash.length && timingSafeEqual(expected, hash);
 }
 
 function randomText(length: number): string {
-  // Bytes from the last, incomplete run of the alphabet are drawn again: every character is equally likely.
+  // Larger bytes would make some characters more likely than others, so they are drawn again.
   const limit = 256 - (256 % alphabet.length);
   let text = '';
   while (text.length < length) {

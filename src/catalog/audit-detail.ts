@@ -1,4 +1,4 @@
-/** Details of acts, as both catalogs note them. */
+/** Details of entries in the audit log, the same in both catalogs. */
 import type { ApiKey, TenantLimits } from './contract.ts';
 
 export function limitsDetail(limits: Partial<TenantLimits>): Readonly<Record<string, unknown>> {

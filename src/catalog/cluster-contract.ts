@@ -1,12 +1,10 @@
 /**
- * What several nodes ask of the catalog that they share, beyond what one process asks of its own (`contract.ts`).
- * It is the only truth about an index: which segments exist, what they hold, and which generation holds now.
+ * The interface of a catalog that several nodes share. It has more than that of one process (`contract.ts`). The catalog is
+ * the only truth about an index: which segments exist, what they hold, and which generation is the newest.
  *
- * Segments are immutable when the catalog names them: a row is `uploading` from before the first object is put until a
- * commit or a merge names it, `sealed` from then on, and `replaced` once a merge has taken its records or its index
- * is gone. What is garbage is known from these rows alone; no store is ever listed.
- *
- * Commits and usage are what `Catalog` says of a catalog that several processes share.
+ * The row of a segment has one of three states. It is `uploading` from before its first object is put until a commit or a
+ * merge names the segment. It is `sealed` from then on, and the segment never changes again. It is `replaced` once a merge
+ * has copied its records or its index is deleted. Garbage is found by these rows alone; the object store is never listed.
  */
 import type { IndexChanges, IndexHead, NamedSegment } from '../index-state.ts';
 import type { CommitUpsertInput, CommitUpsertResult } from '../document-commits.ts';
@@ -14,37 +12,37 @@ import type { Catalog } from './contract.ts';
 
 export interface ChangesInput {
   readonly indexId: string;
-  /** The node has every commit up to this one; -1 = none. */
+  /** The node has every commit up to this one; -1 = it has none. */
   readonly generation: number;
   /** The segments that the node has. */
   readonly segmentIds: readonly number[];
 }
 
-/** The right to merge segments of an index, until it runs out or another node takes it. */
+/** The right to merge segments of an index, until it expires or another node takes it. */
 export interface MergeLease {
   readonly indexId: string;
-  /** Grows with each holder: a node that slept past its lease cannot swap any more. */
+  /** Grows with each holder, so that a node whose lease has expired cannot swap any more. */
   readonly fence: number;
-  /** As of the time when it was acquired. */
+  /** The epoch in which it was acquired. */
   readonly epoch: string;
 }
 
 export interface ClusterSwapInput {
   readonly lease: MergeLease;
   readonly removedSegmentIds: readonly number[];
-  /** Absent when nothing that is removed is still needed. */
+  /** Absent when no version of the removed segments is still needed. */
   readonly target?: NamedSegment;
-  /** Every version that a reader may need still, from the removed segments to the target. */
+  /** Every version of the removed segments that a reader may still need, and its record in the target. */
   readonly moves: { readonly versionIds: Float64Array; readonly records: Uint32Array };
 }
 
-/** Five heartbeats missed: nobody counts the node any more. */
+/** A node that has missed five heartbeats is not counted any more. */
 export const nodeLiveMs = 10_000;
 
 /** A process that serves. */
 export interface ClusterNode {
   readonly id: string;
-  /** For people: where it can be reached, or its host and process. */
+  /** For people: its address, or its host and process. */
   readonly name: string;
   /** Numbers for people (`maxsimd cluster status`), as JSON. */
   readonly report: string;
@@ -55,10 +53,10 @@ export interface ClusterNodeRow extends ClusterNode {
   readonly seenMsAgo: number;
 }
 
-/** An index that a node has taken up to sweep. */
+/** An index that a node has claimed for a sweep. */
 export interface SweptIndex {
   readonly indexId: string;
-  /** There are deaths at or before this generation, which the sweep before had met: they may be forgotten. */
+  /** Versions that died at or before this generation may be forgotten. The sweep before found the index at this generation. */
   readonly forgettable?: number;
   /** Its segments hold records of no live document. */
   readonly isWasteful: boolean;
@@ -71,43 +69,53 @@ export interface GarbageBlob {
 
 export interface ClusterCatalog extends Catalog {
   /**
-   * Calls `onOther` when this process learns that the catalog has begun another epoch: it was started again, and may have
-   * lost commits that were answered. Identifiers are never given again, but generations are.
+   * Calls `onOther` when this process learns that the catalog has begun another epoch. Then the server was started again and
+   * may have lost commits that were answered. Identifiers are never given again, but generations are.
    */
   watchEpoch(onOther: () => void): void;
-  /** One transaction of upserts into one index, in which each is decided alone; results in the order of the upserts. */
+  /** Commits upserts into one index in one transaction. Each is decided alone. The results are in the order of the upserts. */
   commitUpserts(
     upserts: readonly CommitUpsertInput[],
   ): Promise<readonly PromiseSettledResult<CommitUpsertResult>[]>;
-  /** As it is at some moment after the call, never from a replica; `undefined` when the index is gone. Callers that come together share a query. */
+  /**
+   * The head at some moment after the call, never from a replica; `undefined` when the index is gone. Calls at the same time
+   * share a query.
+   */
   readHead(indexId: string): Promise<IndexHead | undefined>;
   /**
-   * One moment of the index. `'reopen'`: the catalog has forgotten deaths that the node has not seen, which must
-   * begin anew with generation -1 and no segments. `undefined` when the index is gone.
+   * The index at one moment. `'reopen'`: the catalog has forgotten deaths that the node has not seen. The node must ask again
+   * with generation -1 and no segments. `undefined` when the index is gone.
    */
   changesSince(input: ChangesInput): Promise<IndexChanges | 'reopen' | undefined>;
 
-  /** `undefined` while another node has it. `ttlMs` by the clock of the database. A lease of the same node is renewed with its fence. */
+  /**
+   * `undefined` while another node has it. The database's clock decides when `ttlMs` are over. A node that holds the lease
+   * renews it, with the same fence.
+   */
   acquireMergeLease(indexId: string, nodeId: string, ttlMs: number): Promise<MergeLease | undefined>;
   /** False when the lease is lost. */
   renewMergeLease(lease: MergeLease, ttlMs: number): Promise<boolean>;
   releaseMergeLease(lease: MergeLease): Promise<void>;
-  /** One transaction: versions move, removed segments are `replaced`, layout + 1. False, and nothing changed, when the lease or its epoch is lost or the index is gone. */
+  /**
+   * In one transaction: moves the versions, marks the removed segments as `replaced`, and adds 1 to the layout. Returns false,
+   * and changes nothing, when the lease or its epoch is lost or the index is gone.
+   */
   swapMerged(input: ClusterSwapInput): Promise<boolean>;
 
-  /**
-   * Takes up indexes whose last sweep was so long ago: no other node does before they are due again.
-   */
+  /** Claims indexes whose last sweep was at least `ageMs` ago. No other node claims them before they are due again. */
   claimSweep(input: { readonly ageMs: number; readonly limit: number }): Promise<readonly SweptIndex[]>;
 
-  /** Rows of objects that nobody needs: `uploading` for longer than a day, or `replaced` for longer than `keptMs`; some at a time, none twice at the same time. */
+  /**
+   * Claims segments that nobody needs: `uploading` for longer than a day, or `replaced` for longer than `keptMs`. No two nodes
+   * get the same one at the same time.
+   */
   collectGarbage(input: { readonly keptMs: number; readonly limit: number }): Promise<readonly GarbageBlob[]>;
-  /** Their objects are gone: the rows go too. */
+  /** Deletes the rows of segments whose objects are deleted. */
   forgetGarbage(segmentIds: readonly number[]): Promise<void>;
 
-  /** Notes that a node lives; returns how many do (seen within `liveMs`), itself included. */
+  /** Notes that a node lives. Returns how many nodes were seen within `liveMs`, itself included. */
   heartbeat(node: ClusterNode, liveMs: number): Promise<number>;
-  /** A node that ends says so. */
+  /** Removes a node that ends. */
   leave(nodeId: string): Promise<void>;
   listNodes(): Promise<readonly ClusterNodeRow[]>;
 }

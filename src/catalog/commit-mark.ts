@@ -1,15 +1,16 @@
 /**
- * `segments/catalog-mark`: the id of the catalog that the segments belong to, and how often it had been committed
- * to when the mark was written. Every commit writes it anew, in place, once it is durable: the mark is never ahead
- * of its catalog. A catalog that is behind the mark lacks commits that may have been answered, because it comes
- * from a backup, or because damage cost it the end of its write-ahead log. What it does not name may be
- * documents then, and nothing may be removed for it.
+ * `segments/catalog-mark` holds the id of the catalog that the segments belong to, and the number of its commits. Every commit
+ * overwrites the mark once it is durable, so the mark is never ahead of its catalog.
  *
- * It is not synced, so that commits need not wait for it: after a power cut it may be half a minute old, and a new one
- * may be a file without bytes, or of zeros.
+ * A catalog that is behind the mark lacks commits that may have been answered: it comes from a backup, or damage cost it the
+ * end of its write-ahead log. Segments that it does not name may hold documents, so they must not be deleted.
+ *
+ * The mark is not synced, so that no commit waits for it. After a power cut it may be half a minute old. A new one may be empty
+ * or full of zeros.
  */
 import { closeSync, constants, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import path from 'node:path';
+import { hasCode } from '../system-errors.ts';
 
 export interface CommitMark {
   readonly catalogId: string;
@@ -19,13 +20,16 @@ export interface CommitMark {
 export const commitMarkFile = 'segments/catalog-mark';
 const countDigits = 16;
 
-/** `undefined` when there is none, or its first bytes never reached the disk. Anything else that is no mark reads as one of no catalog. */
+/**
+ * `undefined` when there is no mark, or its bytes never reached the disk. A file that is no mark reads as the mark of another
+ * catalog.
+ */
 export function readCommitMark(directory: string): CommitMark | undefined {
   let text;
   try {
     text = readFileSync(path.join(directory, commitMarkFile), 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (hasCode(error, 'ENOENT')) return undefined;
     throw error;
   }
   if (/^\0*$/.test(text)) return undefined;
@@ -43,7 +47,7 @@ export class CommitMarkWriter {
 
   write({ catalogId, commits }: CommitMark): void {
     this.#file ??= openFile(this.#path);
-    // Always as long, so that it is replaced whole.
+    // All marks have the same length, so that a write replaces the whole of the one before.
     writeSync(this.#file, `${catalogId} ${String(commits).padStart(countDigits, '0')}\n`, 0);
   }
 

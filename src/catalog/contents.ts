@@ -1,18 +1,18 @@
 /**
- * Everything that a catalog holds at one moment, as rows: how it moves between a data directory and a database that nodes
- * share. Tables and columns have the same names in both schemas, but for the place of a version, which nodes keep in rows of
- * their own. What the tables have beyond these columns belongs to one side alone.
+ * Everything that a catalog holds at one moment, as rows. Backups move a catalog with them between a data directory and a
+ * database that nodes share. Tables and columns have the same names in both schemas, except that nodes keep the places of
+ * versions in a table of their own. Columns that are not listed here belong to one schema alone.
  *
- * Values are those that SQLite has. Only live versions move: a reader of an earlier moment is nowhere to be found where the
- * contents go. Neither do windows of request rates: they are over by then.
+ * Values are those of SQLite. Dead versions stay behind, because no reader of an earlier moment moves with the contents. The
+ * windows of request rates stay behind too: they are over by then.
  */
 export type Value = string | bigint | Uint8Array | null;
 export type Row = readonly Value[];
 
-/** `flag`: 0 or 1. `name`: text that people choose, which PostgreSQL keeps as bytes. */
+/** `flag`: 0 or 1. `name`: text that users choose, which PostgreSQL stores as bytes. */
 export type ColumnKind = 'integer' | 'flag' | 'text' | 'name' | 'bytes';
 
-/** In an order in which they can be written. */
+/** In the order in which they are written. */
 export const contentTables = {
   tenants: {
     id: 'text',
@@ -74,7 +74,7 @@ export const contentTables = {
     searches: 'integer',
     scores: 'integer',
   },
-  // After the months: to write those makes days, which these replace.
+  // After the months: writing months also makes days, and these replace them.
   usage_days: {
     tenant_id: 'text',
     day: 'text',
@@ -101,7 +101,7 @@ export function columnsOf(table: TableName): readonly (readonly [string, ColumnK
   return Object.entries(contentTables[table]);
 }
 
-/** Which rows of a table belong to the contents, in SQL that both understand. */
+/** The condition for rows that belong to the contents, in SQL that both databases understand. */
 export function selectFrom(table: TableName): string {
   if (table !== 'versions') return '';
   return 'WHERE died = 0 AND index_key IN (SELECT index_key FROM indexes) ORDER BY version_id';
@@ -119,10 +119,10 @@ export interface ContentSegment {
 }
 
 export interface CatalogContents {
-  /** What tells the pepper of its keys from others. */
+  /** Of the pepper that its keys were hashed with. */
   readonly pepperFingerprint: Uint8Array;
-  /** No identifier from here on was ever given. */
+  /** This identifier, and every larger one, was never given. */
   readonly nextId: number;
-  /** Some at a time. */
+  /** Yields the rows of a table in batches. */
   rows(table: TableName): AsyncIterable<readonly Row[]>;
 }

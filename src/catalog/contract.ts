@@ -1,11 +1,12 @@
 /**
- * What the service asks of a catalog: the only truth about tenants, keys, indexes, documents, where
- * their token matrices lie, and usage. Plain data; every write is durable when its promise settles
- * (`synchronous=FULL`), search and score usage excepted (it survives the death of the process, a
- * power cut may drop its last moments).
+ * The interface of a catalog. It is the only truth about tenants, keys, indexes, documents, the places of their token
+ * matrices, and usage. Only plain data crosses it.
  *
- * Numbers: identifiers and generations are safe integers (below 2^53); token totals are bigint.
- * Times are milliseconds since the epoch.
+ * A write is durable when its promise settles. The usage of searches and scores is the exception: it survives the death of
+ * the process, but a power cut may take the last second of it.
+ *
+ * Identifiers and generations are safe integers (below 2^53); token totals are bigint. Times are milliseconds since the
+ * epoch.
  */
 import type {
   CommitUpsertInput,
@@ -33,7 +34,7 @@ export interface Tenant {
   readonly createdAtMs: number;
 }
 
-/** `read`: nothing may be changed with it. */
+/** A key with `read` access changes nothing. */
 export type KeyAccess = 'full' | 'read';
 
 export interface ApiKey {
@@ -44,7 +45,7 @@ export interface ApiKey {
   readonly revokedAtMs: number | undefined;
 }
 
-/** The stored side of a key: a keyed hash of the whole key, never the key. */
+/** A key as it is stored: with a keyed hash of its text, never the text. */
 export interface KeyRecord {
   readonly key: ApiKey;
   readonly hash: Uint8Array;
@@ -53,13 +54,13 @@ export interface KeyRecord {
 
 /** A session of the console whose owner has signed out. */
 export interface EndedSession {
-  /** Tells it from others; nobody can make a session of it. */
+  /** Identifies the session. Nobody can derive the session from it. */
   readonly digest: Uint8Array;
   readonly keyId: string;
   readonly expiresAtMs: number;
 }
 
-/** How long an ended session is remembered past its expiry, which each node's own clock decides. */
+/** An ended session is remembered this long after its expiry, because the clocks of nodes differ. */
 export const endedSessionKeptMs = 3_600_000;
 
 export type IndexStatus = 'creating' | 'ready' | 'error';
@@ -87,6 +88,12 @@ export interface ModelVersionUse extends Pick<IndexRow, 'model' | 'modelVersion'
 
 export interface CreateIndexInput extends Omit<IndexRow, 'status' | 'createdAtMs'> {}
 
+export type CreateIndexResult =
+  | { readonly outcome: 'created'; readonly index: IndexRow }
+  | { readonly outcome: 'duplicate_name' }
+  | { readonly outcome: 'too_many_indexes' };
+
+/** What a tenant used in a month. */
 export interface UsageTotals {
   readonly inputTokens: bigint;
   readonly requests: number;
@@ -97,8 +104,9 @@ export interface UsageTotals {
   readonly documents: number;
 }
 
-/** A day in UTC, `YYYY-MM-DD`, with usage. */
+/** What a tenant used on a day. */
 export interface UsageDay extends Omit<UsageTotals, 'documents'> {
+  /** In UTC, `YYYY-MM-DD`. */
   readonly day: string;
 }
 
@@ -113,11 +121,11 @@ export type AuditAct =
   | 'keys_reset'
   | 'login_refused';
 
-/** What was done to a tenant or a key. It holds no name and no secret: it stays when the tenant is erased. */
+/** One act on a tenant or a key. It holds no name and no secret, because it stays when the tenant is erased. */
 export interface AuditEntry {
   readonly id: number;
   readonly atMs: number;
-  /** Who did it: whoever had the catalog open (`actor` of its opening), or acted through it (`actingAs`). */
+  /** The `actor` that the catalog was opened with, or the one given to `actingAs`. */
   readonly actor: string;
   readonly act: AuditAct;
   readonly tenantId: string | undefined;
@@ -129,6 +137,17 @@ export interface AuditQuery {
   readonly before?: number | undefined;
   readonly limit: number;
   readonly tenantId?: string | undefined;
+}
+
+export interface CommitDeleteInput {
+  readonly tenantId: string;
+  readonly indexId: string;
+  readonly docId: string;
+  readonly usage: UsageEvent;
+}
+
+export interface CommitDeleteVersionsInput extends Omit<CommitDeleteInput, 'docId'> {
+  readonly versionIds: readonly number[];
 }
 
 export type CommitDeleteResult =
@@ -149,9 +168,9 @@ export interface StoredDocument extends ResolvedVersion {
   readonly chunkCount: number;
 }
 
-/** What comes after a place in a list: the place that a list ends at is that of its last item. */
+/** A page of a list. */
 export interface Page<Place> {
-  /** Absent = from the beginning. */
+  /** The place of the last item of the page before. Absent = from the beginning. */
   readonly after?: Place | undefined;
   readonly limit: number;
 }
@@ -174,49 +193,65 @@ export type RenameIndexResult =
   | { readonly outcome: 'index_missing' }
   | { readonly outcome: 'duplicate_name' };
 
-/** Moves of a merge: versions now lie at `to`; one that died meanwhile stays dead. */
+/** What a merge moved. Each version now lies at `to`; one that died during the merge stays dead. */
 export interface SwapSegmentsInput {
   readonly indexId: string;
   readonly removedSegmentIds: readonly number[];
   readonly moves: readonly { readonly versionId: number; readonly to: RecordLocation }[];
 }
 
+export interface NewTenant {
+  readonly id: string;
+  readonly name: string;
+  readonly limits: TenantLimits;
+  /** A first key, with full access. */
+  readonly key?: Pick<NewKey, 'id' | 'hash'>;
+}
+
+export interface NewKey {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly hash: Uint8Array;
+  /** Default `full`. */
+  readonly access?: KeyAccess;
+}
+
+export type CreateKeyResult =
+  | { readonly outcome: 'created'; readonly key: ApiKey }
+  | { readonly outcome: 'tenant_missing' }
+  | { readonly outcome: 'too_many_keys' };
+
+export interface NewSegment {
+  readonly id: number;
+  readonly indexId: string;
+  readonly blob: string;
+}
+
+/** A tenant has at most so many keys that are not revoked. */
+export const liveKeysMax = 2;
+/** The audit log keeps so many entries, the newest. */
 export const auditEntriesMax = 100_000;
-/** Who acts that does not say. */
+/** The actor of a catalog that was opened without one. */
 export const unnamedActor = 'unnamed';
 
-/** What is done to tenants and keys. Each act is written to the audit log in the same transaction. */
+/** Changes of tenants and keys. Each is written to the audit log in the same transaction. */
 export interface CatalogActs {
-  /** Rejects with `validation_error` when there is a tenant of this name, or `assertTenantName` refuses it. */
-  createTenant(input: {
-    readonly id: string;
-    readonly name: string;
-    readonly limits: TenantLimits;
-    readonly key?: { readonly id: string; readonly hash: Uint8Array };
-  }): Promise<Tenant>;
+  /** Rejects with `validation_error` when another tenant has this name, or `assertTenantName` refuses it. */
+  createTenant(tenant: NewTenant): Promise<Tenant>;
   setTenantSuspended(tenantId: string, suspended: boolean): Promise<Tenant | undefined>;
   setTenantLimits(tenantId: string, limits: Partial<TenantLimits>): Promise<Tenant | undefined>;
-  /** Erases the tenant, its keys, indexes, documents and usage; returns the ids of the indexes whose blobs must go. */
+  /** Erases the tenant, its keys, indexes, documents and usage. Returns the ids of the indexes whose blobs must be deleted. */
   deleteTenant(tenantId: string): Promise<{ readonly indexIds: readonly string[] } | undefined>;
-  /** At most two live keys a tenant. */
-  createKey(input: {
-    readonly id: string;
-    readonly tenantId: string;
-    readonly hash: Uint8Array;
-    /** Default `full`. */
-    readonly access?: KeyAccess;
-  }): Promise<
-    | { readonly outcome: 'created'; readonly key: ApiKey }
-    | { readonly outcome: 'tenant_missing' }
-    | { readonly outcome: 'too_many_keys' }
-  >;
+  /** `too_many_keys`: the tenant has `liveKeysMax` already. */
+  createKey(key: NewKey): Promise<CreateKeyResult>;
+  /** Returns the key, which may have been revoked before. */
   revokeKey(keyId: string): Promise<ApiKey | undefined>;
-  /** Somebody was not let in. `detail` says what is known of them. */
+  /** Writes to the audit log that a login was refused. `detail` says what is known of the caller. */
   noteRefusedLogin(detail: Readonly<Record<string, unknown>>): Promise<void>;
 }
 
 export interface Catalog extends CatalogActs {
-  /** The same acts, by somebody else for the audit log. */
+  /** The same changes, with another actor in the audit log. */
   actingAs(actor: string): CatalogActs;
 
   // Tenants and keys (the CLI uses these beside a running server).
@@ -225,70 +260,57 @@ export interface Catalog extends CatalogActs {
   getTenant(tenantId: string): Promise<Tenant | undefined>;
   listKeys(tenantId: string): Promise<readonly ApiKey[]>;
   findKey(keyId: string): Promise<KeyRecord | undefined>;
-  /** From now until it expires; it goes with its key. */
+  /** Remembers an ended session until it expires or its key is erased. */
   endSession(session: EndedSession): Promise<void>;
   hasSessionEnded(digest: Uint8Array): Promise<boolean>;
-  /** Newest first; the newest `auditEntriesMax` are kept. */
+  /** Newest first. */
   listAudit(query: AuditQuery): Promise<readonly AuditEntry[]>;
 
   // Indexes.
-  createIndex(
-    input: CreateIndexInput,
-    indexesMax: number,
-  ): Promise<
-    | { readonly outcome: 'created'; readonly index: IndexRow }
-    | { readonly outcome: 'duplicate_name' }
-    | { readonly outcome: 'too_many_indexes' }
-  >;
+  createIndex(index: CreateIndexInput, indexesMax: number): Promise<CreateIndexResult>;
   /** All of them, or those of a page; oldest first. */
   listIndexes(tenantId: string, page?: Page<IndexPlace>): Promise<readonly IndexRow[]>;
   /** `undefined` also for an index of another tenant. */
   getIndex(tenantId: string, indexId: string): Promise<IndexRow | undefined>;
-  /** Every index id the catalog knows, of all tenants (to find unreferenced blobs). */
+  /** The ids of all indexes of all tenants. Blobs of other indexes are unreferenced. */
   listIndexIds(): Promise<readonly string[]>;
   /** The model versions that indexes have, and how many have each. */
   listModelVersions(): Promise<readonly ModelVersionUse[]>;
   setIndexStatus(indexId: string, status: IndexStatus): Promise<void>;
   /** Names stay unique within the tenant. */
   renameIndex(tenantId: string, indexId: string, name: string): Promise<RenameIndexResult>;
-  /** One transaction: at no moment does a name mean neither of them. Returns the first; `undefined` where one is missing. */
+  /**
+   * One transaction, so that each name belongs to one of the two at every moment. Returns the index of `indexId`; `undefined`
+   * where one of them is missing.
+   */
   swapIndexNames(tenantId: string, indexId: string, otherId: string): Promise<IndexRow | undefined>;
-  /** Invisible, and its name free, at once; the rows of its documents are purged in the background. */
+  /** The index is gone, and its name free, at once. The rows of its documents are purged in the background. */
   deleteIndex(tenantId: string, indexId: string): Promise<boolean>;
 
   // Documents.
-  /** Fresh identifiers for versions and segments: increasing, never reused, also after a crash. */
+  /** New identifiers for versions and segments: increasing, and never reused, not even after a crash. */
   allocateIds(count: number): Promise<readonly number[]>;
   /**
-   * One transaction: index exists, old versions die, rows, allowance, usage, generation + 1. Usage is
-   * charged with the outcome `committed` only; whatever else was answered is the caller's `recordUsage`.
+   * In one transaction: checks that the index exists and that the allowance holds the documents, ends the versions that are
+   * replaced, stores the new ones, charges the usage, and adds 1 to the generation. Usage is charged with the outcome
+   * `committed` only. For any other outcome the caller records it (`recordUsage`).
    */
   commitUpsert(input: CommitUpsertInput): Promise<CommitUpsertResult>;
-  /** As `commitUpsert`: the outcomes `absent` and `index_missing` change and charge nothing. */
-  commitDelete(input: {
-    readonly tenantId: string;
-    readonly indexId: string;
-    readonly docId: string;
-    readonly usage: UsageEvent;
-  }): Promise<CommitDeleteResult>;
-  /** Likewise for those of the versions that are alive, in one transaction: a document that was replaced since stays. */
-  commitDeleteVersions(input: {
-    readonly tenantId: string;
-    readonly indexId: string;
-    readonly versionIds: readonly number[];
-    readonly usage: UsageEvent;
-  }): Promise<CommitDeleteVersionsResult>;
-  /** Counts those of the doc ids that the index stores now (an early allowance check; the commit decides). */
+  /** One transaction. The outcomes `absent` and `index_missing` change and charge nothing. */
+  commitDelete(input: CommitDeleteInput): Promise<CommitDeleteResult>;
+  /** As `commitDelete`, for those of the versions that are alive. A document that was replaced since then stays. */
+  commitDeleteVersions(input: CommitDeleteVersionsInput): Promise<CommitDeleteVersionsResult>;
+  /** Counts the doc ids that the index stores now. The allowance is checked early with it; the commit decides. */
   countStored(indexId: string, docIds: readonly string[]): Promise<number>;
   resolveVersions(
     indexId: string,
     versionIds: readonly number[],
   ): Promise<ReadonlyMap<number, ResolvedVersion>>;
-  /** As `resolveVersions`, for reading many of them: no search waits for it. */
+  /** As `resolveVersions`, for many versions: searches do not wait for it. */
   readMetadata(indexId: string, versionIds: readonly number[]): Promise<ReadonlyMap<number, ResolvedVersion>>;
   /**
-   * Documents stored now, by the bytes of their ids in UTF-8, from the first one after `page.after`. A page ends early, but never
-   * before its first document, once its metadata have `bytesMax` bytes. `undefined` when there is no such index.
+   * Documents stored now, ordered by the UTF-8 bytes of their ids. A page ends early once its metadata have `bytesMax` bytes,
+   * but it has at least one document. `undefined` when there is no such index.
    */
   listDocuments(
     indexId: string,
@@ -300,36 +322,34 @@ export interface Catalog extends CatalogActs {
   countDocuments(indexId: string): Promise<DocumentCount | undefined>;
 
   // Segments.
-  createSegment(segment: {
-    readonly id: number;
-    readonly indexId: string;
-    readonly blob: string;
-  }): Promise<void>;
+  createSegment(segment: NewSegment): Promise<void>;
   sealSegment(segmentId: number, records: number): Promise<void>;
   loadIndexState(indexId: string): Promise<IndexState>;
   swapSegments(input: SwapSegmentsInput): Promise<void>;
-  /** Forgets dead versions at or below a generation no reader pins any more; returns how many. */
+  /** Deletes the rows of versions that died at or before a generation, which no reader may need any more. Returns how many. */
   forgetDeadVersions(indexId: string, generation: number): Promise<number>;
 
   // Usage.
   /**
-   * Survives the death of the process when settled, but while the ledger cannot be written: then it waits in memory,
-   * or is refused with `service_unavailable` and counts nothing when too much does. A catalog that several processes
-   * share makes it durable, and rejects with `usage_limit_exceeded` and counts nothing when the month would exceed
-   * `inputTokensMax`; for one process its own reservations decide that.
+   * A catalog that several processes share makes the event durable. It rejects with `usage_limit_exceeded`, and counts
+   * nothing, when the month would exceed `inputTokensMax`.
+   *
+   * The catalog of one process leaves that limit to the reservations of the service. There a settled event survives the death
+   * of the process. While the ledger cannot be written, events wait in memory. When too many wait, further ones are refused
+   * with `service_unavailable` and count nothing.
    */
   recordUsage(event: UsageEvent, inputTokensMax?: bigint): Promise<void>;
-  /** Includes every settled write; read at the moment of the call. */
+  /** Includes every write that has settled. Read at the moment of the call. */
   usageTotals(tenantId: string, month: string): Promise<UsageTotals>;
   /**
-   * Both days included, oldest first; days without usage are left out. They are kept for 400 days. Usage counts on the day
-   * on which it was written, or on the last of its month where that was over.
+   * Both days included, oldest first; days without usage are left out. Days are kept for 400 days. Usage counts on the day
+   * on which it was written. Where its month was over by then, it counts on the last day of that month.
    */
   usageDays(tenantId: string, from: string, to: string): Promise<readonly UsageDay[]>;
-  /** The windows recorded last, in usage of this month or a later one: several a tenant, in no order. */
+  /** The rate windows that were recorded last with usage of this month or a later one. A tenant may have several. */
   rateWindows(month: string): Promise<readonly { readonly tenantId: string; readonly packed: Uint8Array }[]>;
 
-  /** Resolves when a trivial write transaction works (readiness). */
+  /** Resolves when a write transaction without content works. Readiness is checked with it. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,10 +1,9 @@
 /**
- * The data directory: made private (mode 0700), and lockable, so that only one server uses it.
+ * The data directory. It is private (mode 0700), and a lock ensures that only one server uses it.
  *
- * The lock is an EXCLUSIVE transaction on a small SQLite database, `server.lock`, that is begun and never
- * ended: Node has no `flock`, SQLite's POSIX locks are released by the kernel whatever kills the process,
- * and there is no stale pid file to guess about. Nothing is ever written to it. Needs a local file
- * system, as WAL does.
+ * The lock is an EXCLUSIVE transaction on the SQLite database `server.lock` that never ends. Node has no `flock`. The kernel
+ * releases SQLite's POSIX locks whatever kills the process, so no stale lock is left. Nothing is ever written to the database.
+ * It needs a local file system, as WAL does.
  */
 import { constants, existsSync } from 'node:fs';
 import { access, chmod, mkdir, stat } from 'node:fs/promises';
@@ -12,6 +11,7 @@ import path from 'node:path';
 import { isBusy, openLockDatabase } from './sqlite/connection.ts';
 import { syncDirectory } from './sync-directory.ts';
 import { ServiceError } from '../errors.ts';
+import { hasCode } from '../system-errors.ts';
 
 export interface DataDirectoryLock {
   /** Its name in the directory. */
@@ -22,10 +22,10 @@ export interface DataDirectoryLock {
 
 const lockFile = 'server.lock';
 const mode = 0o700;
-/** A probe of `isDataDirectoryLocked` is over in microseconds; a server about to end needs longer. */
+/** Waits for a server that is about to end. A probe by `isDataDirectoryLocked` takes only microseconds. */
 const lockTimeoutMs = 1000;
 
-/** Creates the directory (and its parents) if it is missing, and closes it to everybody but its owner. */
+/** Creates the directory and its parents if they are missing. Sets its mode to 0700. */
 export async function prepareDataDirectory(directory: string): Promise<void> {
   const created = await mkdir(directory, { recursive: true, mode });
   await assertWritable(directory);
@@ -38,7 +38,7 @@ export async function prepareDataDirectory(directory: string): Promise<void> {
 export function lockDataDirectory(directory: string): DataDirectoryLock {
   const connection = openLockDatabase(path.join(directory, lockFile), lockTimeoutMs);
   try {
-    // A journal in memory: the lock can be had on a full disk too.
+    // With the journal in memory the lock works on a full disk too.
     connection.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
   } catch (error) {
     connection.close();
@@ -61,7 +61,7 @@ export function isDataDirectoryLocked(directory: string): boolean {
   if (!existsSync(file)) return false;
   const connection = openLockDatabase(file, 0);
   try {
-    // A shared lock: probes do not get in each other's way.
+    // A read takes a shared lock, so probes do not disturb each other.
     connection.prepare('SELECT count(*) FROM sqlite_schema').get();
     return false;
   } catch (error) {
@@ -74,7 +74,7 @@ export function isDataDirectoryLocked(directory: string): boolean {
 
 async function assertWritable(directory: string): Promise<void> {
   await access(directory, constants.W_OK).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code !== 'EROFS') throw error;
+    if (!hasCode(error, 'EROFS')) throw error;
     throw new ServiceError(
       'service_unavailable',
       `the data directory ${directory} is on a read-only file system; mount it for writing`,
@@ -83,7 +83,7 @@ async function assertWritable(directory: string): Promise<void> {
   });
 }
 
-/** Makes the names of new directories durable, from the innermost to their first existing parent. */
+/** Syncs the names of new directories, from the innermost up to the first parent that existed before. */
 async function syncUpTo(directory: string, existing: string): Promise<void> {
   for (let at = path.resolve(directory); at !== path.resolve(existing); at = path.dirname(at)) {
     await syncDirectory(path.dirname(at));

@@ -1,6 +1,6 @@
 import type { TenantLimits } from './contract.ts';
 
-/** What a tenant may use unless onboarding says otherwise: the interface specification, section "Limits". */
+/** The limits of a tenant that is created without others: the interface specification, section "Limits". */
 export const defaultLimits: TenantLimits = {
   requestsPerMinute: 60,
   maxConcurrentRequests: 2,

@@ -1,19 +1,19 @@
 /**
- * The secret that API keys are hashed with: 32 random bytes in `key-pepper`, beside the databases and
- * not in them, so that a copy of the catalog alone tells nothing about keys. Without it no key of the
- * catalog is valid any more: back it up with the databases. The catalog holds a fingerprint of it, so that a
- * lost or foreign one is noticed.
+ * The secret that API keys are hashed with: 32 random bytes in the file `key-pepper`. It lies beside the databases and not in
+ * them, so that a copy of the catalog alone says nothing about keys. Without it every key is invalid, so it must be backed up
+ * with the databases. The catalog holds its fingerprint, by which a wrong pepper is noticed.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { link, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { assertInvariant } from '../errors.ts';
+import { hasCode } from '../system-errors.ts';
 import { syncDirectory } from './sync-directory.ts';
 
 export const keyPepperFile = 'key-pepper';
 const pepperBytes = 32;
 
-/** `undefined` when there is none; a word on what is wrong with one that cannot be used. */
+/** `undefined` when there is no pepper. Text says why the pepper cannot be used. */
 export async function readKeyPepper(directory: string): Promise<Uint8Array | string | undefined> {
   const file = path.join(directory, keyPepperFile);
   const pepper = await readFile(file).catch(ignoreCode('ENOENT'));
@@ -23,17 +23,17 @@ export async function readKeyPepper(directory: string): Promise<Uint8Array | str
   return (mode & 0o077) === 0 ? pepper : 'must be readable by its owner only (chmod 600)';
 }
 
-/** Makes one if there is none. Processes that start at once get the same. */
+/** Creates a pepper if there is none. Processes that start at the same time get the same one. */
 export async function createKeyPepper(directory: string): Promise<Uint8Array> {
   const file = path.join(directory, keyPepperFile);
-  // `link` fails where `rename` would replace: whoever comes second takes the first one's.
+  // Unlike `rename`, `link` fails where a file exists. So the second process takes the pepper of the first.
   await writePepper(file, (written) => link(written, file).catch(ignoreCode('EEXIST')));
   const pepper = await readKeyPepper(directory);
-  assertInvariant(pepper instanceof Uint8Array, `${file} was made`);
+  assertInvariant(pepper instanceof Uint8Array, `${file} exists`);
   return pepper;
 }
 
-/** Puts a new one in the place of any other, once `adopt` has made the catalog's own of it. */
+/** Replaces the pepper by a new one, after `adopt` has stored its fingerprint in the catalog. */
 export async function replaceKeyPepper(
   directory: string,
   adopt: (pepper: Uint8Array) => Promise<void>,
@@ -45,12 +45,12 @@ export async function replaceKeyPepper(
   });
 }
 
-/** 32 bytes that tell peppers apart, and nothing about them. */
+/** 32 bytes that differ between peppers and reveal nothing of them. */
 export function fingerprintOf(pepper: Uint8Array): Uint8Array {
   return createHmac('sha256', pepper).update('fingerprint of the key pepper').digest();
 }
 
-/** Writes a new pepper beside its place, durably; what `place` does with it is durable afterwards. */
+/** Writes a new pepper durably under a name of its own. `place` moves it, and the move is durable afterwards. */
 async function writePepper(
   file: string,
   place: (written: string, pepper: Uint8Array) => Promise<void>,
@@ -74,7 +74,7 @@ async function writePepper(
 
 function ignoreCode(code: string): (error: unknown) => undefined {
   return (error) => {
-    if (error instanceof Error && 'code' in error && error.code === code) return;
+    if (hasCode(error, code)) return;
     throw error;
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Space for what frees space: a file of the data directory that goes when a delete, or a start, finds the disk full. While
- * it is gone nothing may be added, or what was released would fill up before the next delete; it is made again as
- * soon as there is room.
+ * A reserve of disk space: a file in the data directory. On a full disk a deletion needs some space before it frees any, and so
+ * does a start. Then the reserve is deleted. While it is gone nothing may be added, because that would use up the space before
+ * the next deletion. It is made again as soon as there is room.
  */
 import { randomBytes } from 'node:crypto';
 import { unlinkSync } from 'node:fs';
@@ -9,21 +9,21 @@ import { open, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 
 const reserveFile = 'reserve';
-/** The log of the catalog until its checkpoint, with the largest transactions of deletes and purges. */
+/** Holds the write-ahead log of the catalog until its checkpoint, with the largest transactions of deletions and purges. */
 export const reserveBytes = 8 << 20;
-/** A file system that compresses makes nothing of what is random. */
+/** The file holds repeated pieces of random bytes, which file systems cannot compress. */
 const pieceBytes = 1 << 20;
-/** It is made when there is so much room that something is left besides. */
+/** It is made when so much is free, so that some room is left beside it. */
 const roomBytes = 2 * reserveBytes;
 
 export class SpaceReserve {
   readonly #directory: string;
   readonly #file: string;
-  /** One 32-bit flag, for all threads: whether the reserve is there. */
+  /** A 32-bit flag that all threads share: 1 while the reserve exists. */
   readonly shared: SharedArrayBuffer;
   readonly #held: Int32Array;
 
-  /** Taken to be there until `release` or `keep` finds otherwise. `shared`: that of another thread. */
+  /** The reserve is assumed to exist until `release` or `keep` finds otherwise. `shared`: the flag of another thread. */
   constructor(directory: string, shared?: SharedArrayBuffer) {
     this.#directory = directory;
     this.#file = path.join(directory, reserveFile);
@@ -36,26 +36,26 @@ export class SpaceReserve {
     return Atomics.load(this.#held, 0) === 1;
   }
 
-  /** Whether there is more space now. */
+  /** Deletes the reserve. Returns whether that freed space. */
   release(): boolean {
     Atomics.store(this.#held, 0, 0);
     try {
       unlinkSync(this.#file);
       return true;
     } catch {
-      // It is gone already, or the disk is not full but failing or read-only, as the caller found.
+      // The reserve is gone already, or the disk fails or is read-only. The caller reports its own error.
       return false;
     }
   }
 
-  /** Makes it, if it is not there and there is room. */
+  /** Makes the reserve if it is missing and there is room. */
   async keep(): Promise<void> {
     const found = await stat(this.#file).catch(() => undefined);
     const there = found?.size === reserveBytes || ((await this.#hasRoom()) && (await this.#make()));
     Atomics.store(this.#held, 0, there ? 1 : 0);
   }
 
-  /** At the end of a process: as much of it as there is space for, so that the next start has some. */
+  /** Makes as much of a missing reserve as fits, for the next start. Called at the end of a process. */
   async leave(): Promise<void> {
     const found = await stat(this.#file).catch(() => undefined);
     if (found === undefined) await this.#make();
@@ -66,7 +66,7 @@ export class SpaceReserve {
     return bavail * bsize >= roomBytes;
   }
 
-  /** Whether it is whole. */
+  /** Returns whether the whole reserve was made. */
   async #make(): Promise<boolean> {
     try {
       const piece = randomBytes(pieceBytes);

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 
-/** Makes the names in a directory durable: a new file's own fsync does not promise that (POSIX fsync). */
+/** Makes the names in a directory durable. The fsync of a new file does not promise that (POSIX fsync). */
 export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, 'r');
   try {

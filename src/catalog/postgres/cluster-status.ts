@@ -1,4 +1,4 @@
-/** What a catalog that nodes share holds, in numbers for people, at one moment and by the clock of the database. */
+/** Numbers for people on a catalog that nodes share, at one moment. Times are by the clock of the database. */
 import type { Database, Queries } from './database.ts';
 
 export interface SegmentsInState {
@@ -6,14 +6,14 @@ export interface SegmentsInState {
   readonly segments: number;
   readonly objects: number;
   readonly bytes: number;
-  /** Since the oldest of them came to this state; 0 = there is none. */
+  /** Seconds since the oldest of them came into this state; 0 = there is none. */
   readonly oldestSeconds: number;
 }
 
 export interface HeldLease {
   readonly indexId: string;
   readonly nodeId: string;
-  /** Absent: the node is gone. */
+  /** Null when the node is gone. */
   readonly nodeName: string | null;
   readonly fence: number;
   readonly until: Date;
@@ -24,7 +24,7 @@ export interface ClusterStatus {
   readonly tenants: number;
   readonly indexes: number;
   readonly documents: number;
-  /** In this order: what is being put, what is named, what is garbage. What is being put has no known objects yet. */
+  /** One entry per state, in the order `uploading`, `sealed`, `replaced`. The objects of uploads are not known yet. */
   readonly segments: readonly SegmentsInState[];
   readonly leases: readonly HeldLease[];
 }
@@ -41,14 +41,14 @@ async function readStatus(queries: Queries): Promise<ClusterStatus> {
     text: `SELECT (SELECT version FROM schema_version) AS "schemaVersion", (SELECT count(*) FROM tenants) AS tenants,
         count(*) AS indexes, coalesce(sum(documents_stored), 0)::bigint AS documents FROM indexes`,
   });
-  const found = await queries.rows<SegmentsInState & Record<string, unknown>>({
+  const found = await queries.rows<SegmentsInState>({
     name: 'count-segments',
     text: `SELECT state, count(*) AS segments, sum(jsonb_array_length(files)) AS objects,
         coalesce(sum((SELECT sum((f ->> 'bytes')::bigint) FROM jsonb_array_elements(files) f)), 0)::bigint AS bytes,
         extract(epoch FROM now() - min(since))::bigint AS "oldestSeconds"
       FROM segments GROUP BY state`,
   });
-  const leases = await queries.rows<HeldLease & Record<string, unknown>>({
+  const leases = await queries.rows<HeldLease>({
     name: 'list-leases',
     text: `SELECT i.id AS "indexId", lease_node AS "nodeId", n.name AS "nodeName", lease_fence AS fence,
         lease_until AS until

@@ -1,36 +1,49 @@
 /**
- * Commits of documents: one call of a function in the database (`functions.ts`), and so one transaction, for several
- * upserts, each of which is decided alone. When the connection is lost on the way nobody knows whether it happened. Every
- * commit leaves a mark, and who has lost the answer leaves the same mark itself: if that was the first, the commit has
- * not happened and never will.
+ * Commits of documents. Several upserts are one call of a function in the database (`functions.ts`), and so one transaction.
+ * Each of them is decided alone.
+ *
+ * When the connection is lost, nobody knows whether the commit happened. So every commit inserts a mark with a random id. A
+ * caller that has lost the answer inserts the same mark. If the mark was not there yet, the commit has not happened, and it
+ * cannot happen any more.
  */
 import { randomUUID } from 'node:crypto';
 import type { ClusterCatalog } from '../cluster-contract.ts';
-import type { CommitDeleteResult, CommitDeleteVersionsResult } from '../contract.ts';
-import type { CommitUpsertInput, CommitUpsertResult, UsageEvent } from '../../document-commits.ts';
-import { assertInvariant, invalid, ServiceError } from '../../errors.ts';
+import { assertDocId, assertMonth } from '../checks.ts';
+import type { CommitDeleteInput, CommitDeleteResult, CommitDeleteVersionsResult } from '../contract.ts';
+import type {
+  CommitUpsertInput,
+  CommitUpsertResult,
+  DeadVersion,
+  UsageEvent,
+} from '../../document-commits.ts';
+import { assertInvariant, ServiceError } from '../../errors.ts';
 import { codeOf, isAway, type Database, type Statement } from './database.ts';
 import { diedColumn, placeNow, refusals } from './functions.ts';
-import { toDead, usageValues, type DiedColumn } from './rows.ts';
+import { usageValues } from '../rows.ts';
 
 type CommitCatalog = Pick<
   ClusterCatalog,
   'commitUpsert' | 'commitUpserts' | 'commitDelete' | 'commitDeleteVersions'
 >;
 
+/** As `diedColumn` says. */
+type DiedColumn =
+  | readonly (readonly [docId: string, versionId: number, segmentId: number, record: number])[]
+  | null;
+
 interface Committed {
   readonly generation: number | null;
   readonly died: DiedColumn;
 }
 
-interface UpsertsRow extends Record<string, unknown> {
+interface UpsertsRow {
   readonly committed: readonly (number | null)[];
   readonly dead: readonly DiedColumn[];
   readonly refused: readonly (string | null)[];
   readonly details: readonly (string | null)[];
 }
 
-/** After the loss of a connection the database may need as long to come back. */
+/** How long the outcome of a commit is asked for after the loss of a connection, until the database is back. */
 const readBackMsMax = 10_000;
 const readBackPauseMs = 100;
 
@@ -74,22 +87,18 @@ export function commitCatalog(database: Database): CommitCatalog {
   };
 }
 
-/** `what`: the fourth argument of the statement. */
+/** `deleted`: the fourth argument of the statement. */
 async function commitDeletion(
   database: Database,
   statement: Statement,
-  {
-    tenantId,
-    indexId,
-    usage,
-  }: { readonly tenantId: string; readonly indexId: string; readonly usage: UsageEvent },
-  what: unknown,
+  { tenantId, indexId, usage }: Omit<CommitDeleteInput, 'docId'>,
+  deleted: unknown,
 ): Promise<CommitDeleteVersionsResult> {
   assertUsage(usage, tenantId);
   const mark = randomUUID();
   try {
-    const values = [mark, tenantId, indexId, what, ...usageValues(usage)];
-    const committed = await database.rows<Committed & Record<string, unknown>>(statement, values).then(
+    const values = [mark, tenantId, indexId, deleted, ...usageValues(usage)];
+    const committed = await database.rows<Committed>(statement, values).then(
       ([row]) => {
         assertInvariant(row !== undefined, 'a function has one row');
         return row;
@@ -152,8 +161,9 @@ function committedAs({ generation, died }: Committed): CommitUpsertResult {
 }
 
 /**
- * What a transaction did that failed with `error`, for each of its marks; `undefined`: nothing, for good. Rejects with
- * the error when that says what happened, or when nobody knows.
+ * Finds out what a transaction did that failed with `error`. Returns what was committed under each of its marks; `undefined`
+ * where nothing was committed, and never will be. Rejects with `error` when the transaction was refused, or when the
+ * database does not come back in time.
  */
 async function readBack(
   database: Database,
@@ -164,7 +174,7 @@ async function readBack(
   const endsAt = performance.now() + readBackMsMax;
   while (isAway(error) && performance.now() < endsAt) {
     try {
-      // Waits for the end of the commit, if it is still under way.
+      // This statement waits for a commit that is still under way.
       await database.rows(leaveMarks, [marks]);
       const rows = await database.rows<Committed & { id: string }>(readMarks, [marks, indexId]);
       const committed = new Map(rows.map((row) => [row.id, row]));
@@ -235,14 +245,16 @@ function refusalOf(code: string, detail: string): CommitUpsertResult {
   }
 }
 
-const monthPattern = /^\d{4}-(?:0[1-9]|1[0-2])$/;
-
-export function assertUsage(event: UsageEvent, tenantId = event.tenantId): void {
+function assertUsage(event: UsageEvent, tenantId: string): void {
   assertInvariant(event.tenantId === tenantId, 'usage is charged to the tenant that writes');
-  assertInvariant(monthPattern.test(event.month), `${event.month} is not a month`);
+  assertMonth(event);
 }
 
-/** A lone surrogate has no UTF-8 form: another document's name would be stored. */
-function assertDocId(docId: string): void {
-  if (!docId.isWellFormed()) throw invalid('doc_id', 'doc_id is not well-formed Unicode');
+function toDead(died: DiedColumn): readonly DeadVersion[] {
+  return (died ?? []).map(([docId, versionId, segmentId, record]) => ({
+    docId: Buffer.from(docId, 'base64').toString(),
+    versionId,
+    segmentId,
+    record,
+  }));
 }

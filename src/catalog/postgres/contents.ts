@@ -1,4 +1,4 @@
-/** The contents of a catalog (`../contents.ts`) as nodes share them. */
+/** Reads and writes the contents of a catalog (`../contents.ts`) that nodes share. */
 import {
   columnsOf,
   selectFrom,
@@ -23,7 +23,7 @@ export interface SharedSegment extends ContentSegment {
 export interface SharedContents extends CatalogContents {
   readonly catalogId: string;
   readonly segments: readonly SharedSegment[];
-  /** These are not in the contents. */
+  /** These documents are not in the contents. */
   readonly unplaced: readonly Unplaced[];
 }
 
@@ -33,10 +33,10 @@ export interface RestoredSegment extends Pick<ContentSegment, 'id' | 'indexKey'>
   readonly files: readonly SegmentFile[];
 }
 
-/** Rows at a time: a thousand documents with their metadata. */
+/** Rows of a batch: a thousand documents with their metadata. */
 const batchRows = 1_000;
 
-/** Runs `work` on one moment. It must be done with it when it settles. */
+/** Runs `work` on the contents of one moment. It must not use them after it has settled. */
 export function readContents<T>(
   database: Database,
   work: (contents: SharedContents) => Promise<T>,
@@ -44,9 +44,9 @@ export function readContents<T>(
   return database.transaction(async (queries) => {
     const run = (text: string) => queries.rows<Record<string, unknown>>({ name: '', text });
     const [catalog] = await run('SELECT id, key_pepper FROM catalog');
-    // Not of this moment, but never before it.
+    // A sequence has no moments: this value may be later, but never earlier.
     const [ids] = await run('SELECT last_value FROM ids');
-    const segments = await queries.rows<SharedSegment & Record<string, unknown>>({
+    const segments = await queries.rows<SharedSegment>({
       name: '',
       text: `SELECT s.id, s.index_key AS "indexKey", i.id AS "indexId", s.blob, s.state, s.files,
           s.records_sealed AS "recordsReferenced"
@@ -83,14 +83,14 @@ async function* rowsOf(queries: Queries, table: TableName): AsyncGenerator<reado
 
 const placeColumns = new Set(['segment_id', 'record']);
 
-/** Archives have one row of a version and its place. */
+/** In the contents a version and its place are one row. */
 function sourceOf(table: TableName): string {
   return table === 'versions'
     ? `(SELECT v.*, place.* FROM versions v CROSS JOIN ${placeNow}) AS versions`
     : table;
 }
 
-/** Integers as text: they may be beyond 2^53. */
+/** Integers are read as text, because they may exceed 2^53. */
 const readers: Readonly<
   Record<ColumnKind, { sql(name: string): string; value(found: unknown): Exclude<Value, null> }>
 > = {
@@ -119,7 +119,7 @@ function notEmpty(why: string): string {
   return `the catalog is not empty: ${why}. A restore needs a database of its own`;
 }
 
-/** What a restore is refused for; `undefined`: nothing was ever stored here, or nothing is left of it. */
+/** Why nothing can be restored here. `undefined` when the catalog is empty. */
 export async function occupied(queries: Queries): Promise<string | undefined> {
   const [found] = await queries.rows<Record<'tenants' | 'rest', boolean>>({
     name: 'occupied',
@@ -131,8 +131,8 @@ export async function occupied(queries: Queries): Promise<string | undefined> {
 }
 
 /**
- * Notes objects that are about to be put for a restore: until it is over, they are as garbage as every upload that nobody
- * has named. Their rows have numbers of their own, below zero: those of the archive's segments are taken at the end.
+ * Notes objects that are about to be put for a restore. If the restore does not end, they are deleted as any upload that
+ * nothing names. Their rows have ids below zero, because the ids of the archive's segments are used at the end.
  */
 export async function noteUploads(queries: Queries, blobs: readonly string[]): Promise<readonly number[]> {
   const rows = await queries.rows<{ id: number }>(
@@ -151,17 +151,17 @@ export interface Restored {
   readonly segments: readonly RestoredSegment[];
   /** From `noteUploads`. */
   readonly uploads: readonly number[];
-  /** The keys were made with another pepper than the nodes have. */
+  /** The pepper of the archive's keys is not that of the nodes. */
   readonly voidKeys: boolean;
 }
 
-/** One transaction: an empty catalog holds all of it, or is as it was. Returns why it is refused. */
+/** Fills an empty catalog in one transaction, all or nothing. Returns why that is refused; `undefined` when it is done. */
 export function writeContents(database: Database, restored: Restored): Promise<string | undefined> {
   const { contents, segments, uploads, voidKeys } = restored;
   return database.transaction(async (queries) => {
     const run = (text: string, values: readonly unknown[] = []) =>
       queries.rows<Record<string, unknown>>({ name: '', text }, values);
-    // Nobody makes a tenant meanwhile.
+    // No tenant is created meanwhile.
     await run('LOCK TABLE tenants IN SHARE ROW EXCLUSIVE MODE');
     const refusal = await occupied(queries);
     if (refusal !== undefined) return refusal;
@@ -185,7 +185,7 @@ export function writeContents(database: Database, restored: Restored): Promise<s
       greatest((SELECT max(index_key) FROM indexes), 1))`);
     await run(`SELECT setval(pg_get_serial_sequence('audit_log', 'id'),
       greatest((SELECT max(id) FROM audit_log), 1))`);
-    // Plans are made for what is there.
+    // The planner needs statistics of the new rows.
     await run('ANALYZE indexes, segments, versions, placements');
     return undefined;
   });

@@ -1,7 +1,8 @@
 /**
  * The connections of one catalog to PostgreSQL, and the only importer of its driver. Statements are prepared by name.
- * Numbers: `bigint` columns hold identifiers, generations and times, which are safe integers; totals of tokens are
- * selected as text. Text that people choose (`doc_id`, names of indexes) is `bytea`: PostgreSQL's text cannot hold
+ *
+ * `bigint` columns hold identifiers, generations and times. They are safe integers and become numbers. Totals of tokens are
+ * selected as text. Text that users choose (`doc_id`, names of indexes) is `bytea`, because PostgreSQL's text cannot hold
  * U+0000.
  */
 import { Pool, TypeOverrides, type PoolClient, type QueryResultRow } from 'pg';
@@ -22,34 +23,34 @@ export interface Queries {
 }
 
 export interface Database extends Queries {
-  /** One transaction; what `work` throws rolls it back. Deadlocks are tried again, so `work` may run twice. */
+  /** Runs `work` in a transaction. An error rolls it back. After a deadlock it is tried again, so `work` may run twice. */
   transaction<T>(work: (queries: Queries) => Promise<T>, mode?: string): Promise<T>;
   close(): Promise<void>;
 }
 
 /**
- * Connections of a node, by what they are for. A read that takes long waits for others of its kind, and never takes the
- * connection that admission, a search or a commit needs.
+ * Connections of a node, by their use. A read that takes long waits for other long reads, and never takes a connection that
+ * admission, a search or a commit needs.
  */
 const connectionsMax = {
-  /** What is done by key. */
+  /** Statements that find rows by a key. */
   serving: 10,
   /** Lists and counts. */
   scans: 3,
-  /** All of an index, for a node that has nothing of it. */
+  /** Reads of whole indexes, for a node that opens them. */
   openings: 3,
 } as const;
 const connectMsMax = 5_000;
-/** Longer than any statement of ours that serves. */
+/** Longer than any statement that serves. */
 const statementMsMax = 60_000;
-/** Nobody waits for a list or a count any more. */
+/** After so long no caller waits for a list or a count any more. */
 const scanMsMax = 30_000;
-/** A row that is locked for longer is the index of far too many commits. */
+/** A row is locked for so long only where far too many commits go to one index. */
 const lockMsMax = 15_000;
 
 /**
- * Every statement that serves goes by an index. PostgreSQL keeps one plan for all values, and would take one that reads a
- * whole table where that table was small, or where one index was most of it, when the plan was made.
+ * Every statement that serves must use an index. PostgreSQL keeps one plan for all values. It would keep a plan that reads a
+ * whole table if that table was small, or held mostly one index, when the plan was made.
  */
 const byIndexes = ['seqscan', 'hashjoin', 'mergejoin'].map((method) => `-c enable_${method}=off`);
 const serving = {
@@ -57,7 +58,7 @@ const serving = {
   statement_timeout: statementMsMax,
   lock_timeout: lockMsMax,
   idle_in_transaction_session_timeout: statementMsMax,
-  // Compiling costs more than any such plan, whatever its cost is said to be.
+  // Compiling a plan takes longer than running any of these statements, whatever the planner estimates.
   options: ['-c jit=off', ...byIndexes].join(' '),
 };
 
@@ -67,9 +68,9 @@ export interface DatabaseOptions {
    * what they mean to PostgreSQL's own programs.
    */
   readonly url: string;
-  /** `serving` unless given. */
+  /** Default `serving`. */
   readonly use?: keyof typeof connectionsMax;
-  /** It reads everything, and takes as long as it takes. */
+  /** Statements may take as long as they need. */
   readonly isPatient?: boolean;
   readonly onIdleError?: (error: Error) => void;
   readonly onCall?: CallObserver | undefined;
@@ -103,7 +104,7 @@ export function openDatabase({
     application_name: 'maxsimd',
     types: parsers,
   });
-  // A connection that breaks while nobody uses it leaves the pool; the next use makes another.
+  // A connection that breaks while it is idle leaves the pool. The next use makes another.
   pool.on('error', onIdleError ?? ignore);
   return {
     rows: (statement, values) => again(() => rowsOf(pool, statement, values, onCall)),
@@ -112,7 +113,7 @@ export function openDatabase({
   };
 }
 
-/** The driver's own meaning of `sslmode` is another. */
+/** The driver gives `sslmode` another meaning unless it is told to follow libpq. */
 function asLibpq(url: string): string {
   const parsed = new URL(url);
   if (parsed.searchParams.has('sslmode')) parsed.searchParams.set('uselibpqcompat', 'true');
@@ -128,7 +129,7 @@ async function transaction<T>(
   const client = await pool.connect().catch((error: unknown) => {
     throw fromPostgres(error);
   });
-  // A connection that breaks between two statements tells so here; the next statement rejects.
+  // A connection that breaks between two statements emits an error. The next statement rejects, so it is ignored here.
   client.on('error', ignore);
   let broken: Error | undefined;
   try {
@@ -168,7 +169,10 @@ async function rowsOf<Row extends QueryResultRow>(
   return observed(onCall, name, query, isAway);
 }
 
-/** What was rolled back for the sake of another transaction is begun again; so is the end of a tenant that got an index meanwhile. */
+/**
+ * Tries again what was rolled back because of another transaction, and the deletion of a tenant that got an index meanwhile
+ * (a foreign key violation).
+ */
 async function again<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -184,10 +188,13 @@ export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Classes: connection exception, insufficient resources, operator intervention, system error; a read-only standby, a lock waited for in vain. */
+/**
+ * Classes: connection exception, insufficient resources, operator intervention, system error. Codes: a read-only standby, a
+ * lock timeout, a system error of Node.
+ */
 const away = /^(08...|53...|57...|58...|25006|55P03|E(?!RR_)[A-Z_]+)$/;
 
-/** Whether nobody knows what became of the statement. */
+/** Whether the outcome of the statement is unknown. */
 export function isAway(error: unknown): boolean {
   return error instanceof ServiceError && error.code === 'service_unavailable';
 }

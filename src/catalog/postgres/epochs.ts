@@ -1,10 +1,9 @@
-/** The epoch of the catalog (`epochFunctions`), as this process has seen it last: statements that many depend on return it. */
-
+/** The epoch of the catalog (`epochFunctions`) that this process has seen last. Frequent statements return it. */
 export class Epochs {
   readonly #listeners: (() => void)[] = [];
   #last: string | undefined;
 
-  /** Another than the last begins: what is kept of the catalog in memory may be of a history that is lost. */
+  /** Calls the listeners when the epoch is not the last one: what memory holds of the catalog may be lost there. */
   note(epoch: string): void {
     const isOther = this.#last !== undefined && this.#last !== epoch;
     this.#last = epoch;

@@ -1,21 +1,21 @@
 /**
- * Transactions that run inside the database, each one round trip: a lock on an index's row is held for no longer than
- * the work takes. Their names end with a number: a new release adds a function, and nodes of the release before go on
- * calling theirs.
+ * Transactions that run inside the database. Each is one round trip, so that the row of an index is locked no longer than the
+ * work takes. Their names end with a number: a new release adds a function, and nodes of the release before go on calling
+ * theirs.
  *
- * Order of locks, which keeps them from deadlock: the row of the index, segments, versions, the tenant, its usage.
- * What is refused is raised, so that nothing of it remains; `refusals` are the codes.
+ * Locks are taken in this order, so that transactions cannot deadlock: the row of the index, segments, versions, the tenant,
+ * its usage. A refusal is raised as an error, so that nothing of the transaction remains. `refusals` are the codes.
  */
 
 export const refusals = {
   indexMissing: 'MX001',
   documentAllowance: 'MX002',
   tokenAllowance: 'MX003',
-  /** A defect of the program: what it asks for is against the catalog's own rules. */
+  /** A defect of the program: the request breaks the rules of the catalog. */
   defect: 'MX004',
-  /** A segment was merged away, or given up, since the documents were written to it. */
+  /** A segment was merged away, or collected as garbage, since the documents were written to it. */
   segmentReplaced: 'MX005',
-  /** Whoever asked has found this commit missing, and has answered so. */
+  /** The caller lost the connection, found that this commit had not happened, and has answered so. */
   abandoned: 'MX006',
   /** A version that was to be replaced is not live any more. */
   documentChanged: 'MX007',
@@ -61,8 +61,8 @@ END $$;
 `;
 
 /**
- * What is added to a month is added to a day, too, by whichever release: the days of a month add up to it. The day is today in UTC,
- * or the last of a month that is over. A tenant has no more than 400 of them.
+ * A trigger adds to a day whatever any release adds to a month, so the days of a month add up to it. The day is today in UTC,
+ * or the last day of a month that is over. A tenant has at most 400 days.
  */
 export const usageDays = `
 CREATE TABLE usage_days (
@@ -108,15 +108,15 @@ CREATE TRIGGER usage_by_day AFTER INSERT OR UPDATE ON usage_months
 FOR EACH ROW EXECUTE FUNCTION add_to_day_1();
 `;
 
-/** Where a version of the row `v` lies now, as the row `place`. */
+/** The place where the version `v` lies now, as the row `place`. */
 export const placeNow = `LATERAL (SELECT p.segment_id, p.record FROM placements p JOIN segments s ON s.id = p.segment_id
     WHERE p.version_id = v.version_id AND s.state <> 'replaced' ORDER BY s.state, p.segment_id LIMIT 1) AS place`;
 
-/** Versions `v` that died, as `[doc_id in base64, version_id, segment_id, record]`; null when none did. */
+/** The versions `v` that died, as `[doc_id in base64, version_id, segment_id, record]`; null when there are none. */
 export const diedColumn = `jsonb_agg(jsonb_build_array(encode(doc_id, 'base64'), version_id, coalesce(segment_id, 0),
     coalesce(record, 0)))`;
 
-/** Upserts of one index, each committed by a function of its own. */
+/** Commits upserts into one index. The function `commit` commits each of them. */
 function upsertsFunction(
   name: string,
   { parameter, commit, argument }: Readonly<Record<'parameter' | 'commit' | 'argument', string>>,
@@ -167,7 +167,7 @@ END $$;
 `;
 }
 
-/** `first`: what it does before all else. */
+/** `first`: statements at its beginning. */
 function beginFunction(create: string, first: string): string {
   return `
 ${create} FUNCTION begin_commit_1(_mark uuid, _tenant text, _index text, OUT _key bigint, OUT _generation bigint)
@@ -195,7 +195,7 @@ const checkSegments = `  PERFORM FROM segments WHERE id = ANY(_segment_ids) AND 
   END IF;
 `;
 
-/** `check`: of the segments that documents lie in. */
+/** `check`: statements that check the segments of the documents. */
 function upsertFunction(create: string, check: string): string {
   return `
 ${create} FUNCTION commit_upsert_1(
@@ -290,7 +290,7 @@ BEGIN
 END $$;
 `;
 
-/** A version may say which one it takes the place of (`NewVersion.replaces`). */
+/** A version may name the version that it replaces (`NewVersion.replaces`). */
 export const replacingFunctions = `
 CREATE FUNCTION commit_upsert_2(
   _mark uuid, _tenant text, _index text, _doc_ids bytea[], _metadata text[], _version_ids bigint[],
@@ -371,13 +371,16 @@ BEGIN
 END $$;
 `;
 
-/** Identifiers that are passed over when the catalog begins another history: more than any lost one had. 2^53 holds 131,072 of such. */
+/**
+ * A new epoch skips so many identifiers: more than a lost history can have given after the last that is known. 2^53 has room
+ * for 131,072 epochs.
+ */
 const idsPassedOver = 2 ** 36;
 
 /**
- * The catalog's epoch: one history of commits. A server that was started again, promoted or restored may lack the last
- * commits and then gives generations again with other content. Whoever asks it first sets a random id, in one
- * transaction. Identifiers of rows are never given again: no epoch uses those of another.
+ * The epoch of the catalog: one history of commits. A server that was started again, promoted or restored may lack the last
+ * commits. Then it gives generations again, with other content. The first transaction after that sets a random id, the new
+ * epoch. Identifiers of rows are never given again, because each epoch skips those that an earlier one may have given.
  *
  * The two functions that programs of the release before call keep their arguments and answers.
  */

@@ -1,4 +1,4 @@
-/** Nodes that live, and their turns to merge. Every time is by the clock of the database. */
+/** Live nodes, and their leases for merges. All times are by the clock of the database. */
 import type { ClusterCatalog } from '../cluster-contract.ts';
 import type { Database } from './database.ts';
 import type { Epochs } from './epochs.ts';

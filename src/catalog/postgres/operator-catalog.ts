@@ -1,6 +1,6 @@
 /**
- * What operators ask of a catalog that nodes share, and its nodes never do. Connections of its own: it reads for long, and
- * is no part of serving.
+ * Operations of the command line on a catalog that nodes share. They take long, so they have connections of their own and are
+ * no part of serving.
  */
 import { clusterStatus, type ClusterStatus } from './cluster-status.ts';
 import {
@@ -15,23 +15,23 @@ import { openDatabase } from './database.ts';
 import { unplaced, type Unplaced } from './reads/unplaced.ts';
 
 export interface OperatorCatalog {
-  /** Live documents that lie in no sealed segment of their index, by the segment that their rows name. */
+  /** Counts live documents that lie in no sealed segment of their index, by the segment that their rows name. */
   unplaced(indexId: string): Promise<readonly Unplaced[]>;
   /** Whether the catalog names this segment now. */
   names(segment: { readonly id: number; readonly blob: string }): Promise<boolean>;
   status(): Promise<ClusterStatus>;
-  /** Runs `work` on one moment of everything. It must be done with it when it settles. */
+  /** Runs `work` on the contents of one moment. It must not use them after it has settled. */
   contents<T>(work: (contents: SharedContents) => Promise<T>): Promise<T>;
-  /** Why nothing can be restored here; `undefined`: nothing is stored. */
+  /** Why nothing can be restored here. `undefined` when the catalog is empty. */
   occupied(): Promise<string | undefined>;
-  /** Before objects are put for a restore; returns the numbers of their rows. */
+  /** Must be called before objects are put for a restore. Returns the ids of their rows. */
   noteUploads(blobs: readonly string[]): Promise<readonly number[]>;
-  /** One transaction: an empty catalog holds all of it, or is as it was. Returns why it is refused. */
+  /** Fills an empty catalog in one transaction, all or nothing. Returns why that is refused; `undefined` when it is done. */
   restore(restored: Restored): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
-/** The catalog must have been opened by this release before: nothing is migrated here. */
+/** Migrates nothing: this release must have opened the catalog before. */
 export function openOperatorCatalog(url: string): OperatorCatalog {
   const database = openDatabase({ url, isPatient: true });
   return {

@@ -1,10 +1,9 @@
 /**
- * The tables of a catalog that several nodes share, and their migrations. What the embedded schema says of versions and
- * generations (`../sqlite/schema.ts`) holds here too; beyond it, segments are immutable and their rows outlive them
- * until their objects are gone.
+ * The tables of a catalog that several nodes share, and their migrations. Versions and generations mean what they mean in
+ * SQLite (`../sqlite/schema.ts`). Segments are immutable here, and the row of a segment stays until its objects are deleted.
  *
- * A migration may say that programs which know less still work with what it makes: nodes of two versions run side by
- * side while the first step adds, and only a later release, which nobody runs beside the old one, takes away.
+ * Nodes of two releases run side by side during an upgrade. So a migration may say that programs which do not know it still
+ * work with its tables. Such a migration only adds. A later release may remove what no node uses any more.
  */
 import { ServiceError } from '../../errors.ts';
 import { nodeLiveMs } from '../cluster-contract.ts';
@@ -25,7 +24,7 @@ export interface Migration {
   readonly worksWith: number;
 }
 
-/** Sessions of the console that were signed out, until they would have expired. */
+/** Sessions of the console that were signed out. A row stays until the session would have expired. */
 const endedSessions = `
 CREATE TABLE ended_sessions (
   digest bytea PRIMARY KEY,
@@ -170,7 +169,7 @@ ${swapFunction}`,
   { worksWith: 1, sql: deleteVersionsFunction },
   { worksWith: 1, sql: replacingFunctions },
   {
-    // Nodes of the release before take every key for one with full access.
+    // Nodes of the release before give every key full access.
     worksWith: 1,
     sql: `
 ALTER TABLE api_keys ADD COLUMN access text NOT NULL DEFAULT 'full' CHECK (access IN ('full', 'read'));
@@ -187,9 +186,9 @@ CREATE TABLE audit_log (
 CREATE INDEX audit_of_tenant ON audit_log (tenant_id, id);
 ${usageDays}`,
   },
-  // Nodes of the release before let a session go on that was signed out.
+  // Nodes of the release before still accept sessions that were signed out.
   { worksWith: 1, sql: endedSessions },
-  // Nodes of the release before begin epochs with their commits, and look at none.
+  // Nodes of the release before begin epochs with their commits, but do not compare them.
   {
     worksWith: 1,
     sql: `
@@ -201,10 +200,10 @@ ${epochFunctions}`,
 /** Any number that nothing else in this database locks. */
 const migrationLock = 7_237_117_301;
 
-/** A table that is in use is waited for no longer than this: those who come meanwhile wait behind the migration. */
+/** A migration waits so long for a table in use. Statements that come meanwhile wait behind it. */
 const tableLockMax = '5s';
 
-/** Brings the tables to what this program knows; one node at a time, the others wait. */
+/** Brings the tables to the newest version that this program knows. One node migrates at a time, and the others wait. */
 export async function migrate(
   database: Database,
   migrations: readonly Migration[] = catalogMigrations,
@@ -244,13 +243,13 @@ function newerCatalog(
 ): ServiceError {
   return new ServiceError(
     'service_unavailable',
-    `the catalog has schema version ${version}, which programs work with that know ${worksWith} or later; this one knows ${known}: it was made by a newer maxsimd`,
+    `the catalog has schema version ${version}, made by a newer maxsimd: programs that know version ${worksWith} or later work with it, and this one knows ${known}`,
   );
 }
 
 function olderProgram(names: readonly string[]): ServiceError {
   return new ServiceError(
     'service_unavailable',
-    `nodes of an older maxsimd serve that could not go on after this one's migration: ${names.join(', ')}; end them first, or upgrade by way of the release before`,
+    `nodes of an older maxsimd cannot go on after the migration of this one: ${names.join(', ')}; end them first, or upgrade by way of the release before`,
   );
 }

@@ -1,5 +1,5 @@
-/** Segments of an index: what a node reads, what a merge changes, and what is garbage. */
-import type { ChangesInput, ClusterCatalog, ClusterSwapInput } from '../cluster-contract.ts';
+/** Segments of an index: a node reads them, and merges replace them. */
+import type { ClusterCatalog, ClusterSwapInput, ChangesInput } from '../cluster-contract.ts';
 import { assertInvariant, ServiceError } from '../../errors.ts';
 import type { IndexChanges, IndexHead, IndexState, NamedSegment, SegmentFile } from '../../index-state.ts';
 import type { Database, Queries } from './database.ts';
@@ -17,11 +17,9 @@ type SegmentCatalog = Pick<
   | 'readHead'
   | 'changesSince'
   | 'swapMerged'
-  | 'collectGarbage'
-  | 'forgetGarbage'
 >;
 
-/** Rows as JSON arrays in one order: parsing them is several times as fast as fetching rows. */
+/** Columns as JSON arrays: parsing them is several times as fast as fetching rows. All have the same order. */
 const deathColumns = `'segmentIds', coalesce(json_agg(segment_id), '[]'), 'records', coalesce(json_agg(record), '[]'),
   'died', coalesce(json_agg(died), '[]')`;
 const deaths = `json_build_object(${deathColumns})`;
@@ -29,12 +27,12 @@ const columns = `json_build_object(${deathColumns}, 'versionIds', coalesce(json_
   'born', coalesce(json_agg(born), '[]'))`;
 
 type Versions = IndexState['versions'];
-type Columns = Readonly<Record<keyof Versions, readonly number[]>>;
+type Columns = Readonly<Record<keyof Versions, ArrayLike<number>>>;
 
-/** Versions are asked for in pages of so many: parsing one keeps the event loop for some 10 ms. */
+/** Versions are read in pages of so many. Parsing a page keeps the event loop for some 10 ms. */
 const pageRows = 20_000;
 
-interface ChangesRow extends Record<string, unknown>, IndexHead {
+interface ChangesRow extends IndexHead {
   readonly forgotten: number;
   readonly segments: readonly {
     readonly id: number;
@@ -42,7 +40,7 @@ interface ChangesRow extends Record<string, unknown>, IndexHead {
     readonly records: number;
     readonly files: readonly SegmentFile[];
   }[];
-  readonly versions: Columns;
+  readonly versions: Readonly<Record<keyof Versions, readonly number[]>>;
   readonly died: Readonly<Record<keyof IndexChanges['died'], readonly number[]>>;
 }
 
@@ -72,123 +70,19 @@ const versionsOfSegment = {
 const batchRows = 5_000;
 const oneMoment = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
-/** `openings`: for all of an index at once. */
-export function segmentCatalog(database: Database, openings: Database, epochs: Epochs): SegmentCatalog {
-  const heads = new HeadReader(database, epochs);
-  return {
-    async createSegment({ id, indexId, blob }) {
-      const text = `INSERT INTO segments (id, index_key, blob, state)
-        SELECT $1, index_key, $3, 'uploading' FROM indexes WHERE id = $2 RETURNING id`;
-      const rows = await database.rows({ name: 'create-segment', text }, [id, indexId, blob]);
-      if (rows.length === 0) throw missing();
-    },
-
-    async sealSegment(segmentId, records) {
-      const text = `UPDATE segments SET state = 'sealed', records_sealed = $2, since = now()
-        WHERE id = $1 AND state = 'uploading' RETURNING id`;
-      const rows = await database.rows({ name: 'seal-segment', text }, [segmentId, records]);
-      if (rows.length === 0) throw new ServiceError('not_found', 'there is no such active segment');
-    },
-
-    loadIndexState: (indexId) => loadIndexState(openings, indexId),
-    swapSegments: (input) => database.transaction((queries) => swapSegments(queries, input)),
-
-    async forgetDeadVersions(indexId, generation) {
-      const raise = `UPDATE indexes SET forgotten = greatest(forgotten, least($2, generation)) WHERE id = $1
-        RETURNING least($2, generation) AS last`;
-      const [index] = await database.rows<{ last: number }>({ name: 'raise-forgotten', text: raise }, [
-        indexId,
-        generation,
-      ]);
-      if (index === undefined) return 0;
-      // Only while the catalog remembers that: one that fell back to an earlier moment does not.
-      const text = `DELETE FROM versions WHERE version_id = ANY(ARRAY(
-          SELECT version_id FROM versions WHERE index_key = (SELECT index_key FROM indexes WHERE id = $1 AND forgotten >= $2)
-            AND died > 0 AND died <= $2 LIMIT ${batchRows}))
-        RETURNING 1`;
-      for (let forgotten = 0; ;) {
-        const { length } = await database.rows({ name: 'forget-versions', text }, [indexId, index.last]);
-        forgotten += length;
-        if (length < batchRows) return forgotten;
-      }
-    },
-
-    readHead: (indexId) => heads.read(indexId),
-
-    async changesSince({ indexId, generation, segmentIds }: ChangesInput) {
-      const values = [indexId, generation, segmentIds];
-      const reader = generation < 0 ? openings : database;
-      const [row] = await reader.rows<ChangesRow>(changes, [...values, pageRows + 1]);
-      if (row === undefined) return undefined;
-      epochs.note(row.epoch);
-      if (generation >= 0 && generation < row.forgotten) return 'reopen';
-      if (row.versions.segmentIds.length <= pageRows) return changesOf(row, versionsOf(row.versions));
-      return await reader.transaction(async (queries) => {
-        const [now] = await queries.rows<ChangesRow>(changes, [...values, 0]);
-        if (now === undefined) return undefined;
-        if (generation >= 0 && generation < now.forgotten) return 'reopen';
-        const lacking = now.segments.filter(({ id }) => !segmentIds.includes(id));
-        return changesOf(now, joined(await pagesOf(queries, lacking)));
-      }, oneMoment);
-    },
-
-    // What takes long is done before, while nothing is locked: nobody sees what lies in a segment that is not named.
-    async swapMerged({ lease, removedSegmentIds, target, moves }) {
-      if (target !== undefined) await place(database, target.id, moves);
-      await assertNoneLeft(database, removedSegmentIds, target?.id);
-      const [row] = await database.rows<{ swapped: boolean }>(
-        { name: 'swap-merged', text: 'SELECT swap_merged_2($1, $2, $3, $4, $5, $6, $7) AS swapped' },
-        [
-          lease.indexId,
-          lease.fence,
-          removedSegmentIds,
-          target?.id,
-          target?.records,
-          JSON.stringify(target?.files ?? []),
-          lease.epoch,
-        ],
-      );
-      return row?.swapped === true;
-    },
-
-    // From here on no late commit can name an upload that is about to go: it finds the segment replaced.
-    async collectGarbage({ keptMs, limit }) {
-      const rows = await database.rows<{ id: number; blob: string }>(
-        {
-          name: 'collect-garbage',
-          text: `UPDATE segments SET collected_at = now(), state = 'replaced' WHERE id IN (
-              SELECT id FROM segments
-              WHERE (state = 'uploading' AND since < now() - interval '1 day'
-                  OR state = 'replaced' AND since < now() - $1 * interval '1 millisecond')
-                AND (collected_at IS NULL OR collected_at < now() - interval '10 minutes')
-              LIMIT $2 FOR UPDATE SKIP LOCKED)
-            RETURNING id, blob`,
-        },
-        [keptMs, limit],
-      );
-      return rows.map(({ id, blob }) => ({ segmentId: id, blob }));
-    },
-
-    async forgetGarbage(segmentIds) {
-      const placements = `DELETE FROM placements WHERE ctid = ANY(ARRAY(
-          SELECT p.ctid FROM segments s JOIN placements p ON p.segment_id = s.id
-          WHERE s.id = ANY($1) AND s.state <> 'sealed' LIMIT ${batchRows})) RETURNING 1`;
-      while ((await database.rows({ name: 'forget-placements', text: placements }, [segmentIds])).length > 0);
-      const text = `DELETE FROM segments WHERE id = ANY($1) AND state <> 'sealed'`;
-      await database.rows({ name: 'forget-garbage', text }, [segmentIds]);
-    },
-  };
-}
-
-async function loadIndexState(database: Database, indexId: string): Promise<IndexState> {
-  const [row] = await database.rows<{
-    generation: number;
-    segments: readonly { id: number; blob: string; state: 'active' | 'sealed'; highest: number | null }[];
-    versions: Columns;
-  }>(
-    {
-      name: 'load-index-state',
-      text: `
+const createSegment = {
+  name: 'create-segment',
+  text: `INSERT INTO segments (id, index_key, blob, state)
+    SELECT $1, index_key, $3, 'uploading' FROM indexes WHERE id = $2 RETURNING id`,
+};
+const sealSegment = {
+  name: 'seal-segment',
+  text: `UPDATE segments SET state = 'sealed', records_sealed = $2, since = now()
+    WHERE id = $1 AND state = 'uploading' RETURNING id`,
+};
+const indexState = {
+  name: 'load-index-state',
+  text: `
 WITH i AS (SELECT index_key, generation FROM indexes WHERE id = $1)
 SELECT generation,
   (SELECT coalesce(json_agg(s ORDER BY id), '[]') FROM (
@@ -199,21 +93,102 @@ SELECT generation,
     SELECT place.*, v.* FROM versions v CROSS JOIN ${placeNow} WHERE v.index_key = i.index_key
     ORDER BY place.segment_id, place.record) v) AS versions
 FROM i`,
+};
+const raiseForgotten = {
+  name: 'raise-forgotten',
+  text: `UPDATE indexes SET forgotten = greatest(forgotten, least($2, generation)) WHERE id = $1
+    RETURNING least($2, generation) AS last`,
+};
+// Nothing is deleted where the catalog fell back to an earlier moment, at which `forgotten` was less.
+const forgetVersions = {
+  name: 'forget-versions',
+  text: `DELETE FROM versions WHERE version_id = ANY(ARRAY(
+      SELECT version_id FROM versions WHERE index_key = (SELECT index_key FROM indexes WHERE id = $1 AND forgotten >= $2)
+        AND died > 0 AND died <= $2 LIMIT ${batchRows}))
+    RETURNING 1`,
+};
+const swap = {
+  name: 'swap-merged',
+  text: 'SELECT swap_merged_2($1, $2, $3, $4, $5, $6, $7) AS swapped',
+};
+
+/** `openings`: for reads of whole indexes. */
+export function segmentCatalog(database: Database, openings: Database, epochs: Epochs): SegmentCatalog {
+  const heads = new HeadReader(database, epochs);
+  return {
+    async createSegment({ id, indexId, blob }) {
+      if ((await database.rows(createSegment, [id, indexId, blob])).length === 0) throw missing();
     },
-    [indexId],
-  );
+
+    async sealSegment(segmentId, records) {
+      const rows = await database.rows(sealSegment, [segmentId, records]);
+      if (rows.length === 0) throw new ServiceError('not_found', 'there is no such active segment');
+    },
+
+    loadIndexState: (indexId) => loadIndexState(openings, indexId),
+    swapSegments: (input) => database.transaction((queries) => swapSegments(queries, input)),
+
+    async forgetDeadVersions(indexId, generation) {
+      const [index] = await database.rows<{ last: number }>(raiseForgotten, [indexId, generation]);
+      if (index === undefined) return 0;
+      for (let forgotten = 0; ;) {
+        const { length } = await database.rows(forgetVersions, [indexId, index.last]);
+        forgotten += length;
+        if (length < batchRows) return forgotten;
+      }
+    },
+
+    readHead: (indexId) => heads.read(indexId),
+    changesSince: (input) => changesSince(input.generation < 0 ? openings : database, epochs, input),
+
+    async swapMerged({ lease, removedSegmentIds, target, moves }) {
+      // Nobody reads what lies in a segment that is not named yet. So this, which takes long, needs no lock.
+      if (target !== undefined) await place(database, target.id, moves);
+      await assertNoneLeft(database, removedSegmentIds, target?.id);
+      const files = JSON.stringify(target?.files ?? []);
+      const values = [lease.indexId, lease.fence, removedSegmentIds, target?.id, target?.records, files];
+      const [row] = await database.rows<{ swapped: boolean }>(swap, [...values, lease.epoch]);
+      return row?.swapped === true;
+    },
+  };
+}
+
+async function loadIndexState(database: Database, indexId: string): Promise<IndexState> {
+  const [row] = await database.rows<{
+    generation: number;
+    segments: readonly { id: number; blob: string; state: 'active' | 'sealed'; highest: number | null }[];
+    versions: Columns;
+  }>(indexState, [indexId]);
   if (row === undefined) throw missing();
   return {
     generation: row.generation,
-    segments: row.segments.map(({ id, blob, state, highest }) => ({
-      id,
-      blob,
-      state,
+    segments: row.segments.map(({ highest, ...segment }) => ({
+      ...segment,
       indexId,
       recordsReferenced: (highest ?? -1) + 1,
     })),
-    versions: versionsOf(row.versions),
+    versions: joined([row.versions]),
   };
+}
+
+async function changesSince(
+  reader: Database,
+  epochs: Epochs,
+  { indexId, generation, segmentIds }: ChangesInput,
+): ReturnType<ClusterCatalog['changesSince']> {
+  const values = [indexId, generation, segmentIds];
+  const [row] = await reader.rows<ChangesRow>(changes, [...values, pageRows + 1]);
+  if (row === undefined) return undefined;
+  epochs.note(row.epoch);
+  if (generation >= 0 && generation < row.forgotten) return 'reopen';
+  if (row.versions.segmentIds.length <= pageRows) return changesOf(row, joined([row.versions]));
+  return await reader.transaction(async (queries) => {
+    const [now] = await queries.rows<ChangesRow>(changes, [...values, 0]);
+    if (now === undefined) return undefined;
+    if (generation >= 0 && generation < now.forgotten) return 'reopen';
+    const lacking = now.segments.filter(({ id }) => !segmentIds.includes(id));
+    return changesOf(now, joined(await pagesOf(queries, lacking)));
+  }, oneMoment);
 }
 
 async function swapSegments(
@@ -242,7 +217,7 @@ async function swapSegments(
   await queries.rows({ name: 'raise-layout', text: raise }, [key]);
 }
 
-/** Says where versions lie in a segment that is not named yet. */
+/** Stores where versions lie in a segment that is not named yet. */
 async function place(
   queries: Queries,
   segmentId: number,
@@ -261,7 +236,7 @@ async function place(
   }
 }
 
-/** A defect of the merge would lose documents. Nothing is born in a segment after it was named. */
+/** Asserts that no live version lies in the removed segments alone. No version is born in a segment after it was named. */
 async function assertNoneLeft(
   queries: Queries,
   removedSegmentIds: readonly number[],
@@ -289,8 +264,8 @@ async function pagesOf(
     for (let last = -1, isFull = true; isFull;) {
       const [row] = await queries.rows<{ page: Columns }>(versionsOfSegment, [id, last]);
       assertInvariant(row !== undefined, 'an aggregate has one row');
-      pages.push(versionsOf(row.page));
-      last = row.page.records.at(-1) ?? last;
+      pages.push(joined([row.page]));
+      last = pages.at(-1)?.records.at(-1) ?? last;
       isFull = row.page.records.length === pageRows;
     }
   }
@@ -315,17 +290,8 @@ function changesOf(
   };
 }
 
-function versionsOf({ segmentIds, records, versionIds, born, died }: Columns): Versions {
-  return {
-    segmentIds: Float64Array.from(segmentIds),
-    records: Uint32Array.from(records),
-    versionIds: Float64Array.from(versionIds),
-    born: Float64Array.from(born),
-    died: Float64Array.from(died),
-  };
-}
-
-function joined(pages: readonly Versions[]): Versions {
+/** The columns of all pages, one page after the other. */
+function joined(pages: readonly Columns[]): Versions {
   const count = pages.reduce((sum, { records }) => sum + records.length, 0);
   const fill = <Column extends Float64Array | Uint32Array>(column: Column, name: keyof Versions): Column => {
     let first = 0;

@@ -1,8 +1,8 @@
-/** Sweeps over all indexes, so that what was deleted goes from those, too, that no node has open. */
-import type { ClusterCatalog } from '../cluster-contract.ts';
+/** Sweeps over all indexes, also those that no node has open; and the garbage that merges and deletions leave. */
+import type { ClusterCatalog, GarbageBlob } from '../cluster-contract.ts';
 import type { Database } from './database.ts';
 
-interface Swept extends Record<string, unknown> {
+interface Swept {
   readonly id: string;
   /** The generation at the sweep before. */
   readonly passed: number;
@@ -30,7 +30,32 @@ SELECT id, swept_generation AS passed,
 FROM claimed c`,
 };
 
-export function sweepCatalog(database: Database): Pick<ClusterCatalog, 'claimSweep'> {
+/** The first read of a commit finds the segment replaced. So no late commit can name an upload that is being deleted. */
+const collect = {
+  name: 'collect-garbage',
+  text: `UPDATE segments SET collected_at = now(), state = 'replaced' WHERE id IN (
+      SELECT id FROM segments
+      WHERE (state = 'uploading' AND since < now() - interval '1 day'
+          OR state = 'replaced' AND since < now() - $1 * interval '1 millisecond')
+        AND (collected_at IS NULL OR collected_at < now() - interval '10 minutes')
+      LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING id AS "segmentId", blob`,
+};
+const batchRows = 5_000;
+const forgetPlacements = {
+  name: 'forget-placements',
+  text: `DELETE FROM placements WHERE ctid = ANY(ARRAY(
+      SELECT p.ctid FROM segments s JOIN placements p ON p.segment_id = s.id
+      WHERE s.id = ANY($1) AND s.state <> 'sealed' LIMIT ${batchRows})) RETURNING 1`,
+};
+const forgetSegments = {
+  name: 'forget-garbage',
+  text: `DELETE FROM segments WHERE id = ANY($1) AND state <> 'sealed'`,
+};
+
+export function sweepCatalog(
+  database: Database,
+): Pick<ClusterCatalog, 'claimSweep' | 'collectGarbage' | 'forgetGarbage'> {
   return {
     async claimSweep({ ageMs, limit }) {
       const swept = await database.rows<Swept>(claim, [ageMs, limit]);
@@ -39,6 +64,13 @@ export function sweepCatalog(database: Database): Pick<ClusterCatalog, 'claimSwe
         isWasteful,
         ...(isForgettable && { forgettable: passed }),
       }));
+    },
+
+    collectGarbage: ({ keptMs, limit }) => database.rows<GarbageBlob>(collect, [keptMs, limit]),
+
+    async forgetGarbage(segmentIds) {
+      while ((await database.rows(forgetPlacements, [segmentIds])).length > 0);
+      await database.rows(forgetSegments, [segmentIds]);
     },
   };
 }

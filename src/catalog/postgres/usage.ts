@@ -1,14 +1,14 @@
 /**
- * Usage that no commit carries. Events that come while a flight is on its way share the next one: one transaction, and
- * in it each event by itself, so that one that exceeds its allowance is refused alone. In the order of tenants: flights
- * of several nodes do not deadlock.
+ * Usage. Events that no commit carries are written in flights: events that come while a flight is on its way share the next
+ * one. A flight is one transaction. Each event is added by itself in it, so that one that exceeds its allowance is refused
+ * alone. The events are sorted by tenant, so that the flights of several nodes cannot deadlock.
  */
 import type { Catalog } from '../contract.ts';
 import type { UsageEvent } from '../../document-commits.ts';
 import { ServiceError } from '../../errors.ts';
-import { assertUsage } from './commits.ts';
+import { assertMonth } from '../checks.ts';
+import { sumOfUsage, usageColumns, usageValues, type UsagePart } from '../rows.ts';
 import type { Database } from './database.ts';
-import { usageValues } from './rows.ts';
 
 interface Waiting {
   readonly event: UsageEvent;
@@ -17,7 +17,7 @@ interface Waiting {
 }
 
 const flightMax = 1_000;
-/** Waiting events beyond this are refused: the database is away. */
+/** So many events wait only while the database is away. Further ones are refused. */
 const waitingMax = 10_000;
 
 const add = {
@@ -25,7 +25,41 @@ const add = {
   text: 'SELECT add_usages_1($1, $2, $3, $4, $5, $6, $7, $8, $9) AS added',
 };
 
-export class UsageWriter {
+const totals = {
+  name: 'usage-totals',
+  text: `SELECT ${usageColumns}, (SELECT documents_stored FROM tenants WHERE id = $1) AS documents
+    FROM (SELECT) AS one LEFT JOIN usage_months ON tenant_id = $1 AND month = $2`,
+};
+const days = {
+  name: 'usage-days',
+  text: `SELECT day, ${usageColumns} FROM usage_days WHERE tenant_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day`,
+};
+const rateWindows = {
+  name: 'rate-windows',
+  text: `SELECT tenant_id AS "tenantId", rate_window AS packed FROM usage_months
+    WHERE month >= $1 AND rate_window IS NOT NULL`,
+};
+
+/** `scans`: for lists. */
+export function usageCatalog(
+  database: Database,
+  scans: Database,
+): Pick<Catalog, 'recordUsage' | 'usageTotals' | 'usageDays' | 'rateWindows'> {
+  return {
+    recordUsage: new UsageWriter(database).record,
+    async usageTotals(tenantId, month) {
+      const rows = await database.rows<UsagePart & { documents: number | null }>(totals, [tenantId, month]);
+      return { ...sumOfUsage(rows), documents: rows[0]?.documents ?? 0 };
+    },
+    async usageDays(tenantId, from, to) {
+      const rows = await scans.rows<UsagePart & { day: string }>(days, [tenantId, from, to]);
+      return rows.map((row) => ({ day: row.day, ...sumOfUsage([row]) }));
+    },
+    rateWindows: (month) => database.rows<{ tenantId: string; packed: Buffer }>(rateWindows, [month]),
+  };
+}
+
+class UsageWriter {
   readonly #database: Database;
   #waiting: Waiting[] = [];
   #isWriting = false;
@@ -35,7 +69,7 @@ export class UsageWriter {
   }
 
   readonly record: Catalog['recordUsage'] = async (event, inputTokensMax) => {
-    assertUsage(event);
+    assertMonth(event);
     if (this.#waiting.length >= waitingMax) {
       throw new ServiceError('service_unavailable', 'usage cannot be recorded', { retryAfterSeconds: 1 });
     }
@@ -74,7 +108,7 @@ export class UsageWriter {
   }
 }
 
-/** When the month ends is the caller's to say. */
+/** The caller adds when the month ends. */
 function exceeded(): ServiceError {
   return new ServiceError('usage_limit_exceeded', 'the allowance of input tokens does not hold this request');
 }

@@ -1,14 +1,15 @@
 /**
- * Whether the files of a data directory belong together: `catalog.db`, the pepper of its keys, and the mark that its
- * commits leave with the segments. Only looks. A directory in which something is amiss is opened by nobody, because
- * a server takes what its catalog does not name for garbage, and a directory without a catalog for a new one.
+ * Checks whether the files of a data directory belong together: `catalog.db`, the pepper of its keys, and the mark that its
+ * commits leave with the segments. Changes nothing. A directory with a problem is not opened, because a server deletes
+ * segments that its catalog does not name, and takes a directory without a catalog for a new one.
  *
- * A new directory gets its pepper, then its catalog in one transaction, then everything else: wherever that is cut
- * off, the directory still counts as new or is complete.
+ * A new directory gets its pepper first, then its catalog in one transaction, then everything else. So an interrupted start
+ * leaves a directory that still counts as new, or a complete one.
  */
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ServiceError } from '../../errors.ts';
+import { hasCode } from '../../system-errors.ts';
 import { commitMarkFile, readCommitMark, type CommitMark } from '../commit-mark.ts';
 import { fingerprintOf, keyPepperFile, readKeyPepper } from '../key-pepper.ts';
 import { damage, isDamage, needsRollback, openReader, toOperatingError } from './connection.ts';
@@ -17,21 +18,21 @@ export interface FileProblem {
   /** Relative to the data directory. */
   readonly file: string;
   readonly problem: string;
-  /** The way out. */
+  /** What the operator can do. */
   readonly remedy: string;
 }
 
 export interface CatalogFiles {
-  /** Nothing has ever been stored here. */
+  /** Nothing was ever stored here. */
   readonly isNew: boolean;
-  /** There is a catalog, right or wrong, and it can be read. */
+  /** There is a catalog and it can be read, even if it does not belong to the other files. */
   readonly isReadable: boolean;
-  /** Absent when there is none, or none that can be used. */
+  /** Absent when there is none that can be used. */
   readonly keyPepper?: Uint8Array;
   readonly problems: readonly FileProblem[];
 }
 
-/** The one row of `catalog`, as far as other files are compared with it. */
+/** The columns of the one row of `catalog` that other files are compared with. */
 interface Identity extends CommitMark {
   readonly pepperFingerprint: Buffer;
 }
@@ -44,8 +45,8 @@ export const catalogFile = 'catalog.db';
 const segmentsDirectory = path.dirname(commitMarkFile);
 
 export async function inspectCatalogFiles(directory: string): Promise<CatalogFiles> {
-  // In this order it is right beside other processes: the mark is never ahead of a catalog that is read later, and
-  // whoever makes a new directory makes the pepper before the catalog and everything else after it.
+  // Other processes may write meanwhile, so the order matters. The mark is never ahead of a catalog that is read after it. A
+  // process that creates the directory makes the pepper before the catalog, and everything else after it.
   const mark = readCommitMark(directory);
   const traces = await tracesIn(directory);
   const catalog = await findCatalog(directory, traces);
@@ -59,7 +60,7 @@ export async function inspectCatalogFiles(directory: string): Promise<CatalogFil
   };
 }
 
-/** Throws what a start is refused with. */
+/** Throws the first problem, as a start that is refused. */
 export function assertNoProblem({ problems: [first] }: CatalogFiles, directory: string): void {
   if (first === undefined) return;
   const { file, problem, remedy } = first;
@@ -69,13 +70,13 @@ export function assertNoProblem({ problems: [first] }: CatalogFiles, directory: 
   );
 }
 
-/** What only a directory that has, or had, a catalog holds. */
+/** Files that show that the directory has, or had, a catalog. */
 async function tracesIn(directory: string): Promise<readonly string[]> {
   const names = await readdir(directory).catch(ifMissing<string[]>([]));
   const segments = await readdir(path.join(directory, segmentsDirectory)).catch(ifMissing<string[]>([]));
   return [
     ...names.filter((name) => name === 'usage.db'),
-    // A file system mounted there holds this from the start.
+    // A new file system that is mounted there holds `lost+found`.
     ...(segments.every((name) => name === 'lost+found') ? [] : [segmentsDirectory]),
   ];
 }
@@ -105,7 +106,7 @@ async function findCatalog(directory: string, traces: readonly string[]): Promis
   }
 }
 
-/** `undefined` when the transaction that makes the catalog was never committed. */
+/** `undefined` when the transaction that creates the catalog was never committed. */
 function readIdentity(file: string): Identity | undefined {
   const connection = openReader(file);
   try {
@@ -160,7 +161,7 @@ function markProblem(mark: CommitMark | undefined, identity: Identity | undefine
 
 function ifMissing<T>(value: T): (error: unknown) => T {
   return (error) => {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return value;
+    if (hasCode(error, 'ENOENT')) return value;
     throw error;
   };
 }

@@ -1,10 +1,9 @@
 /**
- * The one importer of the SQLite driver: opens connections with the pragmas the catalog relies on and
- * classifies the driver's errors. Everything else under `catalog/sqlite` is handed a `Connection`.
+ * The one importer of the SQLite driver. It opens connections with the pragmas that the catalog relies on, and classifies the
+ * errors of the driver.
  *
- * Every page of a database carries a checksum (`native/sqlite/page_checksums.cpp`). A page that is not what
- * was written fails the read that needs it: no row is hidden or changed by damage, whether it hits a row, an
- * index or the way to them.
+ * Every page of a database carries a checksum (`native/sqlite/page_checksums.cpp`). A read that needs a damaged page fails. So
+ * damage never hides or changes a row, whatever page it hits.
  */
 import Database from 'better-sqlite3';
 import path from 'node:path';
@@ -15,48 +14,30 @@ import { syncDirectory } from '../sync-directory.ts';
 
 export type Connection = Database.Database;
 
-/**
- * Before 3.51.3 a race between a checkpoint and a writer could corrupt a WAL database
- * (sqlite.org/wal.html, "the WAL-reset bug").
- */
-const versionMinimum = [3, 51, 3] as const;
-
 export type Durability = 'power_loss' | 'process_death';
 
 export interface WriterOptions {
   readonly path: string;
-  /** `power_loss`: an fsync a commit. `process_death`: commits reach the operating system only. */
+  /** `power_loss`: every commit ends with an fsync. `process_death`: a commit reaches the operating system only. */
   readonly durability: Durability;
-  /** How long a statement waits for another process's transaction. */
+  /** How long a statement waits for the transaction of another process. */
   readonly busyTimeoutMs: number;
-  /** A database that is missing is an error; otherwise it is made. */
+  /** A missing database is an error. Otherwise it is created. */
   readonly mustExist?: boolean;
 }
 
 /** Opens a database whose pages carry checksums; pages without them cannot be read. */
 function openDatabase(file: string, options: Database.Options): Connection {
-  // Holds for every database that this process opens afterwards; again it costs microseconds.
+  // The extension applies to every database that this process opens afterwards. Loading it again takes microseconds.
   const any = new Database(':memory:');
   any.loadExtension(builtFile('page-checksums.so'));
   any.close();
   return new Database(file, options);
 }
 
-function assertSqliteVersion(connection: Connection): void {
-  const text = connection.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '0.0.0';
-  const version = text.split('.').map(Number);
-  for (const [place, minimum] of versionMinimum.entries()) {
-    const part = version[place] ?? 0;
-    if (part > minimum) return;
-    if (part < minimum) {
-      throw new Error(`SQLite ${text} is too old: the catalog needs ${versionMinimum.join('.')} or newer`);
-    }
-  }
-}
-
 /**
- * Opens a database for writing. Checkpoints are not automatic: they would add their fsync
- * to the latency of a commit; the writer thread runs them between groups.
+ * Opens a database for writing. Checkpoints are not automatic, because their fsync would add to the latency of a commit. The
+ * writer thread runs them between groups.
  */
 export async function openWriter(options: WriterOptions): Promise<Connection> {
   const connection = openDatabase(options.path, {
@@ -64,15 +45,15 @@ export async function openWriter(options: WriterOptions): Promise<Connection> {
     fileMustExist: options.mustExist ?? false,
   });
   try {
-    assertSqliteVersion(connection);
-    // First: to set `auto_vacuum` is a commit, and one that was not synced is lost with a later sync that fails.
+    // This comes first: setting `auto_vacuum` is a commit, and it must be synced. A commit that was not synced is lost with a
+    // later sync that fails.
     connection.pragma(`synchronous = ${options.durability === 'power_loss' ? 'FULL' : 'NORMAL'}`);
-    // Takes effect in a new database only: pages freed by an erased tenant can be given back.
+    // Pages that an erased tenant frees can be given back. The pragma takes effect in a new database only.
     connection.pragma('auto_vacuum = INCREMENTAL');
     await enterWalMode(connection, options.busyTimeoutMs);
     await syncNames(path.dirname(options.path));
     connection.pragma('wal_autocheckpoint = 0');
-    // Deleted customer metadata is overwritten with zeros, freed pages included.
+    // Deleted metadata of customers is overwritten with zeros, freed pages included.
     connection.pragma('secure_delete = ON');
     connection.pragma('foreign_keys = ON');
     return connection;
@@ -82,17 +63,14 @@ export async function openWriter(options: WriterOptions): Promise<Connection> {
   }
 }
 
-/** Opens an existing database for reading; a statement sees everything committed before it began. */
+/** Opens an existing database for reading. A statement sees everything that was committed before it began. */
 export function openReader(file: string, busyTimeoutMs = 1000): Connection {
   const connection = openDatabase(file, { readonly: true, fileMustExist: true, timeout: busyTimeoutMs });
   connection.pragma('query_only = ON');
   return connection;
 }
 
-/**
- * A connection whose locks last until it is closed or its process dies, in a database of its own; the
- * kernel releases them even after `kill -9`.
- */
+/** Opens a database that serves as a lock. The kernel releases its locks when the process dies, even by `kill -9`. */
 export function openLockDatabase(file: string, busyTimeoutMs: number): Connection {
   return new Database(file, { timeout: busyTimeoutMs });
 }
@@ -113,9 +91,9 @@ export function checkpoint(
 }
 
 /**
- * Copies the write-ahead log into the database and begins it anew. The first transaction of a log syncs its
- * header: here it is one that changes nothing, so that no other writer has to wait for the disk.
- * Returns whether the database holds all of the log: `false` when a reader was in the way.
+ * Copies the write-ahead log into the database and begins a new log. The first transaction of a log syncs its header. Here that
+ * is a transaction without changes, so that no other writer waits for the disk. Returns whether the database holds the whole
+ * log; `false` when a reader was in the way.
  */
 export function restartLog(connection: Connection): boolean {
   const { busy } = checkpoint(connection, 'RESTART');
@@ -124,7 +102,7 @@ export function restartLog(connection: Connection): boolean {
   return busy === 0;
 }
 
-/** SQLite syncs the name of a new log too, but goes on where that fails: a power cut then takes the log and its commits. */
+/** SQLite syncs the name of a new log too, but ignores a failure. Then a power cut would take the log and its commits. */
 async function syncNames(directory: string): Promise<void> {
   try {
     await syncDirectory(directory);
@@ -133,7 +111,7 @@ async function syncNames(directory: string): Promise<void> {
   }
 }
 
-/** SQLite does not call the busy handler for the change of journal mode, so two first openers retry here. */
+/** SQLite does not wait for locks when it changes the journal mode. So a process that opens a new database at the same time as another tries again here. */
 async function enterWalMode(connection: Connection, busyTimeoutMs: number): Promise<void> {
   const deadline = performance.now() + busyTimeoutMs;
   for (;;) {
@@ -157,34 +135,35 @@ export function isBusy(error: unknown): boolean {
   return sqliteCode(error)?.startsWith('SQLITE_BUSY') ?? false;
 }
 
-/** Stored bytes are not what was written. */
+/** Codes that mean that the stored bytes are not those that were written. */
 const damageCodes = /^SQLITE_(IOERR_DATA|IOERR_CORRUPTFS|CORRUPT|NOTADB)(_|$)/;
 
 export function isDamage(error: unknown): boolean {
   return damageCodes.test(sqliteCode(error) ?? '');
 }
 
-/** As SQLite's own, for damage that shows between rows. */
+/** The error for damage that SQLite itself does not see, such as missing rows. */
 export function damage(message: string): Error {
   return new Database.SqliteError(message, 'SQLITE_CORRUPT');
 }
 
-/** A transaction was cut off before its database entered WAL mode, and this connection may not undo it. */
+/** A transaction was interrupted before its database entered WAL mode, and this connection may not undo it. */
 export function needsRollback(error: unknown): boolean {
   return sqliteCode(error) === 'SQLITE_READONLY_ROLLBACK';
 }
 
-/** What a full disk, a failing one or a lock held too long gives: nothing was written, trying again may work. */
+/** Codes of a full disk, a failing disk, or a lock that is held too long. Nothing was written, and trying again may work. */
 const unavailableCodes = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|NOMEM|CANTOPEN|READONLY|PROTOCOL|INTERRUPT)(_|$)/;
 
-/** As opposed to damage, and to defects of ours. */
+/** Whether the machine caused the error. Damage and defects of this program are not meant. */
 export function isUnavailable(error: unknown): boolean {
   return unavailableCodes.test(sqliteCode(error) ?? '') && !isDamage(error);
 }
 
-/** Also of what `toOperatingError` made of it. With a quota it looks like a failing disk. */
+/** With a quota, a full disk looks like a failing one. */
 const outOfSpaceCodes = /^SQLITE_(FULL|CANTOPEN|IOERR)(_|$)/;
 
+/** Also for an error that `toOperatingError` has converted. */
 export function isOutOfSpace(error: unknown): boolean {
   const cause = error instanceof ServiceError ? error.cause : error;
   return outOfSpaceCodes.test(sqliteCode(cause) ?? '') && !isDamage(cause);
@@ -196,7 +175,7 @@ export function isReadOnly(error: unknown): boolean {
 
 const retryDamagedSeconds = 30;
 
-/** Maps what the machine does to us to `service_unavailable`; anything else is returned as it is. */
+/** Converts damage and errors of the machine to `service_unavailable`. Returns any other error as it is. */
 export function toOperatingError(error: unknown): unknown {
   const code = sqliteCode(error);
   if (isDamage(error)) {
@@ -212,16 +191,24 @@ export function toOperatingError(error: unknown): unknown {
   });
 }
 
-/** A read as the contract has it: an `async` function, whose failures are rejections with operating errors. */
-export function operating<Parameters extends readonly unknown[], Result>(
-  read: (...parameters: Parameters) => Result | Promise<Result>,
-): (...parameters: Parameters) => Promise<Result> {
-  // What is synchronous runs at the call.
-  return async (...parameters) => {
-    try {
-      return await read(...parameters);
-    } catch (error) {
-      throw toOperatingError(error);
-    }
+type Reads = Readonly<Record<string, (...input: never[]) => unknown>>;
+
+/**
+ * Synchronous reads as methods of the contract: `async` functions that reject with operating errors. A read still runs at the
+ * moment of the call.
+ */
+export function operating<Read extends Reads>(reads: Read) {
+  const entries = Object.entries(reads).map(([name, read]) => [
+    name,
+    async (...input: never[]): Promise<unknown> => {
+      try {
+        return await read(...input);
+      } catch (error) {
+        throw toOperatingError(error);
+      }
+    },
+  ]);
+  return Object.fromEntries(entries) as {
+    [Name in keyof Read]: (...input: Parameters<Read[Name]>) => Promise<Awaited<ReturnType<Read[Name]>>>;
   };
 }

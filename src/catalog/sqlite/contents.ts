@@ -1,4 +1,4 @@
-/** The contents of a catalog (`../contents.ts`) as a data directory keeps them. */
+/** Reads and writes the contents of a catalog (`../contents.ts`) in a data directory. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import {
@@ -15,7 +15,7 @@ import { checkpoint, openReader, openWriter, toOperatingError, type Connection }
 import { catalogMigrations, migrate, usageMigrations, type Migrations } from './schema.ts';
 import { usageFile } from './usage/usage-store.ts';
 
-/** Rows at a time: a thousand documents with their metadata. */
+/** Rows of a batch: a thousand documents with their metadata. */
 const batchRows = 1_000;
 
 export interface StoredContents extends CatalogContents {
@@ -23,7 +23,7 @@ export interface StoredContents extends CatalogContents {
   close(): void;
 }
 
-/** The catalog of a data directory that nobody uses; one of an older program is brought to this one's schema first. */
+/** Reads the catalog of a data directory that no process uses. Migrates it first if an earlier release made it. */
 export async function readContents(directory: string): Promise<StoredContents> {
   await upgrade(path.join(directory, catalogFile), catalogMigrations);
   const hasUsage = existsSync(path.join(directory, usageFile));
@@ -86,7 +86,7 @@ async function* rowsOf(
   if (batch.length > 0) yield batch;
 }
 
-/** Both ledgers together. */
+/** Adds up the usage of both databases. */
 function usageSql(table: 'usage_months' | 'usage_days', hasUsage: boolean): string {
   const names = columnsOf(table).map(([name]) => name);
   const [tenant, period, ...counters] = names;
@@ -97,7 +97,7 @@ function usageSql(table: 'usage_months' | 'usage_days', hasUsage: boolean): stri
     WHERE tenant_id IN (SELECT id FROM tenants) GROUP BY ${tenant}, ${period}`;
 }
 
-/** Makes a new database of it, whole once this resolves; nothing of it is synced. */
+/** Creates a database with the contents. It is complete when the promise resolves, but not synced. */
 export async function writeContents(
   file: string,
   contents: CatalogContents & { readonly catalogId: string; readonly segments: readonly ContentSegment[] },

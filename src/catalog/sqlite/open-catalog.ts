@@ -1,375 +1,257 @@
 /**
- * The SQLite catalog: two databases in the data directory.
+ * The catalog of a data directory: two SQLite databases.
  *
- * `catalog.db` commits with `synchronous=FULL`: what it answers survives a power cut. It has one writer thread in this
- * process (started by the first write). Small reads run on the calling thread. Three threads read documents: one by
- * their numbers, for searches; one lists of them; one whole indexes. `usage.db` commits to the operating system, on the calling
- * thread (`usage-ledger.ts`). Other processes, the command line among them, may write at the same time and
- * are waited for.
+ * `catalog.db` commits with `synchronous=FULL`, so that a settled write survives a power cut. One thread writes; the first
+ * write starts it. Small reads run on the calling thread. Three threads read documents: one by their numbers, for searches;
+ * one lists of them; one whole indexes.
+ *
+ * `usage.db` commits to the operating system, on the calling thread (`usage-ledger.ts`).
+ *
+ * Other processes, the command line among them, may write at the same time. Each waits for the transactions of the others.
  */
-import { randomUUID } from 'node:crypto';
 import path from 'node:path';
-import { unnamedActor, type Catalog, type CatalogActs, type ResolvedVersion } from '../contract.ts';
-import type { UsageEvent } from '../../document-commits.ts';
-import type { IndexState } from '../../index-state.ts';
-import { ServiceError, assertInvariant, invalid } from '../../errors.ts';
-import { createKeyPepper, fingerprintOf } from '../key-pepper.ts';
+import { unnamedActor, type Catalog, type CatalogActs } from '../contract.ts';
+import { ServiceError } from '../../errors.ts';
 import { SpaceReserve } from '../space-reserve.ts';
-import { assertNoProblem, catalogFile, inspectCatalogFiles } from './catalog-files.ts';
+import { assertDocId, assertMonth } from '../checks.ts';
+import { catalogFile } from './catalog-files.ts';
+import { operating, toOperatingError, type Connection } from './connection.ts';
+import { assertRoom, busyTimeoutMs, keepReserve, openCatalogDatabase } from './opening.ts';
 import type { CatalogOperations } from './operations/catalog-operations.ts';
-import type { CheckpointThreadData } from './threads/checkpoint-thread.ts';
-import { isOutOfSpace, openReader, openWriter, operating, toOperatingError } from './connection.ts';
-import type { Connection } from './connection.ts';
 import { IdPool } from './operations/id-pool.ts';
-import type { ReadOperations } from './reads/read-operations.ts';
-import { catalogMigrations, migrate } from './schema.ts';
 import { keyReads } from './reads/key-reads.ts';
-import { smallReads, type SmallReads } from './reads/small-reads.ts';
+import type { ReadOperations } from './reads/read-operations.ts';
+import { smallReads } from './reads/small-reads.ts';
 import { usageReads } from './reads/usage-reads.ts';
-import { ThreadClient } from './threads/thread-client.ts';
-import type { ThreadOptions } from './threads/thread-client.ts';
+import type { CheckpointThreadData } from './threads/checkpoint-thread.ts';
 import type { ReaderThreadData } from './threads/reader-thread.ts';
+import { ThreadClient, type ThreadOptions } from './threads/thread-client.ts';
+import type { WriterThreadData } from './threads/writer-thread.ts';
 import { UsageLedger } from './usage/usage-ledger.ts';
 import { usageFile } from './usage/usage-store.ts';
-import type { WriterThreadData } from './threads/writer-thread.ts';
 
 export interface OpenCatalogOptions {
   /** Existing directory (`prepareDataDirectory`). */
   readonly directory: string;
   /** A new directory is refused, and left as it is. */
   readonly mustExist?: boolean;
-  /** This process holds the directory's lock: it keeps the reserve of space, and replaces a damaged usage ledger. */
+  /** This process holds the directory's lock. So it keeps the reserve of disk space and replaces a damaged usage ledger. */
   readonly owned?: boolean;
-  /** Purging or checkpointing failed; it is tried again by itself. For the log. */
+  /** Receives failures of purges and checkpoints, which are tried again. For the log. */
   readonly onBackgroundFailure?: (error: Error) => void;
-  /** What the operator should know. For the log. */
+  /** Receives notices for the operator. For the log. */
   readonly onNotice?: (notice: string, cause?: unknown) => void;
-  /** Who writes, for the audit log. */
+  /** The actor of this process's entries in the audit log. */
   readonly actor?: string;
 }
 
 export interface SqliteCatalog extends Catalog {
-  /** What API keys are hashed with. */
+  /** The secret that API keys are hashed with, 32 bytes. */
   keyPepper(): Uint8Array;
   /**
-   * Waits until the rows of deleted indexes and tenants are physically gone. They are purged in the
-   * background anyway, by whichever process has the catalog open; this is for a process about to end.
+   * Waits until the rows of deleted indexes and tenants are physically gone. Every process that has the catalog open purges
+   * them in the background. This method is for a process that is about to end.
    */
   purgeDeleted(): Promise<void>;
-  /** Tenants whose usage waits in memory to be written, by month. */
+  /** Tenants, by month, whose usage waits in memory to be written. */
   usageWaiting(): number;
 }
 
-/** Longer than any transaction of ours, in whichever process. */
-const busyTimeoutMs = 10_000;
-/** How long a checkpoint of the usage ledger waits for readers: usage waits for it. */
+/** How long a checkpoint of the usage ledger waits for readers. Usage waits as long. */
 const checkpointTimeoutMs = 50;
 /** How soon deletions of another process are purged here. */
 const maintenanceIntervalMs = 30_000;
-/** How soon it is found that there is room for the reserve again. */
-const reserveIntervalMs = 5_000;
 const idBlockSize = 4096;
 const forgetRowsMax = 512;
 const truncateAttemptsMax = 200;
-const monthPattern = /^\d{4}-(?:0[1-9]|1[0-2])$/;
 
-type CatalogWriter = CatalogOperations & { readonly truncateWal: () => boolean };
+type Writer = ThreadClient<CatalogOperations & { readonly truncateWal: () => boolean }>;
 
-/**
- * Opens the catalog, creating or migrating its databases. A used directory whose files do not belong together, or
- * that lacks one of them, is refused.
- */
+/** Creates or migrates the databases. Refuses a used directory whose files do not belong together, or that lacks one. */
 export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCatalog> {
-  const { directory } = options;
-  const onBackgroundFailure = options.onBackgroundFailure ?? (() => undefined);
-  const onNotice = options.onNotice ?? (() => undefined);
-  const owned = options.owned ?? false;
-  const file = path.join(directory, catalogFile);
+  const { directory, owned = false, mustExist = false, onNotice = () => undefined } = options;
   const reserve = new SpaceReserve(directory);
-  const { connection, keyPepper } = await openCatalogDatabase(file, {
-    reserve,
-    mustExist: options.mustExist ?? false,
-  });
-  let opened: UsageLedger | undefined;
-  try {
-    opened = await UsageLedger.open({
-      directory,
-      owned,
-      reserve,
-      thread: {
-        entry: 'checkpoint-thread',
-        data: {
-          path: path.join(directory, usageFile),
-          busyTimeoutMs: checkpointTimeoutMs,
-        } satisfies CheckpointThreadData,
-        onBackgroundFailure,
-      },
-      onNotice,
-    });
-  } catch (error) {
+  const file = path.join(directory, catalogFile);
+  const { connection, keyPepper } = await openCatalogDatabase(file, { reserve, mustExist });
+  const usage = await openLedger(options, reserve).catch((error: unknown) => {
     connection.close();
-    await opened?.close();
     throw error;
-  }
-  const usage = opened;
+  });
   const reads = { ...smallReads(connection), ...keyReads(connection), ...usageReads(connection, usage) };
-
-  const damagedIndexes = new Set<string>();
-  const readerThread: ThreadOptions = {
-    entry: 'reader-thread',
-    data: { path: file } satisfies ReaderThreadData,
-    onBackgroundFailure,
-    onDamagedIndex(indexId, error) {
-      if (damagedIndexes.has(indexId)) return;
-      damagedIndexes.add(indexId);
-      const reason = `what ${catalogFile} holds of index ${indexId} is damaged`;
-      onBackgroundFailure(new Error(reason, { cause: error }));
-      writer.request('setIndexStatus', { indexId, status: 'error' }).catch(onBackgroundFailure);
-    },
+  const threads = threadsOf(file, reserve, options.onBackgroundFailure);
+  const { writer } = threads;
+  const stopKeeping = owned ? await keepReserve(reserve, onNotice) : undefined;
+  const closeAll = async (): Promise<void> => {
+    stopKeeping?.();
+    connection.close();
+    // The last to close a database removes its WAL. A reader cannot do that, so the writer is closed last.
+    const { pointReader, scanReader, stateReader } = threads;
+    for (const each of [pointReader, scanReader, stateReader, usage, writer]) await each.close();
+    if (owned) await reserve.leave();
   };
-  const writer = new ThreadClient<CatalogWriter>({
+  try {
+    eraseOrphans(usage, reads.getTenant);
+  } catch (error) {
+    await closeAll();
+    throw toOperatingError(error);
+  }
+  let closed: Promise<void> | undefined;
+  return {
+    keyPepper: () => keyPepper,
+    ...operating(reads),
+    ...actsBy(options.actor ?? unnamedActor, writer, usage),
+    actingAs: (actor) => actsBy(actor, writer, usage),
+    ...guardedWrites(writer, reserve),
+    ...documentReads(threads),
+    ...writer.methods('endSession', 'setIndexStatus', 'renameIndex', 'swapIndexNames', 'deleteIndex'),
+    ...writer.methods('createSegment', 'sealSegment', 'swapSegments'),
+    ...maintenance(threads),
+    async recordUsage(event) {
+      assertMonth(event);
+      await usage.record(event);
+    },
+    usageWaiting: () => usage.waiting,
+    close: () => (closed ??= closeAll()),
+  };
+}
+
+async function openLedger(
+  { directory, owned = false, onNotice, onBackgroundFailure }: OpenCatalogOptions,
+  reserve: SpaceReserve,
+): Promise<UsageLedger> {
+  const file = path.join(directory, usageFile);
+  return UsageLedger.open({
+    directory,
+    owned,
+    reserve,
+    thread: {
+      entry: 'checkpoint-thread',
+      data: { path: file, busyTimeoutMs: checkpointTimeoutMs } satisfies CheckpointThreadData,
+      onBackgroundFailure: onBackgroundFailure ?? (() => undefined),
+    },
+    onNotice: onNotice ?? (() => undefined),
+  });
+}
+
+/** A crash between the two databases leaves usage of a tenant that is erased already. */
+function eraseOrphans(usage: UsageLedger, getTenant: (tenantId: string) => unknown): void {
+  // The ledger is read first: a tenant that is created in between has no usage there yet.
+  for (const tenantId of usage.tenantIds()) {
+    if (getTenant(tenantId) === undefined) usage.eraseTenant(tenantId);
+  }
+}
+
+/** The threads of `catalog.db`. Each starts with its first request. */
+function threadsOf(file: string, reserve: SpaceReserve, onFailure: (error: Error) => void = () => undefined) {
+  const writer: Writer = new ThreadClient({
     entry: 'writer-thread',
     data: {
       path: file,
       reserve: reserve.shared,
       busyTimeoutMs,
       maintenanceIntervalMs,
-      actor: options.actor ?? unnamedActor,
     } satisfies WriterThreadData,
-    onBackgroundFailure,
+    onBackgroundFailure: onFailure,
   });
-  const pointReader = new ThreadClient<ReadOperations>(readerThread);
-  const scanReader = new ThreadClient<ReadOperations>(readerThread);
-  const stateReader = new ThreadClient<ReadOperations>(readerThread);
-  const ids = new IdPool((count) => writer.request('reserveIds', count), idBlockSize);
-  const stopKeeping = owned ? await keepReserve(reserve, onNotice) : undefined;
-  let closed: Promise<void> | undefined;
+  const damagedIndexes = new Set<string>();
+  const options: ThreadOptions = {
+    entry: 'reader-thread',
+    data: { path: file } satisfies ReaderThreadData,
+    onBackgroundFailure: onFailure,
+    onDamagedIndex(indexId, error) {
+      if (damagedIndexes.has(indexId)) return;
+      damagedIndexes.add(indexId);
+      onFailure(new Error(`what ${catalogFile} holds of index ${indexId} is damaged`, { cause: error }));
+      writer.request('setIndexStatus', indexId, 'error').catch(onFailure);
+    },
+  };
+  const reader = () => new ThreadClient<ReadOperations>(options);
+  return { writer, pointReader: reader(), scanReader: reader(), stateReader: reader() };
+}
+type Threads = ReturnType<typeof threadsOf>;
 
-  // Tenants that left usage behind when they were erased (a crash between the two databases). In this order: one that
-  // is created in between is not mistaken for them.
-  try {
-    for (const tenantId of usage.tenantIds()) {
-      if (reads.getTenant(tenantId) === undefined) usage.eraseTenant(tenantId);
-    }
-  } catch (error) {
-    await closeAll();
-    throw toOperatingError(error);
-  }
-
-  const actsBy = (by: string | undefined): CatalogActs => ({
-    createTenant: (input) => writer.request('createTenant', { ...input, by }),
-    setTenantSuspended: (tenantId, suspended) =>
-      writer.request('setTenantSuspended', { tenantId, suspended, by }),
-    setTenantLimits: (tenantId, limits) => writer.request('setTenantLimits', { tenantId, limits, by }),
+function actsBy(actor: string, writer: Writer, usage: UsageLedger): CatalogActs {
+  return {
+    createTenant: (tenant) => writer.request('createTenant', actor, tenant),
+    setTenantSuspended: (...input) => writer.request('setTenantSuspended', actor, ...input),
+    setTenantLimits: (...input) => writer.request('setTenantLimits', actor, ...input),
     async deleteTenant(tenantId) {
-      const deleted = await writer.request('deleteTenant', { tenantId, by });
+      const deleted = await writer.request('deleteTenant', actor, tenantId);
       if (deleted !== undefined) usage.eraseTenant(tenantId);
       return deleted;
     },
-    createKey: (input) => writer.request('createKey', { ...input, by }),
-    revokeKey: (keyId) => writer.request('revokeKey', { keyId, by }),
-    noteRefusedLogin: (detail) => writer.request('noteRefusedLogin', { detail, by }),
-  });
+    createKey: (key) => writer.request('createKey', actor, key),
+    revokeKey: (keyId) => writer.request('revokeKey', actor, keyId),
+    noteRefusedLogin: (detail) => writer.request('noteRefusedLogin', actor, detail),
+  };
+}
 
+/** Writes that are checked on this thread first. Those that add something are refused on a full disk. */
+function guardedWrites(
+  writer: Writer,
+  reserve: SpaceReserve,
+): Pick<Catalog, 'createIndex' | 'allocateIds' | 'commitUpsert' | 'commitDelete' | 'commitDeleteVersions'> {
+  const ids = new IdPool((count) => writer.request('reserveIds', count), idBlockSize);
   return {
-    keyPepper: () => keyPepper,
-    ...readsOf(reads),
-    ...actsBy(undefined),
-    actingAs: actsBy,
-    endSession: (session) => writer.request('endSession', session),
-
-    async createIndex(index, indexesMax) {
+    async createIndex(...input) {
       assertRoom(reserve);
-      return writer.request('createIndex', { index, indexesMax });
+      return writer.request('createIndex', ...input);
     },
-    setIndexStatus: (indexId, status) => writer.request('setIndexStatus', { indexId, status }),
-    renameIndex: (tenantId, indexId, name) => writer.request('renameIndex', { tenantId, indexId, name }),
-    swapIndexNames: (tenantId, indexId, otherId) =>
-      writer.request('swapIndexNames', { tenantId, indexId, otherId }),
-    deleteIndex: (tenantId, indexId) => writer.request('deleteIndex', { tenantId, indexId }),
-
-    /** Whatever adds to a segment, or makes one, asks for ids first. */
+    // An upsert, and a merge, takes ids before it writes to a segment.
     async allocateIds(count) {
       assertRoom(reserve);
       return ids.allocate(count);
     },
     async commitUpsert(input) {
       assertRoom(reserve);
-      checkUsage(input.usage);
-      for (const { docId } of input.documents) checkDocId(docId);
+      assertMonth(input.usage);
+      for (const { docId } of input.documents) assertDocId(docId);
       return writer.request('commitUpsert', input);
     },
     async commitDelete(input) {
-      checkUsage(input.usage);
-      checkDocId(input.docId);
+      assertMonth(input.usage);
+      assertDocId(input.docId);
       return writer.request('commitDelete', input);
     },
     async commitDeleteVersions(input) {
-      checkUsage(input.usage);
+      assertMonth(input.usage);
       return writer.request('commitDeleteVersions', input);
     },
-    countStored: (indexId, docIds) => pointReader.request('countStored', { indexId, docIds }),
-    resolveVersions: (indexId, versionIds) => resolveVersions(pointReader, indexId, versionIds),
-    readMetadata: (indexId, versionIds) => resolveVersions(scanReader, indexId, versionIds),
-    listDocuments: (indexId, page) => scanReader.request('listDocuments', { indexId, ...page }),
-    findDocument: (indexId, docId) => pointReader.request('findDocument', { indexId, docId }),
-    countDocuments: (indexId) => scanReader.request('countDocuments', { indexId }),
+  };
+}
 
-    createSegment: (segment) => writer.request('createSegment', segment),
-    sealSegment: (segmentId, records) => writer.request('sealSegment', { segmentId, records }),
-    loadIndexState: (indexId): Promise<IndexState> => stateReader.request('loadIndexState', { indexId }),
-    swapSegments: (input) => writer.request('swapSegments', input),
+function documentReads({ pointReader, scanReader, stateReader }: Threads) {
+  return {
+    ...pointReader.methods('countStored', 'resolveVersions', 'findDocument'),
+    ...scanReader.methods('listDocuments', 'countDocuments'),
+    readMetadata: scanReader.methods('resolveVersions').resolveVersions,
+    ...stateReader.methods('loadIndexState'),
+  };
+}
+
+function maintenance({
+  writer,
+  pointReader,
+}: Threads): Pick<SqliteCatalog, 'forgetDeadVersions' | 'ping' | 'purgeDeleted'> {
+  return {
     async forgetDeadVersions(indexId, generation) {
-      let forgotten = 0;
-      for (;;) {
-        const limit = forgetRowsMax;
-        const batch = await writer.request('forgetDeadVersions', { indexId, generation, limit });
+      for (let forgotten = 0; ;) {
+        const batch = await writer.request('forgetDeadVersions', indexId, generation, forgetRowsMax);
         forgotten += batch;
-        if (batch < limit) return forgotten;
+        if (batch < forgetRowsMax) return forgotten;
       }
     },
-
-    async recordUsage(event) {
-      checkUsage(event);
-      await usage.record(event);
-    },
-    usageWaiting: () => usage.waiting,
     async ping() {
-      await Promise.all([
-        writer.request('ping', undefined),
-        // Every thread a request may need is up before the first one waits for it.
-        pointReader.request('countStored', { indexId: '', docIds: [] }),
-      ]);
+      // The first search would wait for the start of its reader thread.
+      await Promise.all([writer.request('ping'), pointReader.request('countStored', '', [])]);
     },
     async purgeDeleted() {
-      while (await writer.request('purgeStep', undefined));
-      // Each attempt waits a moment for readers; ours are never long.
+      while (await writer.request('purgeStep'));
+      // Each attempt waits a moment for readers. Reads of this program never take long.
       for (let attempt = 0; attempt < truncateAttemptsMax; attempt++) {
-        if (await writer.request('truncateWal', undefined)) return;
+        if (await writer.request('truncateWal')) return;
       }
       throw new ServiceError('service_unavailable', 'a reader keeps the write-ahead log from being emptied');
     },
-    close() {
-      closed ??= closeAll();
-      return closed;
-    },
   };
-
-  async function closeAll(): Promise<void> {
-    // Readers first: the last writer then leaves the databases without a WAL.
-    stopKeeping?.();
-    connection.close();
-    for (const thread of [pointReader, scanReader, stateReader, usage, writer]) await thread.close();
-    if (owned) await reserve.leave();
-  }
-}
-
-async function resolveVersions(
-  reader: ThreadClient<ReadOperations>,
-  indexId: string,
-  versionIds: readonly number[],
-): Promise<ReadonlyMap<number, ResolvedVersion>> {
-  const rows = await reader.request('resolveVersions', { indexId, versionIds });
-  return new Map(rows.map(({ versionId, docId, metadata }) => [versionId, { docId, metadata }]));
-}
-
-/** The reads of the calling thread as the contract has them: failures are rejections. */
-function readsOf(reads: SmallReads & ReturnType<typeof keyReads> & ReturnType<typeof usageReads>) {
-  return {
-    listTenants: operating(reads.listTenants),
-    getTenant: operating(reads.getTenant),
-    listKeys: operating(reads.listKeys),
-    findKey: operating(reads.findKey),
-    hasSessionEnded: operating(reads.hasSessionEnded),
-    listAudit: operating(reads.listAudit),
-    listIndexes: operating(reads.listIndexes),
-    getIndex: operating(reads.getIndex),
-    listIndexIds: operating(reads.listIndexIds),
-    listModelVersions: operating(reads.listModelVersions),
-    usageTotals: operating(reads.usageTotals),
-    usageDays: operating(reads.usageDays),
-    rateWindows: operating(reads.rateWindows),
-  };
-}
-
-/** Makes the reserve, and makes it again when it was used and there is room. Returns what ends that. */
-async function keepReserve(reserve: SpaceReserve, onNotice: (notice: string) => void): Promise<() => void> {
-  let held = true;
-  const keep = async (): Promise<void> => {
-    await reserve.keep();
-    if (reserve.held !== held) {
-      onNotice(
-        reserve.held
-          ? 'there is space on the disk again'
-          : 'the disk is full: documents can be deleted, not added',
-      );
-    }
-    held = reserve.held;
-  };
-  await keep();
-  const timer = setInterval(() => void keep(), reserveIntervalMs).unref();
-  return () => clearInterval(timer);
-}
-
-function assertRoom(reserve: SpaceReserve): void {
-  if (reserve.held) return;
-  throw new ServiceError('service_unavailable', 'the disk is full: documents can be deleted, not added', {
-    retryAfterSeconds: reserveIntervalMs / 1000,
-  });
-}
-
-async function openCatalogDatabase(
-  file: string,
-  options: { readonly reserve: SpaceReserve; readonly mustExist: boolean },
-): Promise<{ readonly connection: Connection; readonly keyPepper: Uint8Array }> {
-  const directory = path.dirname(file);
-  try {
-    const files = await inspectCatalogFiles(directory);
-    assertNoProblem(files, directory);
-    if (files.isNew && options.mustExist) {
-      throw new ServiceError('not_found', `there is no catalog in ${directory}`);
-    }
-    const keyPepper = files.keyPepper ?? (await createKeyPepper(directory));
-    return { keyPepper, connection: await openForReading(file, files.isNew ? keyPepper : undefined) };
-  } catch (error) {
-    if (isOutOfSpace(error) && options.reserve.release()) return openCatalogDatabase(file, options);
-    throw toOperatingError(error);
-  }
-}
-
-/** `newPepper`: the catalog is made, with keys of this pepper, unless another process is faster. */
-async function openForReading(file: string, newPepper: Uint8Array | undefined): Promise<Connection> {
-  const connection = await openWriter({
-    path: file,
-    durability: 'power_loss',
-    busyTimeoutMs,
-    mustExist: newPepper === undefined,
-  });
-  try {
-    connection
-      .transaction(() => {
-        migrate(connection, catalogMigrations);
-        if (newPepper !== undefined) nameCatalog(connection, newPepper);
-      })
-      .immediate();
-    // While the writing connection is open: a reader can neither create a database nor its WAL.
-    return openReader(file);
-  } finally {
-    connection.close();
-  }
-}
-
-function nameCatalog(connection: Connection, keyPepper: Uint8Array): void {
-  connection
-    .prepare('INSERT INTO catalog (singleton, id, key_pepper) VALUES (1, ?, ?) ON CONFLICT DO NOTHING')
-    .run(randomUUID(), fingerprintOf(keyPepper));
-}
-
-function checkUsage(event: UsageEvent): void {
-  assertInvariant(monthPattern.test(event.month), `${event.month} is not a month`);
-}
-
-/** A lone surrogate has no UTF-8 form: SQLite would store another document's name. */
-function checkDocId(docId: string): void {
-  if (!docId.isWellFormed()) throw invalid('doc_id', 'doc_id is not well-formed Unicode');
 }

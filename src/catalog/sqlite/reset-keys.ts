@@ -1,7 +1,6 @@
 /**
- * Makes every API key void: for a key pepper that was lost, or that somebody else may know. Refused while a server
- * uses the directory. Cut off halfway, it leaves a catalog that waits for another pepper than there is, and can be
- * run again.
+ * Makes every API key void, because the key pepper was lost or somebody else may know it. Refused while a server uses the
+ * directory. If it is interrupted, the catalog and the pepper no longer belong together, and it must be run again.
  */
 import path from 'node:path';
 import { ServiceError } from '../../errors.ts';
@@ -15,7 +14,7 @@ import { catalogMigrations, migrate } from './schema.ts';
 
 const busyTimeoutMs = 10_000;
 
-/** Returns how many keys were live. */
+/** Returns how many keys were not revoked before. */
 export async function resetKeys(directory: string, actor: string = unnamedActor): Promise<number> {
   const found = await inspectCatalogFiles(directory);
   const problems = found.problems.filter(({ file }) => file !== keyPepperFile);
@@ -49,7 +48,7 @@ async function adopt(file: string, pepper: Uint8Array, actor: string): Promise<n
           const { changes } = connection
             .prepare('UPDATE api_keys SET revoked_at_ms = ? WHERE revoked_at_ms IS NULL')
             .run(Date.now());
-          auditLog(connection, actor)('keys_reset', undefined, { keys: changes });
+          auditLog(connection)(actor, 'keys_reset', undefined, { keys: changes });
           return changes;
         })
         .immediate();

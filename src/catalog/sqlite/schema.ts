@@ -1,20 +1,20 @@
 /**
- * The two databases of a catalog and their migrations. Versions are counted in `PRAGMA user_version`; a
- * file written by a newer program is refused.
+ * The two databases of a catalog and their migrations. `PRAGMA user_version` holds the schema version. A file of a newer program
+ * is refused.
  *
- * `catalog.db` is the truth: tenants, keys, indexes, document versions, segments, and the usage that
- * commits with documents. `usage.db` holds the usage of everything else.
+ * `catalog.db` is the truth: tenants, keys, indexes, document versions, segments, and the usage that commits with documents.
+ * `usage.db` holds all other usage.
  *
- * A document *version* is a row from its birth until it is forgotten; `died = 0` means live, and the
- * partial unique index keeps at most one live version of a document. `versions_placed` covers everything
- * an index is opened from, so that metadata pages are never read for it. A version without a record
- * (`segment_id = 0`) was dead when its segment was merged away and waits to be forgotten.
+ * A document *version* is a row from its birth until it is forgotten. `died = 0` means that it is live. The partial unique index
+ * allows one live version of a document. The index `versions_placed` holds all that is needed to open an index, so that no page
+ * of metadata is read then. A version without a record (`segment_id = 0`) was dead when its segment was merged away, and waits
+ * to be forgotten.
  *
- * The one row of `catalog` is about the catalog itself: its id, the fingerprint of the pepper that its keys are
- * hashed with (`key-pepper.ts`), how often it was committed to (`commit-mark.ts`), and the next free identifier.
+ * The one row of `catalog` is about the catalog itself: its id, the fingerprint of the pepper that its keys are hashed with
+ * (`key-pepper.ts`), the number of its commits (`commit-mark.ts`), and the next free identifier.
  *
- * Deleting an index removes its row and leaves its key in `purges`; the document rows go in small
- * batches afterwards (`purge-operations.ts`). Keys are AUTOINCREMENT, so no new index inherits them.
+ * Deleting an index removes its row and puts its key into `purges`. The document rows are deleted in small batches afterwards
+ * (`purge-operations.ts`). Keys are AUTOINCREMENT, so that no new index gets the rows of an old one.
  */
 import { ServiceError } from '../../errors.ts';
 import type { Connection } from './connection.ts';
@@ -39,8 +39,8 @@ CREATE TABLE usage_months (
 ) STRICT, WITHOUT ROWID;`;
 
 /**
- * What is added to a month is added to a day, too, whoever adds it: the days of a month add up to it. The day is today, or the
- * last of a month that is over. A tenant has no more than `usageDaysKept` of them.
+ * Triggers add to a day whatever is added to a month, so the days of a month add up to it. The day is today, or the last day of
+ * a month that is over. A tenant has at most `usageDaysKept` days.
  */
 const usageDaysKept = 400;
 const usageCounters = ['requests', 'input_tokens', 'document_upserts', 'searches', 'scores'];
@@ -74,10 +74,7 @@ CREATE TRIGGER usage_begins_day AFTER INSERT ON usage_days BEGIN
   DELETE FROM usage_days WHERE tenant_id = NEW.tenant_id AND day <= date(NEW.day, '-${usageDaysKept} days');
 END;`;
 
-/**
- * Chunks of live versions, kept by triggers whoever writes: summed up when they are asked for, they would take the pages
- * of all metadata.
- */
+/** Triggers count the chunks of live versions. To sum them up at a request would read the pages of all metadata. */
 const chunksStored = `
 ALTER TABLE indexes ADD COLUMN chunks_stored INTEGER NOT NULL DEFAULT 0;
 UPDATE indexes SET chunks_stored = (
@@ -89,7 +86,7 @@ END;
 CREATE TRIGGER version_dies AFTER UPDATE OF died ON versions WHEN OLD.died = 0 AND NEW.died > 0 BEGIN
   UPDATE indexes SET chunks_stored = chunks_stored - NEW.chunk_count WHERE index_key = NEW.index_key;
 END;`;
-/** Sessions of the console that were signed out, until they would have expired. */
+/** Sessions of the console that were signed out. A row stays until the session would have expired. */
 const endedSessions = `
 CREATE TABLE ended_sessions (
   digest BLOB PRIMARY KEY,
@@ -99,7 +96,7 @@ CREATE TABLE ended_sessions (
 CREATE INDEX ended_sessions_of_key ON ended_sessions (key_id);
 CREATE INDEX ended_sessions_expired ON ended_sessions (expires_at_ms);`;
 
-/** One row a writer: what its last committed transaction was (see `group-commit.ts`). */
+/** One row per writer: the number of its last committed transaction (see `group-commit.ts`). */
 const commitMarkers = `
 CREATE TABLE commit_markers (
   writer TEXT PRIMARY KEY,
@@ -212,7 +209,7 @@ export const usageMigrations: Migrations = {
   steps: [usageMonths, usageDays],
 };
 
-/** Brings a database to the newest version in one transaction, the caller's if there is one. */
+/** Brings a database to the newest version in one transaction: that of the caller if there is one. */
 export function migrate(connection: Connection, migrations: Migrations): void {
   const newest = migrations.steps.length;
   const versionOf = (): number => connection.pragma('user_version', { simple: true }) as number;

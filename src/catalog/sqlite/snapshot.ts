@@ -1,7 +1,7 @@
 /**
- * One moment of the databases of a data directory, read beside a running server. A read transaction holds the moment:
- * SQLite's online backup copies what that transaction sees, however much is committed meanwhile. The write-ahead
- * log cannot begin anew until it ends.
+ * Copies the databases of a data directory at one moment, also beside a running server. A read transaction holds the moment.
+ * SQLite's online backup copies what that transaction sees, whatever is committed meanwhile. Until it ends, no new write-ahead
+ * log can begin.
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -10,10 +10,10 @@ import { catalogFile } from './catalog-files.ts';
 import { openReader, toOperatingError, type Connection } from './connection.ts';
 import { usageFile } from './usage/usage-store.ts';
 
-/** Called after each step; throws what ends the copy. */
+/** Called after each step. An error that it throws ends the copy. */
 export type CopyProgress = (copied: { readonly pages: number; readonly pagesMax: number }) => void;
 
-/** Between two steps the event loop goes on: 8 MiB. */
+/** Pages of a step: 8 MiB. Between two steps the event loop goes on. */
 const stepPages = 2048;
 
 export class CatalogSnapshot {
@@ -24,16 +24,16 @@ export class CatalogSnapshot {
     this.renew();
   }
 
-  /** A later moment takes the place of this one. */
+  /** Replaces the moment by a later one. */
   renew(): void {
     operating(() => {
       if (this.#connection.inTransaction) this.#connection.exec('COMMIT');
-      // The first read of a transaction is its moment.
+      // The first read of a transaction sets its moment.
       this.#connection.exec('BEGIN; SELECT id FROM catalog');
     });
   }
 
-  /** What each index consists of. */
+  /** The segments of all indexes. */
   segments(): readonly SegmentRow[] {
     return operating(() =>
       this.#connection
@@ -47,14 +47,14 @@ export class CatalogSnapshot {
     );
   }
 
-  /** What tells the pepper of its keys from others. */
+  /** Of the pepper that the keys were hashed with. */
   pepperFingerprint(): Uint8Array {
     return operating(() =>
       this.#connection.prepare<[], Uint8Array>('SELECT key_pepper FROM catalog').pluck().get(),
     )!;
   }
 
-  /** Into a new file, which others may open once this resolves. */
+  /** Copies the catalog into a new file. It is complete when the promise resolves. */
   copyTo(file: string, onProgress: CopyProgress): Promise<void> {
     return copyDatabase(this.#connection, file, onProgress);
   }
@@ -64,7 +64,7 @@ export class CatalogSnapshot {
   }
 }
 
-/** Copies the usage ledger as it is now, if there is one. */
+/** Copies the usage ledger, if there is one, as it is now. */
 export async function copyUsage(directory: string, file: string, onProgress: CopyProgress): Promise<void> {
   const source = path.join(directory, usageFile);
   if (!existsSync(source)) return;

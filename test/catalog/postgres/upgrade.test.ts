@@ -97,13 +97,13 @@ it('nothing is taken away while a node serves that needs it, and afterwards that
   const newer = await stage.newNode({ migrations: next });
   await beat(newer, 'host:2');
   await expect(stage.newNode({ migrations: afterNext })).rejects.toThrow(
-    /nodes of an older maxsimd serve .*: host:1; end them first/,
+    /nodes of an older maxsimd cannot go on .*: host:1; end them first/,
   );
   await old.upsert([document('a')]);
   await old.catalog.leave(old.id);
   await stage.newNode({ migrations: afterNext });
   await expect(stage.newNode()).rejects.toThrow(
-    `schema version ${known + 2}, which programs work with that know ${known + 1} or later; this one knows ${known}`,
+    `schema version ${known + 2}, made by a newer maxsimd: programs that know version ${known + 1} or later work with it, and this one knows ${known}`,
   );
 });
 

@@ -101,7 +101,7 @@ it('an index that lost a document without a trace cannot be opened', async () =>
   const { loadIndexState } = readOperations(writer);
   const failures = stored.flatMap(({ indexId }) => {
     try {
-      loadIndexState({ indexId });
+      loadIndexState(indexId);
       return [];
     } catch (error) {
       return [isDamage(error)];
@@ -164,16 +164,16 @@ function questions(): readonly Question[] {
       [
         `state of ${indexId}`,
         ({ reads }) => {
-          const { generation, segments, versions } = reads.loadIndexState({ indexId });
+          const { generation, segments, versions } = reads.loadIndexState(indexId);
           return [generation, segments, Object.values(versions).map((column) => [...column])];
         },
       ],
       ...groupsOf(versionIds).map((group): Question => [
         `versions ${group.join()}`,
-        ({ reads }) => reads.resolveVersions({ indexId, versionIds: group }),
+        ({ reads }) => [...reads.resolveVersions(indexId, group)],
       ]),
       ...groupsOf(docIds).flatMap((group): Question[] => [
-        [`stored ${indexId} ${group.join()}`, ({ reads }) => reads.countStored({ indexId, docIds: group })],
+        [`stored ${indexId} ${group.join()}`, ({ reads }) => reads.countStored(indexId, group)],
         [
           `deletes ${indexId} ${group.join()}`,
           ({ writer, writes }) => {

@@ -11,7 +11,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { openReader, type Connection } from '../../../src/catalog/sqlite/connection.ts';
 import { readOperations } from '../../../src/catalog/sqlite/reads/read-operations.ts';
 import type { ReaderThreadData } from '../../../src/catalog/sqlite/threads/reader-thread.ts';
-import type { ThreadOptions } from '../../../src/catalog/sqlite/threads/thread-client.ts';
+import type { Operations, ThreadOptions } from '../../../src/catalog/sqlite/threads/thread-client.ts';
 import { rounds } from '../../rounds.ts';
 import { Disk, noDisks } from '../../support/machine/disk.ts';
 import { syncedFiles } from '../../support/machine/disk-state.ts';
@@ -33,7 +33,7 @@ const counterFile = path.join(build, 'power-cuts.json');
 vi.mock(import('../../../src/catalog/sqlite/threads/thread-client.ts'), async (original) => {
   const { ThreadClient } = await original();
   return {
-    ThreadClient: class extends ThreadClient<Record<string, (input: unknown) => unknown>> {
+    ThreadClient: class extends ThreadClient<Operations> {
       readonly #file: string | undefined;
       #connection: Connection | undefined;
 
@@ -42,12 +42,10 @@ vi.mock(import('../../../src/catalog/sqlite/threads/thread-client.ts'), async (o
         if (options.entry === 'reader-thread') this.#file = (options.data as ReaderThreadData).path;
       }
 
-      override async request(operation: string, input: unknown): Promise<unknown> {
-        if (this.#file === undefined) return super.request(operation, input);
+      override async request(operation: string, ...input: unknown[]): Promise<unknown> {
+        if (this.#file === undefined) return super.request(operation, ...input);
         this.#connection ??= openReader(this.#file);
-        return (readOperations(this.#connection) as Record<string, (given: unknown) => unknown>)[operation]?.(
-          input,
-        );
+        return (readOperations(this.#connection) as Operations)[operation]?.(...input);
       }
 
       override close(): Promise<void> {

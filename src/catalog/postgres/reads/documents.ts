@@ -1,4 +1,4 @@
-/** Documents of an index as they are read one by one or in pages; whole indexes are read by `segments.ts`. */
+/** Reads of single documents and of pages of them. `segments.ts` reads whole indexes. */
 import type { ClusterCatalog } from '../../cluster-contract.ts';
 import type { DocumentCount, ResolvedVersion } from '../../contract.ts';
 import type { DocumentVersion } from '../../../document-commits.ts';
@@ -10,18 +10,18 @@ type DocumentCatalog = Pick<
   'countStored' | 'resolveVersions' | 'readMetadata' | 'listDocuments' | 'findDocument' | 'countDocuments'
 >;
 
-interface DocumentRow extends Record<string, unknown> {
-  /** Null: the index has none here. */
+interface DocumentRow {
+  /** Null when the page is empty. */
   readonly doc_id: Buffer | null;
   readonly metadata: string;
   readonly chunk_count: number;
-  /** Documents that were looked at. */
+  /** Documents that the page may hold, and one more if there is one. */
   readonly found: number;
 }
 
-interface VersionRow extends Omit<DocumentVersion, 'docId'>, Record<string, unknown> {}
+interface VersionRow extends Omit<DocumentVersion, 'docId'> {}
 
-/** One row where the index is there and has no document to list. */
+/** Returns one row when the index exists and the page is empty. */
 const page = {
   name: 'list-documents',
   text: `
@@ -34,7 +34,7 @@ SELECT doc_id, metadata, chunk_count, found FROM indexes i LEFT JOIN LATERAL (
 WHERE i.id = $1 AND coalesce(bytes_before, 0) < $4 ORDER BY doc_id`,
 };
 
-/** `scans`: for what takes time in proportion to the documents. */
+/** `scans`: for reads whose time grows with the documents. */
 export function documentCatalog(database: Database, scans: Database): DocumentCatalog {
   return {
     async countStored(indexId, docIds) {
@@ -78,10 +78,7 @@ export function documentCatalog(database: Database, scans: Database): DocumentCa
       const text = `SELECT documents_stored AS documents, (SELECT coalesce(sum(chunk_count), 0) FROM versions v
           WHERE v.index_key = i.index_key AND v.died = 0) AS chunks
         FROM indexes i WHERE id = $1`;
-      const [row] = await scans.rows<DocumentCount & Record<string, unknown>>(
-        { name: 'count-documents', text },
-        [indexId],
-      );
+      const [row] = await scans.rows<DocumentCount>({ name: 'count-documents', text }, [indexId]);
       return row;
     },
   };

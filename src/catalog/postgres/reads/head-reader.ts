@@ -1,6 +1,6 @@
 /**
- * Reads of heads, which every search begins with: those that come while a query is on its way share the next one, over
- * all indexes. A query never answers who came after it was sent.
+ * Reads heads of indexes. Every search begins with one. Calls that come while a query is on its way share the next query, over
+ * all indexes. A query never answers a call that came after it was sent, because the head may have changed in between.
  */
 import type { IndexHead } from '../../../index-state.ts';
 import type { Database } from '../database.ts';

@@ -1,4 +1,4 @@
-/** Documents of a catalog that nodes share whose records lie nowhere: there should be none. */
+/** Documents whose records lie in no segment. There should be none. */
 import type { Queries } from '../database.ts';
 
 export interface Unplaced {
@@ -8,9 +8,9 @@ export interface Unplaced {
   readonly documents: number;
 }
 
-/** Live documents that lie in no sealed segment of their index: of one, or of all. */
+/** Counts live documents that lie in no sealed segment of their index: of one index, or of all. */
 export async function unplaced(queries: Queries, indexId?: string): Promise<readonly Unplaced[]> {
-  return await queries.rows<Unplaced & Record<string, unknown>>(
+  return await queries.rows<Unplaced>(
     {
       name: 'unplaced',
       text: `SELECT i.id AS "indexId", coalesce((

@@ -1,19 +1,22 @@
-/** Every write of `catalog.db`, by name: what the writer thread can be asked for. */
+/** Every write of `catalog.db`, by name. The writer thread runs them, each inside a transaction. */
 import type { Connection } from '../connection.ts';
 import { assertInvariant } from '../../../errors.ts';
 import { documentOperations } from './document-operations.ts';
 import { indexOperations } from './index-operations.ts';
+import { keyOperations } from './key-operations.ts';
 import { purgeOperations } from './purge-operations.ts';
+import { segmentOperations } from './segment-operations.ts';
 import { tenantOperations } from './tenant-operations.ts';
 
-/** `actor`: who writes, for the audit log. */
-export function catalogOperations(connection: Connection, actor: string) {
+export function catalogOperations(connection: Connection) {
   const readNextId = connection.prepare<[], number>('SELECT next_id FROM catalog').pluck();
   const advanceNextId = connection.prepare('UPDATE catalog SET next_id = next_id + ?');
   const purge = purgeOperations(connection);
   return {
-    ...tenantOperations(connection, actor),
+    ...tenantOperations(connection),
+    ...keyOperations(connection),
     ...indexOperations(connection),
+    ...segmentOperations(connection),
     ...documentOperations(connection),
 
     /** Reserves `count` identifiers for good and returns the first. */
@@ -28,12 +31,10 @@ export function catalogOperations(connection: Connection, actor: string) {
     },
 
     /** Purges one batch of deleted rows; `true` while there may be more. */
-    purgeStep(): boolean {
-      return purge.isPending() && purge.step();
-    },
+    purgeStep: (): boolean => purge.isPending() && purge.step(),
 
     ping(): void {
-      // The commit marker of the group is the write.
+      // Nothing: the commit marker of the group is the write.
     },
   };
 }

@@ -1,14 +1,21 @@
-/** Writes on documents: the transactions an upsert and a delete are. */
-import type { CommitDeleteResult, CommitDeleteVersionsResult } from '../../contract.ts';
+/** Writes on documents: the transactions of an upsert and of a deletion. */
+import type {
+  CommitDeleteInput,
+  CommitDeleteResult,
+  CommitDeleteVersionsInput,
+  CommitDeleteVersionsResult,
+} from '../../contract.ts';
 import type {
   CommitUpsertInput,
   CommitUpsertResult,
   DeadVersion,
+  NewVersion,
   UsageEvent,
 } from '../../../document-commits.ts';
 import { assertInvariant } from '../../../errors.ts';
+import { usageValues } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
-import { addUsageSql, usageParameters } from '../rows.ts';
+import { addUsageSql } from '../usage/usage-statements.ts';
 import { indexKeyById } from './statements.ts';
 
 interface OwnedIndex {
@@ -17,161 +24,152 @@ interface OwnedIndex {
   readonly tenant_documents: number;
 }
 
-interface LiveVersion {
-  readonly version_id: number;
-  readonly segment_id: number;
-  readonly record: number;
-}
+const selectIndexSql = `SELECT indexes.index_key, indexes.generation, tenants.documents_stored AS tenant_documents
+  FROM indexes JOIN tenants ON tenants.id = indexes.tenant_id
+  WHERE indexes.id = ? AND indexes.tenant_id = ?`;
 
-export interface CommitDeleteInput {
-  readonly tenantId: string;
-  readonly indexId: string;
-  readonly docId: string;
-  readonly usage: UsageEvent;
-}
+const deadColumns = 'version_id AS versionId, doc_id AS docId, segment_id AS segmentId, record';
+const selectLiveSql = `SELECT ${deadColumns} FROM versions INDEXED BY versions_live
+  WHERE index_key = ? AND doc_id = ? AND died = 0`;
+const selectAliveSql = `SELECT ${deadColumns} FROM versions WHERE index_key = ? AND version_id = ? AND died = 0`;
 
-export interface CommitDeleteVersionsInput extends Omit<CommitDeleteInput, 'docId'> {
-  readonly versionIds: readonly number[];
+const insertVersionSql = `INSERT INTO versions (version_id, index_key, segment_id, record, born, chunk_count,
+    token_vectors, doc_id, metadata)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+const selectSegmentSql = 'SELECT records_sealed FROM segments WHERE id = ? AND index_key = ?';
+
+const advanceSql =
+  'UPDATE indexes SET generation = ?, documents_stored = documents_stored + ? WHERE index_key = ?';
+
+const forgetSql = `DELETE FROM versions WHERE version_id IN (
+  SELECT version_id FROM versions INDEXED BY versions_dead
+  WHERE index_key = ? AND died > 0 AND died <= ? LIMIT ?)`;
+
+function prepare(connection: Connection) {
+  return {
+    selectIndex: connection.prepare<[string, string], OwnedIndex>(selectIndexSql),
+    /** The live version of a document. */
+    selectLive: connection.prepare<[number, string], DeadVersion>(selectLiveSql),
+    /** A version, if it is alive. */
+    selectAlive: connection.prepare<[number, number], DeadVersion>(selectAliveSql),
+    kill: connection.prepare('UPDATE versions SET died = ? WHERE version_id = ?'),
+    insertVersion: connection.prepare(insertVersionSql),
+    selectSegment: connection.prepare<[number, number], { readonly records_sealed: number | null }>(
+      selectSegmentSql,
+    ),
+    advance: connection.prepare(advanceSql),
+    addStored: connection.prepare('UPDATE tenants SET documents_stored = documents_stored + ? WHERE id = ?'),
+    addUsage: connection.prepare(addUsageSql),
+    selectIndexKey: indexKeyById(connection),
+    forget: connection.prepare(forgetSql),
+  };
 }
+type Statements = ReturnType<typeof prepare>;
 
 export function documentOperations(connection: Connection) {
-  const selectIndex = connection.prepare<[string, string], OwnedIndex>(
-    `SELECT indexes.index_key, indexes.generation, tenants.documents_stored AS tenant_documents
-     FROM indexes JOIN tenants ON tenants.id = indexes.tenant_id
-     WHERE indexes.id = ? AND indexes.tenant_id = ?`,
-  );
-  const selectLive = connection.prepare<[number, string], LiveVersion>(
-    `SELECT version_id, segment_id, record FROM versions INDEXED BY versions_live
-     WHERE index_key = ? AND doc_id = ? AND died = 0`,
-  );
-  const selectAlive = connection.prepare<[number, number], DeadVersion>(
-    `SELECT version_id AS versionId, doc_id AS docId, segment_id AS segmentId, record FROM versions
-     WHERE version_id = ? AND index_key = ? AND died = 0`,
-  );
-  const kill = connection.prepare('UPDATE versions SET died = ? WHERE version_id = ?');
-  const insertVersion = connection.prepare(
-    `INSERT INTO versions (version_id, index_key, segment_id, record, born, chunk_count, token_vectors,
-       doc_id, metadata)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  );
-  const selectSegment = connection.prepare<
-    [number, number],
-    { readonly id: number; readonly records_sealed: number | null }
-  >('SELECT id, records_sealed FROM segments WHERE id = ? AND index_key = ?');
-  const advance = connection.prepare(
-    'UPDATE indexes SET generation = ?, documents_stored = documents_stored + ? WHERE index_key = ?',
-  );
-  const addStored = connection.prepare(
-    'UPDATE tenants SET documents_stored = documents_stored + ? WHERE id = ?',
-  );
-  const addUsage = connection.prepare(addUsageSql);
-  const selectIndexKey = indexKeyById(connection);
-  const forget = connection.prepare(
-    `DELETE FROM versions WHERE version_id IN (
-       SELECT version_id FROM versions INDEXED BY versions_dead
-       WHERE index_key = ? AND died > 0 AND died <= ? LIMIT ?)`,
-  );
-
-  const bury = (indexKey: number, docId: string, generation: number): DeadVersion | undefined => {
-    const live = selectLive.get(indexKey, docId);
-    if (live === undefined) return undefined;
-    kill.run(generation, live.version_id);
-    return { docId, versionId: live.version_id, segmentId: live.segment_id, record: live.record };
-  };
-  const advanceTo = (index: OwnedIndex, generation: number, added: number, usage: UsageEvent): void => {
-    advance.run(generation, added, index.index_key);
-    if (added !== 0) addStored.run(added, usage.tenantId);
-    addUsage.run(...usageParameters(usage));
-  };
-
+  const statements = prepare(connection);
   return {
-    commitUpsert(input: CommitUpsertInput): CommitUpsertResult {
-      const { documents, tenantId, usage } = input;
-      assertInvariant(documents.length > 0, 'an upsert commits at least one document');
-      assertInvariant(usage.tenantId === tenantId, 'usage is charged to the tenant that writes');
-      const index = selectIndex.get(input.indexId, tenantId);
-      if (index === undefined) return { outcome: 'index_missing' };
-      const generation = index.generation + 1;
+    commitUpsert: (input: CommitUpsertInput): CommitUpsertResult => commitUpsert(statements, input),
 
-      let replaced = 0;
-      for (const { docId, replaces } of documents) {
-        const live = selectLive.get(index.index_key, docId);
-        if (replaces !== undefined && live?.version_id !== replaces) return { outcome: 'document_changed' };
-        if (live !== undefined) replaced++;
-      }
-      const added = documents.length - replaced;
-      // Replacing never needs room, even for a tenant whose allowance was lowered below what it stores.
-      if (added > 0 && index.tenant_documents + added > input.documentsMax) {
-        return { outcome: 'document_allowance_exceeded', documents: index.tenant_documents };
-      }
-
-      const died: DeadVersion[] = [];
-      const segments = new Map<number, number>();
-      for (const document of documents) {
-        let recordsMax = segments.get(document.segmentId);
-        if (recordsMax === undefined) {
-          const segment = selectSegment.get(document.segmentId, index.index_key);
-          assertInvariant(segment !== undefined, `segment ${document.segmentId} is not one of this index`);
-          recordsMax = segment.records_sealed ?? Number.POSITIVE_INFINITY;
-          segments.set(document.segmentId, recordsMax);
-        }
-        assertInvariant(document.record < recordsMax, `record ${document.record} lies beyond its segment`);
-        const dead = bury(index.index_key, document.docId, generation);
-        if (dead !== undefined) died.push(dead);
-        insertVersion.run(
-          document.versionId,
-          index.index_key,
-          document.segmentId,
-          document.record,
-          generation,
-          document.chunkCount,
-          document.tokenVectors,
-          document.docId,
-          document.metadata,
-        );
-      }
-      assertInvariant(died.length === replaced, 'doc ids of one upsert are unique');
-      advanceTo(index, generation, added, usage);
-      return { outcome: 'committed', generation, died };
+    commitDelete({ docId, ...input }: CommitDeleteInput): CommitDeleteResult {
+      const find = (indexKey: number) => [statements.selectLive.get(indexKey, docId)];
+      const deleted = commitDeletion(statements, input, find);
+      return deleted.outcome === 'committed' ? { ...deleted, died: deleted.died[0]! } : deleted;
     },
 
-    commitDelete(input: CommitDeleteInput): CommitDeleteResult {
-      assertInvariant(input.usage.tenantId === input.tenantId, 'usage is charged to the tenant that writes');
-      const index = selectIndex.get(input.indexId, input.tenantId);
-      if (index === undefined) return { outcome: 'index_missing' };
-      const generation = index.generation + 1;
-      const died = bury(index.index_key, input.docId, generation);
-      if (died === undefined) return { outcome: 'absent' };
-      advanceTo(index, generation, -1, input.usage);
-      return { outcome: 'committed', generation, died };
-    },
+    commitDeleteVersions: ({ versionIds, ...input }: CommitDeleteVersionsInput): CommitDeleteVersionsResult =>
+      commitDeletion(statements, input, (indexKey) =>
+        [...new Set(versionIds)].map((versionId) => statements.selectAlive.get(indexKey, versionId)),
+      ),
 
-    commitDeleteVersions(input: CommitDeleteVersionsInput): CommitDeleteVersionsResult {
-      assertInvariant(input.usage.tenantId === input.tenantId, 'usage is charged to the tenant that writes');
-      const index = selectIndex.get(input.indexId, input.tenantId);
-      if (index === undefined) return { outcome: 'index_missing' };
-      const generation = index.generation + 1;
-      const died: DeadVersion[] = [];
-      for (const versionId of input.versionIds) {
-        const alive = selectAlive.get(versionId, index.index_key);
-        if (alive === undefined) continue;
-        kill.run(generation, versionId);
-        died.push(alive);
-      }
-      if (died.length === 0) return { outcome: 'absent' };
-      advanceTo(index, generation, -died.length, input.usage);
-      return { outcome: 'committed', generation, died };
-    },
-
-    /** One bounded batch of `Catalog.forgetDeadVersions`; fewer than `limit` means done. */
-    forgetDeadVersions(input: {
-      readonly indexId: string;
-      readonly generation: number;
-      readonly limit: number;
-    }): number {
-      const indexKey = selectIndexKey.get(input.indexId);
-      if (indexKey === undefined) return 0;
-      return forget.run(indexKey, input.generation, input.limit).changes;
+    /** Deletes at most `limit` rows and returns how many. Fewer than `limit` means that none are left. */
+    forgetDeadVersions(indexId: string, generation: number, limit: number): number {
+      const indexKey = statements.selectIndexKey.get(indexId);
+      return indexKey === undefined ? 0 : statements.forget.run(indexKey, generation, limit).changes;
     },
   };
+}
+
+function commitUpsert(statements: Statements, input: CommitUpsertInput): CommitUpsertResult {
+  const { documents, tenantId, usage } = input;
+  assertInvariant(documents.length > 0, 'an upsert commits at least one document');
+  assertInvariant(usage.tenantId === tenantId, 'usage is charged to the tenant that writes');
+  const index = statements.selectIndex.get(input.indexId, tenantId);
+  if (index === undefined) return { outcome: 'index_missing' };
+  const generation = index.generation + 1;
+
+  const died: DeadVersion[] = [];
+  for (const { docId, replaces } of documents) {
+    const live = statements.selectLive.get(index.index_key, docId);
+    if (replaces !== undefined && live?.versionId !== replaces) return { outcome: 'document_changed' };
+    if (live !== undefined) died.push(live);
+  }
+  const added = documents.length - died.length;
+  // Replacing never needs room, even for a tenant whose allowance was lowered below what it stores.
+  if (added > 0 && index.tenant_documents + added > input.documentsMax) {
+    return { outcome: 'document_allowance_exceeded', documents: index.tenant_documents };
+  }
+  assertPlaced(statements, index.index_key, documents);
+  for (const { versionId } of died) statements.kill.run(generation, versionId);
+  for (const document of documents) {
+    statements.insertVersion.run(
+      document.versionId,
+      index.index_key,
+      document.segmentId,
+      document.record,
+      generation,
+      document.chunkCount,
+      document.tokenVectors,
+      document.docId,
+      document.metadata,
+    );
+  }
+  advanceTo(statements, index, generation, added, usage);
+  return { outcome: 'committed', generation, died };
+}
+
+/** Asserts that each document lies in a segment of the index, and not beyond its end. */
+function assertPlaced(statements: Statements, indexKey: number, documents: readonly NewVersion[]): void {
+  const segments = new Map<number, number>();
+  for (const { segmentId, record } of documents) {
+    let recordsMax = segments.get(segmentId);
+    if (recordsMax === undefined) {
+      const segment = statements.selectSegment.get(segmentId, indexKey);
+      assertInvariant(segment !== undefined, `segment ${segmentId} is not one of this index`);
+      recordsMax = segment.records_sealed ?? Number.POSITIVE_INFINITY;
+      segments.set(segmentId, recordsMax);
+    }
+    assertInvariant(record < recordsMax, `record ${record} lies beyond its segment`);
+  }
+}
+
+/** Ends the live versions that `find` returns for the key of the index. */
+function commitDeletion(
+  statements: Statements,
+  { tenantId, indexId, usage }: Omit<CommitDeleteInput, 'docId'>,
+  find: (indexKey: number) => readonly (DeadVersion | undefined)[],
+): CommitDeleteVersionsResult {
+  assertInvariant(usage.tenantId === tenantId, 'usage is charged to the tenant that writes');
+  const index = statements.selectIndex.get(indexId, tenantId);
+  if (index === undefined) return { outcome: 'index_missing' };
+  const generation = index.generation + 1;
+  const died = find(index.index_key).filter((version) => version !== undefined);
+  if (died.length === 0) return { outcome: 'absent' };
+  for (const { versionId } of died) statements.kill.run(generation, versionId);
+  advanceTo(statements, index, generation, -died.length, usage);
+  return { outcome: 'committed', generation, died };
+}
+
+/** `added`: how many more documents the index stores. */
+function advanceTo(
+  statements: Statements,
+  index: OwnedIndex,
+  generation: number,
+  added: number,
+  usage: UsageEvent,
+): void {
+  statements.advance.run(generation, added, index.index_key);
+  if (added !== 0) statements.addStored.run(added, usage.tenantId);
+  statements.addUsage.run(usage.tenantId, ...usageValues(usage));
 }

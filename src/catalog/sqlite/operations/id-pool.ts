@@ -1,7 +1,6 @@
 /**
- * Identifiers by hi-lo: whole blocks are reserved durably in the catalog and handed out from memory, so
- * that an upsert rarely waits for an identifier. A crash loses the rest of a block; nothing is ever
- * handed out twice, nor by two processes.
+ * Gives identifiers from memory, of blocks that are reserved durably in the catalog. So an upsert rarely waits for one. A crash
+ * loses the rest of a block. No identifier is ever given twice, not even by two processes.
  */
 export class IdPool {
   readonly #reserve: (count: number) => Promise<number>;
@@ -16,10 +15,10 @@ export class IdPool {
     this.#blockSize = blockSize;
   }
 
-  /** Increasing identifiers, in the order of the calls. */
+  /** Returns increasing identifiers, in the order of the calls. */
   allocate(count: number): Promise<readonly number[]> {
     const ids = this.#turn.then(() => this.#take(count));
-    // A failed reservation is answered to its caller and must not fail the next one.
+    // A failed reservation fails its own call, not the next one.
     this.#turn = ids.catch(() => undefined);
     return ids;
   }

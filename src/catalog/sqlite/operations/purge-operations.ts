@@ -1,14 +1,14 @@
 /**
- * What deletes in the background: rows of deleted indexes, in batches small enough that a commit never
- * waits long behind one, and free pages given back to the file system. The work that is left lies in the
- * database itself (`purges`), so that a restart, or another process, goes on with it.
+ * Background work: deletes the rows of deleted indexes, and gives free pages back to the file system. Batches are small, so that
+ * a commit never waits long behind one. The table `purges` holds the work that is left, so that a restart or another process
+ * goes on with it.
  */
 import type { Connection } from '../connection.ts';
 
-/** Rows of one batch; with 16 KiB of metadata each, the largest transaction is some megabytes. */
+/** Rows of one batch. With 16 KiB of metadata each, the largest transaction has some megabytes. */
 const purgeRowsMax = 128;
 const vacuumPagesMax = 128;
-/** Free pages that are kept for the next documents: below this, or an eighth of the file. */
+/** So many free pages, or an eighth of the file, are kept for the next documents. */
 const freePagesKept = 1024;
 
 export function purgeOperations(connection: Connection) {
@@ -28,10 +28,10 @@ export function purgeOperations(connection: Connection) {
   };
 
   return {
-    /** Whether there is anything to do; outside of a transaction, so that looking costs no commit. */
+    /** Whether there is work. It is asked outside of a transaction, so that no commit is spent on it. */
     isPending: (): boolean => nextPurge.get() !== undefined || pagesToFree() > 0,
 
-    /** One batch, inside a transaction; `true` if it did anything. */
+    /** Runs one batch, inside a transaction. Returns whether it did anything. */
     step(): boolean {
       const indexKey = nextPurge.get();
       if (indexKey !== undefined) {

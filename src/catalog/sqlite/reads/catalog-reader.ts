@@ -1,6 +1,6 @@
 /**
- * The catalog of a data directory for commands that only look: read only, on the calling thread, and whatever else
- * in the directory is amiss.
+ * The catalog of a data directory, for commands that only read. Reads run on the calling thread. Problems of other files in
+ * the directory do not matter.
  */
 import path from 'node:path';
 import type { Catalog } from '../../contract.ts';
@@ -19,17 +19,8 @@ export interface CatalogReader extends Pick<
 export function openCatalogReader(directory: string): CatalogReader {
   try {
     const connection = openReader(path.join(directory, catalogFile));
-    const { listTenants, listIndexes, listIndexIds } = smallReads(connection);
-    const documents = readOperations(connection);
     return {
-      listTenants: operating(listTenants),
-      listIndexes: operating(listIndexes),
-      listIndexIds: operating(listIndexIds),
-      loadIndexState: operating((indexId) => documents.loadIndexState({ indexId })),
-      resolveVersions: operating((indexId, versionIds) => {
-        const found = documents.resolveVersions({ indexId, versionIds });
-        return new Map(found.map((version) => [version.versionId, version]));
-      }),
+      ...operating({ ...smallReads(connection), ...readOperations(connection) }),
       close: () => connection.close(),
     };
   } catch (error) {
@@ -37,7 +28,7 @@ export function openCatalogReader(directory: string): CatalogReader {
   }
 }
 
-/** What is wrong with the pages of the catalog, and between them; reads all of it. */
+/** Describes the damage of the catalog's pages and tables. Empty when there is none. Reads the whole file. */
 export function catalogDamage(directory: string): readonly string[] {
   const connection = openReader(path.join(directory, catalogFile));
   try {
@@ -48,7 +39,7 @@ export function catalogDamage(directory: string): readonly string[] {
       .pluck()
       .all();
     const damaged = tables.filter((table) => damageIn(connection, table).length > 0);
-    // Damage beside all tables lies where nothing is stored now.
+    // Damage outside of all tables lies on pages that hold nothing now.
     return damaged.length === 0 ? damage : damaged.map((table) => `what it holds of ${table} is damaged`);
   } catch (error) {
     if (!isDamage(error)) throw error;

@@ -1,27 +1,29 @@
-/** Reads of keys, and of what was done to them and to tenants, on the caller's own thread. */
+/** Reads of keys, sessions and the audit log, on the calling thread. */
 import type { ApiKey, AuditEntry, AuditQuery, KeyRecord } from '../../contract.ts';
+import {
+  auditColumns,
+  keyColumns,
+  tenantColumns,
+  toApiKey,
+  toAuditEntry,
+  toTenant,
+  type AuditColumns,
+  type KeyColumns,
+  type TenantColumns,
+} from '../../rows.ts';
 import type { Connection } from '../connection.ts';
-import { keyColumns, tenantColumns, toApiKey, toAuditEntry, toTenant } from '../rows.ts';
-import type { AuditColumns, KeyColumns, TenantColumns } from '../rows.ts';
-
-interface KeyRecordColumns extends TenantColumns, KeyColumns {
-  readonly hash: Uint8Array;
-}
 
 export function keyReads(catalog: Connection) {
   const keys = catalog.prepare<[string], KeyColumns>(
     `SELECT ${keyColumns} FROM api_keys WHERE tenant_id = ? ORDER BY created_at_ms, id`,
   );
-  const keyRecord = catalog
-    .prepare<[string], KeyRecordColumns>(
-      `SELECT ${keyColumns}, api_keys.hash, ${tenantColumns}
-       FROM api_keys JOIN tenants ON tenants.id = api_keys.tenant_id WHERE api_keys.id = ?`,
-    )
-    .safeIntegers();
+  const keyRecord = catalog.prepare<[string], TenantColumns & KeyColumns & Pick<KeyRecord, 'hash'>>(
+    `SELECT ${keyColumns}, api_keys.hash, ${tenantColumns}
+     FROM api_keys JOIN tenants ON tenants.id = api_keys.tenant_id WHERE api_keys.id = ?`,
+  );
   const endedSession = catalog
     .prepare<[Uint8Array], number>('SELECT 1 FROM ended_sessions WHERE digest = ?')
     .pluck();
-  const auditColumns = 'id, at_ms, actor, act, tenant_id, detail';
   const audit = catalog.prepare<[number, number], AuditColumns>(
     `SELECT ${auditColumns} FROM audit_log WHERE id < ? ORDER BY id DESC LIMIT ?`,
   );
@@ -34,7 +36,7 @@ export function keyReads(catalog: Connection) {
 
     findKey: (keyId: string): KeyRecord | undefined => {
       const row = keyRecord.get(keyId);
-      return row === undefined ? undefined : { key: toApiKey(row), hash: row.hash, tenant: toTenant(row) };
+      return row && { key: toApiKey(row), hash: row.hash, tenant: toTenant(row) };
     },
 
     hasSessionEnded: (digest: Uint8Array): boolean => endedSession.get(digest) !== undefined,

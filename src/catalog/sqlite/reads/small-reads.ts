@@ -1,34 +1,37 @@
 /**
- * Reads of small, hot tables (tenants, indexes) on the caller's own thread: a prepared point look-up costs some ten
- * microseconds, less than a message to a thread and back. They work with a catalog that an older program made.
+ * Reads of tenants and indexes, on the calling thread: these tables are small, and a prepared look-up costs some ten
+ * microseconds, less than a message to a thread and back. They work with a catalog of an earlier release too.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { IndexPlace, IndexRow, ModelVersionUse, Page, Tenant, TenantPlace } from '../../contract.ts';
 import type { Connection } from '../connection.ts';
-import { indexColumns, tenantColumns, toIndexRow, toTenant } from '../rows.ts';
-import type { IndexColumns, TenantColumns } from '../rows.ts';
-import { tenantById } from '../operations/statements.ts';
+import {
+  indexColumns,
+  tenantColumns,
+  toIndexRow,
+  toTenant,
+  type IndexColumns,
+  type TenantColumns,
+} from '../../rows.ts';
 
-interface NameColumns extends Pick<IndexColumns, 'id' | 'name' | 'created_at_ms'> {
-  readonly index_key: number;
-}
+type NameColumns = Pick<IndexColumns, 'id' | 'name' | 'created_at_ms'> & { readonly index_key: number };
 
 const beginning: IndexPlace = { createdAtMs: -1, id: '' };
 
-/** Indexes read before other work of the thread has its turn. */
+/** After so many indexes other work of the thread has its turn. */
 const indexesInTurn = 32;
 
 export function smallReads(catalog: Connection) {
-  const tenant = tenantById(catalog);
-  const tenants = catalog
-    .prepare<[number, string, number], TenantColumns>(
-      `SELECT ${tenantColumns} FROM tenants WHERE (created_at_ms, id) > (?, ?) ORDER BY created_at_ms, id LIMIT ?`,
-    )
-    .safeIntegers();
+  const tenant = catalog.prepare<[string], TenantColumns>(
+    `SELECT ${tenantColumns} FROM tenants WHERE id = ?`,
+  );
+  const tenants = catalog.prepare<[number, string, number], TenantColumns>(
+    `SELECT ${tenantColumns} FROM tenants WHERE (created_at_ms, id) > (?, ?) ORDER BY created_at_ms, id LIMIT ?`,
+  );
   const index = catalog.prepare<[string, string], IndexColumns>(
     `SELECT ${indexColumns} FROM indexes WHERE id = ? AND tenant_id = ?`,
   );
-  // Names of one moment: between two rows that are read later, others may have swapped theirs.
+  // The names are read at one moment. The rows are read later, and two indexes may swap their names in between.
   const indexNames = catalog.prepare<[string], NameColumns>(
     'SELECT index_key, id, name, created_at_ms FROM indexes WHERE tenant_id = ? ORDER BY index_key',
   );
@@ -44,25 +47,24 @@ export function smallReads(catalog: Connection) {
   );
   const indexIds = catalog.prepare<[], string>('SELECT id FROM indexes').pluck();
 
-  const getTenant = (tenantId: string): Tenant | undefined => {
-    const row = tenant.get(tenantId);
-    return row === undefined ? undefined : toTenant(row);
-  };
-
-  /** In turns with other work of the thread: a thousand metadata schemas of 16 KiB take 200 ms. */
+  /** Gives other work of the thread its turn: a thousand metadata schemas of 16 KiB take 200 ms. */
   const rowsOf = async (found: readonly NameColumns[]): Promise<IndexRow[]> => {
     const rows: IndexRow[] = [];
     for (const [place, { index_key: indexKey, name }] of found.entries()) {
       if (place > 0 && place % indexesInTurn === 0) await setImmediate();
       const row = indexByKey.get(indexKey);
-      // Deleted meanwhile.
+      // A row that is missing was deleted meanwhile.
       if (row !== undefined) rows.push(toIndexRow({ ...row, name }));
     }
     return rows;
   };
 
   return {
-    getTenant,
+    getTenant: (tenantId: string): Tenant | undefined => {
+      const row = tenant.get(tenantId);
+      return row && toTenant(row);
+    },
+
     listTenants: (page?: Page<TenantPlace>): readonly Tenant[] => {
       const { createdAtMs, id } = page?.after ?? { createdAtMs: -1, id: '' };
       return tenants.all(createdAtMs, id, page?.limit ?? -1).map(toTenant);
@@ -70,7 +72,7 @@ export function smallReads(catalog: Connection) {
 
     getIndex: (tenantId: string, indexId: string): IndexRow | undefined => {
       const row = index.get(indexId, tenantId);
-      return row === undefined ? undefined : toIndexRow(row);
+      return row && toIndexRow(row);
     },
 
     listIndexes: async (tenantId: string, page?: Page<IndexPlace>): Promise<readonly IndexRow[]> => {
@@ -80,7 +82,7 @@ export function smallReads(catalog: Connection) {
       }
       const rows: IndexRow[] = [];
       let after = page.after ?? beginning;
-      // Others take the places of those that were deleted meanwhile: a page that is not full is the last one.
+      // A page that is not full would end the list. So later indexes take the places of those that are deleted meanwhile.
       for (;;) {
         const wanted = page.limit - rows.length;
         const found = indexNamesOfPage.all(tenantId, after.createdAtMs, after.id, wanted);
@@ -94,5 +96,3 @@ export function smallReads(catalog: Connection) {
     listModelVersions: (): readonly ModelVersionUse[] => modelVersions.all(),
   };
 }
-
-export type SmallReads = ReturnType<typeof smallReads>;

@@ -1,4 +1,4 @@
-/** Worker entry: empties the write-ahead log of `usage.db`, which waits for the disk, away from the event loop. */
+/** Entry of a worker thread: empties the write-ahead log of `usage.db` away from the event loop, because that waits for the disk. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../../../errors.ts';
 import { openWriter, restartLog } from '../connection.ts';
@@ -6,7 +6,7 @@ import { serveRequests } from './thread-server.ts';
 
 export interface CheckpointThreadData {
   readonly path: string;
-  /** For readers of other processes that are in the way; requests wait meanwhile. */
+  /** How long a checkpoint waits for readers of other processes. Requests wait as long. */
   readonly busyTimeoutMs: number;
 }
 

@@ -1,11 +1,10 @@
 /**
- * Group commit: the operations waiting for the writer share one transaction and so one fsync. Each runs
- * in a savepoint of its own; one that fails rolls back alone and the others commit.
+ * Group commit: waiting operations share one transaction, and so one fsync. Each runs in a savepoint of its own. One that
+ * fails is rolled back alone, and the others commit.
  *
- * A COMMIT that throws (a full or failing disk) leaves its outcome open. Every transaction therefore
- * writes its number into this writer's row of `commit_markers`, and the row is read back over a fresh
- * connection before anybody is answered. If not even that can be read, nobody knows what the file holds:
- * the writer refuses all further work, and the next start reads the truth.
+ * A COMMIT that throws (a full or failing disk) may or may not have happened. So every transaction writes its number into
+ * this writer's row of `commit_markers`, and after a failed COMMIT the row is read over a new connection. If that fails too,
+ * the writer refuses all further work, and the next start of the process reads the truth.
  */
 import type { Connection } from '../connection.ts';
 import { isBusy, toOperatingError } from '../connection.ts';
@@ -21,15 +20,15 @@ export interface GroupCommitOptions {
   readonly connection: Connection;
   /** Unique among all writers that ever opened the database. */
   readonly writer: string;
-  /** The sequence number of this writer's last transaction in the file, over a fresh connection. */
+  /** Reads the number of this writer's last transaction in the file, over a new connection. */
   readonly readSequence: () => number | undefined;
-  /** Runs at the end of every transaction; what it returns, once that is committed. */
+  /** Runs at the end of every transaction. The function that it returns runs once the transaction is committed. */
   readonly beforeCommit?: () => () => void;
   /** Replaceable so that tests can lose the answer of a COMMIT. */
   readonly commit?: () => void;
 }
 
-/** A day: no writer has a COMMIT open that long, and live ones refresh their row with every transaction. */
+/** One day. No COMMIT takes that long, and each transaction of a live writer renews its row. */
 const markerAgeMaxMs = 86_400_000;
 
 export class GroupCommit {
@@ -57,13 +56,13 @@ export class GroupCommit {
     };
   }
 
-  /** Runs all works; the outcomes are in their order, and final: committed, or without any trace. */
+  /** Runs all works. The outcomes are in the same order and final: committed, or without any trace. */
   run(works: readonly Work[]): readonly Outcome[] {
     if (this.#broken !== undefined) return works.map(() => failed(this.#broken));
     const attempt = this.#attempt(works);
     if ('outcomes' in attempt) return attempt.outcomes;
     if (works.length === 1 || attempt.cause === 'not_begun') return works.map(() => failed(attempt.error));
-    // The whole transaction was lost to one of its operations: alone, the others may still fit.
+    // One operation may have cost the whole transaction, for example on a full disk. So each is run again alone.
     return works.flatMap((work) => this.run([work]));
   }
 
@@ -118,13 +117,13 @@ export class GroupCommit {
     try {
       this.#statements.rollback.run();
     } catch (error) {
-      // Nothing was committed by this; without a clean connection no later transaction can be trusted.
+      // Nothing was committed. But the connection is in an unknown state, and no later transaction on it can be trusted.
       this.#break(error);
     }
   }
 
   #isCommitted(sequence: number, error: unknown): boolean {
-    // COMMIT answers BUSY before it has written anything.
+    // COMMIT fails with BUSY before it has written anything.
     if (isBusy(error)) return false;
     try {
       return this.#options.readSequence() === sequence;
@@ -143,12 +142,12 @@ export class GroupCommit {
   }
 }
 
-/** Removes the rows of writers that are long gone. A work of a group. */
+/** Removes the rows of writers that ended long ago. Must run inside a transaction. */
 export function forgetOldMarkers(connection: Connection): void {
   connection.prepare('DELETE FROM commit_markers WHERE at_ms < ?').run(Date.now() - markerAgeMaxMs);
 }
 
-/** Reads this writer's marker over a connection opened for the purpose. */
+/** Returns a function that reads the marker of a writer over a new connection. */
 export function sequenceReader(open: () => Connection, writer: string): () => number | undefined {
   return () => {
     const connection = open();

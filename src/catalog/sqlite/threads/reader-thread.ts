@@ -1,12 +1,12 @@
 /**
- * Worker entry: reads that may wait for the disk, or walk a whole index, away from the event loop. An index whose
- * rows are damaged is reported besides.
+ * Entry of a worker thread: runs reads that may wait for the disk, or go through a whole index, away from the event loop.
+ * It also reports an index whose rows are damaged.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../../../errors.ts';
 import type { IndexState } from '../../../index-state.ts';
 import { openReader } from '../connection.ts';
-import { readOperations, type ReadInput } from '../reads/read-operations.ts';
+import { readOperations } from '../reads/read-operations.ts';
 import { toFailure } from './thread-protocol.ts';
 import { serveRequests, type ServedDatabase } from './thread-server.ts';
 
@@ -21,7 +21,7 @@ serveRequests({
   reopen: open,
   onDamage: ({ input }, error) => ({
     kind: 'damaged_index',
-    indexId: (input as ReadInput).indexId,
+    indexId: String(input[0]),
     failure: toFailure(error),
   }),
   transferred: (operation, value) => (operation === 'loadIndexState' ? buffersOf(value as IndexState) : []),

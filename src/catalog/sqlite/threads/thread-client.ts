@@ -1,16 +1,18 @@
 /**
- * The facade's end of a catalog thread: typed requests, answers by number. The thread keeps the process
- * alive only while a request is open. A thread that dies takes its open requests with it, and what became
- * of them is unknown: the client answers `service_unavailable` from then on, and the next start reads the
- * truth from the file. One that could not open its file has begun no request: the next one starts it again.
+ * The catalog's end of one of its threads: typed requests, and replies by number. The thread keeps the process alive only
+ * while a request is open.
+ *
+ * When a thread dies, the outcome of its open requests is unknown. From then on the client answers `service_unavailable`, and
+ * the next start of the process reads the truth from the file. A thread that could not open its file has begun no request, so
+ * the next request starts it again.
  */
 import { Worker } from 'node:worker_threads';
 import { ServiceError } from '../../../errors.ts';
 import { fromFailure } from './thread-protocol.ts';
 import type { ThreadEvent, ThreadMessage, ThreadReply } from './thread-protocol.ts';
 
-// oxlint-disable-next-line typescript/no-explicit-any -- the parameter of an operation is inferred from its name
-type Operations = Readonly<Record<string, (input: any) => unknown>>;
+// oxlint-disable-next-line typescript/no-explicit-any -- the parameters of an operation are inferred from its name
+export type Operations = Readonly<Record<string, (...input: any[]) => unknown>>;
 
 interface Pending {
   readonly resolve: (value: unknown) => void;
@@ -25,7 +27,7 @@ export interface ThreadOptions {
   readonly onDamagedIndex?: (indexId: string, error: Error) => void;
 }
 
-/** `Served`: the operations of the thread by name, as functions from their input to their value. */
+/** `Served`: the operations of the thread, by name. */
 export class ThreadClient<Served extends Operations> {
   readonly #options: ThreadOptions;
   readonly #pending = new Map<number, Pending>();
@@ -40,14 +42,14 @@ export class ThreadClient<Served extends Operations> {
     this.#options = options;
   }
 
-  /** Starting takes a tenth of a second, for which the first request would wait. */
+  /** Starts the thread now. That takes a tenth of a second, for which the first request would wait otherwise. */
   start(): void {
     if (this.#closed === undefined && this.#dead === undefined) this.#worker ??= this.#start();
   }
 
   request<Name extends keyof Served & string>(
     operation: Name,
-    input: Parameters<Served[Name]>[0],
+    ...input: Parameters<Served[Name]>
   ): Promise<ReturnType<Served[Name]>> {
     if (this.#closed !== undefined) return Promise.reject(new Error('this is a bug: the catalog is closed'));
     if (this.#dead !== undefined) return Promise.reject(this.#dead);
@@ -60,7 +62,18 @@ export class ThreadClient<Served extends Operations> {
     });
   }
 
-  /** Waits for what was asked, then ends the thread. Idempotent. */
+  /** Methods that request the operations of these names. */
+  methods<Name extends keyof Served & string>(...names: readonly Name[]) {
+    const entries = names.map((name) => [
+      name,
+      (...input: Parameters<Served[Name]>) => this.request(name, ...input),
+    ]);
+    return Object.fromEntries(entries) as {
+      [Each in Name]: (...input: Parameters<Served[Each]>) => Promise<ReturnType<Served[Each]>>;
+    };
+  }
+
+  /** Waits for the open requests, then ends the thread. Idempotent. */
   close(): Promise<void> {
     this.#closed ??= this.#finish();
     return this.#closed;
@@ -113,7 +126,7 @@ export class ThreadClient<Served extends Operations> {
   }
 
   #die(worker: Worker, cause: unknown): void {
-    // Both its error and its end tell of a death, and the next thread may be there by then.
+    // A death comes as an error and as an exit. By the second of them the next thread may have started.
     if (worker !== this.#worker || this.#dead !== undefined) return;
     const what = this.#hasOpened
       ? 'a thread of the catalog died; restart the service'

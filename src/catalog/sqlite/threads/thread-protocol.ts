@@ -1,6 +1,6 @@
 /**
- * Messages between the catalog's facade and its threads. Requests carry a number of the sender's; replies
- * come in batches, one a group. Errors cross as plain data: structured clone would drop their class.
+ * Messages between the catalog and its threads. A request carries a number that its reply repeats. The replies of a group of
+ * commits come in one message. Errors cross as plain data, because structured clone drops their class.
  */
 import { ServiceError, errorTable, type Issue } from '../../../errors.ts';
 import type { ErrorCode } from '../../../errors.ts';
@@ -9,16 +9,17 @@ export interface ThreadRequest {
   readonly kind: 'request';
   readonly number: number;
   readonly operation: string;
-  readonly input: unknown;
+  /** The arguments of the operation. */
+  readonly input: readonly unknown[];
 }
 
 export type ThreadMessage = ThreadRequest | { readonly kind: 'finish' };
 
 export type ThreadEvent =
-  /** The thread has its file; what it is asked for begins now. */
+  /** The thread has opened its file. */
   | { readonly kind: 'opened' }
   | { readonly kind: 'replies'; readonly replies: readonly ThreadReply[] }
-  /** Work nobody waits for has failed and will be tried again. */
+  /** Work in the background has failed and will be tried again. */
   | { readonly kind: 'background_failure'; readonly failure: Failure }
   /** Rows of an index are damaged in the file. */
   | { readonly kind: 'damaged_index'; readonly indexId: string; readonly failure: Failure };
@@ -29,7 +30,7 @@ export interface Failure {
   readonly code?: ErrorCode;
   readonly retryAfterSeconds?: number;
   readonly issues?: readonly Issue[];
-  /** What it came from, for the log. */
+  /** The cause in words, for the log. */
   readonly cause?: string;
 }
 

@@ -1,28 +1,29 @@
-/** What a catalog thread does that answers one request after the other. */
+/** The loop of a catalog thread that answers one request after the other. */
 import type { MessagePort } from 'node:worker_threads';
 import { assertInvariant } from '../../../errors.ts';
 import type { Connection } from '../connection.ts';
 import { isDamage, toOperatingError } from '../connection.ts';
+import type { Operations } from './thread-client.ts';
 import { toFailure } from './thread-protocol.ts';
 import type { ThreadEvent, ThreadMessage, ThreadRequest } from './thread-protocol.ts';
 
 export interface ServedDatabase {
   /** Closed with the thread. */
   readonly connection: Connection;
-  readonly operations: Readonly<Record<string, (input: never) => unknown>>;
+  readonly operations: Operations;
 }
 
 export interface ThreadServer {
   readonly port: MessagePort;
   readonly database: ServedDatabase;
   /**
-   * Opens the same again, with nothing in memory: a request that meets damage is run once more. What fails then is
-   * the file.
+   * Opens the database again, with empty caches. A request that meets damage is run once more on it. If it fails again, the
+   * file itself is damaged.
    */
   readonly reopen?: () => ServedDatabase;
-  /** What to report beside the answer when the file is damaged. */
+  /** The event to send beside the reply when the file is damaged. */
   readonly onDamage?: (request: ThreadRequest, error: unknown) => ThreadEvent;
-  /** Buffers of a value that go over without a copy. */
+  /** Buffers of a value that are transferred instead of copied. */
   readonly transferred?: (operation: string, value: unknown) => ArrayBuffer[];
 }
 
@@ -65,7 +66,7 @@ export function serveRequests({ port, reopen, onDamage, transferred, ...given }:
   function runOnce({ operation, input }: ThreadRequest): unknown {
     const called = database.operations[operation];
     assertInvariant(called !== undefined, `the thread knows no ${operation}`);
-    return called(input as never);
+    return called(...input);
   }
 
   function send(event: ThreadEvent, transfer: ArrayBuffer[] = []): void {

@@ -1,7 +1,7 @@
 /**
- * Worker entry: the one writer of `catalog.db` in this process. It drains its queue into groups
- * (`group-commit.ts`), answers a group at once, and checkpoints and purges in between, so that neither
- * the event loop of the service nor a waiting commit pays for an fsync that is not its own.
+ * Entry of a worker thread: the one writer of `catalog.db` in this process. It takes waiting requests in groups
+ * (`group-commit.ts`) and answers a group at once. Between groups it runs checkpoints and purges. So neither the event loop
+ * nor a commit waits for an fsync of other work.
  */
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
@@ -24,11 +24,9 @@ export interface WriterThreadData {
   readonly reserve: SharedArrayBuffer;
   readonly busyTimeoutMs: number;
   readonly maintenanceIntervalMs: number;
-  /** Who writes, for the audit log. */
-  readonly actor: string;
 }
 
-/** Bounds how long the first of a group waits for the last. */
+/** A bound on the requests of a group, because the first waits for the last. */
 const groupMax = 64;
 const walTruncateIntervalMs = 3_600_000;
 /** Operations that leave rows to purge. */
@@ -96,7 +94,7 @@ function schedulePurge(): void {
   setImmediate(purgeBatch);
 }
 
-/** One batch a turn of this thread's loop: commits that arrive meanwhile run in between. */
+/** Purges one batch in a turn of the event loop, so that commits run between batches. */
 function purgeBatch(): void {
   if (finishing) return;
   purging = false;
@@ -113,7 +111,7 @@ function maintain(): void {
   });
 }
 
-/** Background work that fails is reported and tried again at the next occasion; nobody waits for it. */
+/** Reports work that fails. It is tried again at the next occasion. */
 function inBackground(work: () => void): void {
   try {
     work();
@@ -147,13 +145,13 @@ function createWriter(database: Connection): Writer {
   return new Writer({
     connection: database,
     groupCommit,
-    operations: catalogOperations(database, data.actor),
+    operations: catalogOperations(database),
     purge: purgeOperations(database),
     reserve: new SpaceReserve(path.dirname(data.path), data.reserve),
   });
 }
 
-/** Each commit counts in the catalog, and is noted with the segments once it is durable (`commit-mark.ts`). */
+/** Counts each commit in the catalog, and writes the count beside the segments once the commit is durable (`commit-mark.ts`). */
 function countCommits(database: Connection): () => () => void {
   const count = database.prepare<[], CommitMark>(
     'UPDATE catalog SET commits = commits + 1 RETURNING id AS catalogId, commits',

@@ -1,6 +1,6 @@
 /**
- * The writer of `catalog.db`: runs named operations in groups and looks after the file between groups
- * (checkpoints, purges, a short WAL). Synchronous; `writer-thread.ts` gives it a thread.
+ * The writer of `catalog.db`. It commits operations in groups. Between groups it runs checkpoints, purges deleted rows and
+ * keeps the write-ahead log short. Synchronous; `writer-thread.ts` gives it a thread.
  */
 import { statSync } from 'node:fs';
 import { assertInvariant } from '../../../errors.ts';
@@ -9,9 +9,10 @@ import type { CatalogOperations } from '../operations/catalog-operations.ts';
 import { checkpoint, isOutOfSpace, toOperatingError } from '../connection.ts';
 import type { Connection } from '../connection.ts';
 import type { GroupCommit, Outcome, Work } from './group-commit.ts';
+import type { Operations } from './thread-client.ts';
 import type { ThreadRequest } from './thread-protocol.ts';
 
-/** What purges rows in the background. */
+/** Purges rows in the background (`purge-operations.ts`). */
 export interface Purge {
   isPending(): boolean;
   step(): boolean;
@@ -20,17 +21,17 @@ export interface Purge {
 export interface WriterOptions {
   readonly connection: Connection;
   readonly groupCommit: GroupCommit;
-  readonly operations: Readonly<Record<string, (input: never) => unknown>>;
+  readonly operations: Operations;
   readonly reserve: Pick<SpaceReserve, 'release'>;
   readonly purge: Purge;
 }
 
-/** Frames (pages) in the WAL after which it is copied into the database: SQLite's own default. */
+/** A WAL with so many frames (pages) is copied into the database. SQLite's own default. */
 const walFramesMax = 1000;
-/** Truncating the WAL gives up soon when a reader is in the way: it is tried again later. */
+/** Truncating the WAL waits so long for readers. It is tried again later. */
 const truncateBusyTimeoutMs = 50;
 
-/** Operations that free space, or that must work whatever the disk is like. */
+/** Operations that free space, or that must work on a full disk too. They may use up the reserve. */
 const freeingOperations: ReadonlySet<string> = new Set<keyof CatalogOperations>([
   'commitDelete',
   'commitDeleteVersions',
@@ -52,13 +53,13 @@ export class Writer {
     this.#busyTimeoutMs = options.connection.pragma('busy_timeout', { simple: true }) as number;
   }
 
-  /** Commits the operations as one group; those that free space may use the reserve for it. */
+  /** Commits the operations as one group. */
   runGroup(requests: readonly ThreadRequest[]): readonly Outcome[] {
     const { operations } = this.#options;
     const works = requests.map(({ operation, input }) => () => {
       const run = operations[operation];
       assertInvariant(run !== undefined, `the writer knows no ${operation}`);
-      return run(input as never);
+      return run(...input);
     });
     return this.#run(works, (place) => freeingOperations.has(requests[place]?.operation ?? ''));
   }
@@ -72,7 +73,7 @@ export class Writer {
     return outcomes.map((outcome, place) => again[starved.indexOf(place)] ?? outcome);
   }
 
-  /** Copies a grown WAL into the database; readers are never waited for. */
+  /** Copies a long WAL into the database, without waiting for readers. */
   checkpoint(): void {
     const { connection } = this.#options;
     const { log, checkpointed } = checkpoint(connection, 'NOOP');
@@ -89,10 +90,7 @@ export class Writer {
     return true;
   }
 
-  /**
-   * Empties the WAL file: overwritten and deleted rows linger there until then. `false` when a reader
-   * was in the way.
-   */
+  /** Empties the WAL file, which still holds overwritten and deleted rows. `false` when a reader was in the way. */
   truncateWal(): boolean {
     const { connection } = this.#options;
     if (walBytes(connection) === 0) return true;

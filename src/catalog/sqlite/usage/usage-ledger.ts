@@ -1,10 +1,9 @@
 /**
- * The usage of this process, in `usage.db` before its request is answered.
+ * The usage of this process. It is written to `usage.db` before its request is answered.
  *
- * What cannot be written is summed up in memory and written as soon as that is possible. While the reason is one that
- * passes in moments (the log is being restarted, another process holds the lock) the request waits for it.
- * Otherwise (no space, a disk that fails or is read-only, a damaged ledger) requests go on, and only the death of
- * the process would lose what memory holds.
+ * Usage that cannot be written is summed up in memory and written as soon as possible. If the obstacle passes in moments (the
+ * log is being restarted, another process holds the lock), the request waits. Otherwise (no space, a disk that fails or is
+ * read-only, a damaged ledger) requests go on, and only the death of the process loses what memory holds.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { UsageEvent } from '../../../document-commits.ts';
@@ -12,41 +11,41 @@ import { ServiceError, assertInvariant } from '../../../errors.ts';
 import type { SpaceReserve } from '../../space-reserve.ts';
 import type { CheckpointOperations } from '../threads/checkpoint-thread.ts';
 import { isBusy, isDamage, isOutOfSpace } from '../connection.ts';
-import { usageColumns } from '../rows.ts';
-import type { RateWindowColumns, UsageColumns, UsageDayColumns } from '../rows.ts';
+import type { UsagePart } from '../../rows.ts';
 import { ThreadClient } from '../threads/thread-client.ts';
 import type { ThreadOptions } from '../threads/thread-client.ts';
+import type { RateWindow, UsageDayPart } from './usage-statements.ts';
 import { UsageStore, setAsideUsage } from './usage-store.ts';
 import { UsageSums, usageSumsMax } from './usage-sums.ts';
 
 export interface UsageLedgerOptions {
   readonly directory: string;
-  /** This process may replace a damaged ledger: no other one has it open for long. */
+  /** This process may replace a damaged ledger, because no other one has it open for long. */
   readonly owned: boolean;
-  /** Usage must not eat what it released. */
+  /** While it is released, usage is not written, so that it does not use up the space. */
   readonly reserve: Pick<SpaceReserve, 'held' | 'release'>;
   readonly thread: ThreadOptions;
-  /** What the operator should know. */
+  /** Receives notices for the operator. */
   readonly onNotice: (notice: string, cause?: unknown) => void;
 }
 
-/** As the triggers of the schema have it. */
+/** The day that usage of a month counts on, as in the triggers of the schema. */
 function dayOf(month: string): string {
   const today = new Date().toISOString().slice(0, 10);
   const [year = 0, number = 0] = month.split('-').map(Number);
   return today.startsWith(month) ? today : new Date(Date.UTC(year, number, 0)).toISOString().slice(0, 10);
 }
 
-/** With the time of the sync itself a power cut takes no more than the last second. */
+/** With the time of the sync itself, a power cut takes at most the last second. */
 const upkeepIntervalMs = 500;
-/** A transaction is two frames of the log, rarely more; so many fill 16 MiB and the first page of its index. */
+/** The log is restarted after so many transactions. Each has two frames, rarely more, so that the log has 16 MiB. */
 const restartTransactions = 2_000;
-/** How long a request waits for its usage to be written, and how often it looks. */
+/** How long a request waits for its usage to be written, and the interval at which it tries. */
 const patienceMs = 2_000;
 const lookMs = 5;
-/** Written at once: some milliseconds. */
+/** Sums of a batch, which takes some milliseconds. */
 const batchMax = 1_000;
-/** A disk that damages whatever is written to it must not be filled with ledgers. */
+/** The least time between two replacements, so that a disk that damages every write is not filled with ledgers. */
 const setAsideIntervalMs = 60_000;
 
 export class UsageLedger {
@@ -56,7 +55,7 @@ export class UsageLedger {
   readonly #upkeep: NodeJS.Timeout;
   #thread: ThreadClient<CheckpointOperations>;
   #store: UsageStore | undefined;
-  /** Why usage goes to memory now. */
+  /** Why usage goes to memory now; absent when it is written. */
   #obstacle: 'passing' | 'lasting' | undefined;
   #transactions = 0;
   #restarting: Promise<void> | undefined;
@@ -65,13 +64,13 @@ export class UsageLedger {
   #unsynced = false;
   #syncing: Promise<void> | undefined;
   /**
-   * A sync of the log failed. The kernel may have dropped what it could not write, a later sync says nothing of it, and
-   * recovery ends there: only the database is sure to hold what the log holds.
+   * A sync of the log failed. The kernel may have dropped what it could not write, and a later sync does not report that.
+   * Recovery would end at the gap. So the log must be copied into the database.
    */
   #logDoubtful = false;
   #closed: Promise<void> | undefined;
 
-  /** A ledger that cannot be opened now is opened later; throws for one that a newer program wrote. */
+  /** A ledger that cannot be opened now is opened later. Throws for a ledger of a newer program. */
   static async open(options: UsageLedgerOptions): Promise<UsageLedger> {
     const ledger = new UsageLedger(options);
     try {
@@ -89,12 +88,12 @@ export class UsageLedger {
     this.#upkeep = setInterval(() => this.#maintain(), upkeepIntervalMs).unref();
   }
 
-  /** Tenants, by month, whose usage waits in memory. */
+  /** Counts tenants, by month, whose usage waits in memory. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** Throws `service_unavailable` when memory is full too; the event then counts nothing. */
+  /** Throws `service_unavailable` when too much waits in memory. Then the event counts nothing. */
   async record(event: UsageEvent): Promise<void> {
     assertInvariant(this.#closed === undefined, 'the catalog is closed');
     if (this.#obstacle === undefined && this.#add(event)) return;
@@ -109,39 +108,34 @@ export class UsageLedger {
     }
   }
 
-  /** What is recorded of a tenant's month, in parts to be added up. */
-  totals(tenantId: string, month: string): readonly UsageColumns[] {
+  /** The usage of a tenant in a month, in parts to be added up. */
+  totals(tenantId: string, month: string): readonly UsagePart[] {
+    const written = this.#erased.has(tenantId) ? [] : this.#read((store) => store.totals(tenantId, month));
     const waiting = this.#waiting.get(tenantId, month);
-    const written = this.#erased.has(tenantId)
-      ? undefined
-      : this.#read((store) => store.totals(tenantId, month));
-    return [
-      ...(written === undefined ? [] : [written]),
-      ...(waiting === undefined ? [] : [usageColumns(waiting)]),
-    ];
+    return waiting === undefined ? written : [...written, waiting];
   }
 
-  /** Likewise for days: those of what waits are the days of now. */
-  days(tenantId: string, from: string, to: string): readonly UsageDayColumns[] {
+  /** The usage of a tenant by day, in parts. Usage that waits counts as if it were written now. */
+  days(tenantId: string, from: string, to: string): readonly UsageDayPart[] {
     const written = this.#erased.has(tenantId) ? [] : this.#read((store) => store.days(tenantId, from, to));
     const waiting = this.#waiting
       .ofTenant(tenantId)
-      .map((sum) => ({ ...usageColumns(sum), day: dayOf(sum.month) }))
+      .map((sum) => ({ ...sum, day: dayOf(sum.month) }))
       .filter(({ day }) => from <= day && day <= to);
     return [...written, ...waiting];
   }
 
-  /** None while the ledger cannot be opened: a start goes on without them. */
-  rateWindows(month: string): readonly RateWindowColumns[] {
+  /** Empty while the ledger cannot be opened, so that a start goes on. */
+  rateWindows(month: string): readonly RateWindow[] {
     return this.#store === undefined ? [] : this.#read((store) => store.rateWindows(month));
   }
 
-  /** The tenants with usage in any month; none while the ledger cannot be opened. */
+  /** The tenants with usage in any month. Empty while the ledger cannot be opened. */
   tenantIds(): readonly string[] {
     return this.#store === undefined ? [] : this.#read((store) => store.tenantIds());
   }
 
-  /** Soon, if it cannot be done now; after a crash, at the next start. */
+  /** Erases the usage of a tenant, or tries again until that works. After a crash the next start does it. */
   eraseTenant(tenantId: string): void {
     this.#waiting.eraseTenant(tenantId);
     this.#erased.add(tenantId);
@@ -165,7 +159,7 @@ export class UsageLedger {
     this.#closeStore();
   }
 
-  /** Whether the event is written. */
+  /** Returns whether the event is written. */
   #add(event: UsageEvent): boolean {
     try {
       if (this.#store === undefined) return false;
@@ -179,11 +173,11 @@ export class UsageLedger {
     return true;
   }
 
-  /** Whether everything that waited is written. */
+  /** Writes a batch. Returns whether everything that waited is written. */
   #flush(): boolean {
     if (this.#restarting !== undefined || !this.#writeBatch()) return false;
     if (this.#waiting.size > 0) {
-      // The event loop is not held for longer than one batch takes.
+      // Between two batches the event loop goes on.
       setImmediate(() => this.#flush());
       return false;
     }
@@ -209,7 +203,7 @@ export class UsageLedger {
     return true;
   }
 
-  /** At the end of the process nothing is more urgent. */
+  /** At the end of the process usage may use up the reserve. */
   #assertRoom(): void {
     if (this.#closed === undefined && !this.#options.reserve.held) throw unavailable('the disk is full');
   }
@@ -217,7 +211,7 @@ export class UsageLedger {
   #written(): void {
     this.#unsynced = true;
     this.#transactions += 1;
-    // A request that meets the restart waits for no thread to start.
+    // The thread is started early, so that the restart does not wait for it.
     if (this.#transactions === restartTransactions / 2) this.#thread.start();
     if (this.#transactions >= restartTransactions) this.#beginRestart();
   }
@@ -232,7 +226,7 @@ export class UsageLedger {
     if (isDamage(cause) && this.#mayReplace()) this.#reopen(cause);
   }
 
-  /** Whoever restarts a log waits for the disk, so the thread does it, and nothing is written meanwhile. */
+  /** Restarting a log waits for the disk. So a thread does it, and nothing is written meanwhile. */
   #beginRestart(): void {
     this.#transactions = 0;
     this.#obstacle ??= 'passing';
@@ -241,7 +235,7 @@ export class UsageLedger {
 
   async #restartLog(): Promise<void> {
     try {
-      if (await this.#thread.request('restartLog', undefined)) this.#logDoubtful = false;
+      if (await this.#thread.request('restartLog')) this.#logDoubtful = false;
     } catch (error) {
       this.#options.onNotice('the log of the usage ledger could not be emptied', error);
     }
@@ -271,7 +265,7 @@ export class UsageLedger {
     }
   }
 
-  /** Tries to open what could not be opened, or is found to be damaged. */
+  /** Tries to open a ledger that could not be opened, or that is damaged. */
   #reopen(damage?: unknown): void {
     if (this.#closed !== undefined) return;
     this.#opening ??= this.#open(damage)
@@ -281,7 +275,7 @@ export class UsageLedger {
       });
   }
 
-  /** Rejects for a ledger of a newer program only. */
+  /** Rejects only for a ledger of a newer program. */
   async #open(damage?: unknown): Promise<void> {
     const { directory, owned } = this.#options;
     try {

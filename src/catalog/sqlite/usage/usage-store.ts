@@ -1,9 +1,9 @@
 /**
- * `usage.db`, written and read on the calling thread: a commit is one write to the operating system, which
- * survives the death of the process. It waits for no lock (an error says that another process holds it) and,
- * as long as another connection restarts the write-ahead log (`checkpoint-thread.ts`), for no disk.
+ * `usage.db`, written and read on the calling thread. A commit is one write to the operating system, so it survives the death
+ * of the process. It waits for no lock: where another process holds it, the commit fails. It waits for no disk either, because
+ * another connection restarts the write-ahead log (`checkpoint-thread.ts`).
  *
- * A ledger that is damaged can be set aside under another name, so that a new one is begun in its place.
+ * A damaged ledger can be set aside under another name. Then a new one is begun.
  */
 import { closeSync, fdatasync, openSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
@@ -11,6 +11,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type { UsageEvent } from '../../../document-commits.ts';
 import { ServiceError } from '../../../errors.ts';
+import { hasCode } from '../../../system-errors.ts';
 import { syncDirectory } from '../../sync-directory.ts';
 import {
   damage,
@@ -22,36 +23,28 @@ import {
   restartLog,
 } from '../connection.ts';
 import type { Connection } from '../connection.ts';
-import {
-  addUsageSql,
-  selectRateWindowsSql,
-  selectUsageDaysSql,
-  selectUsageSql,
-  usageParameters,
-} from '../rows.ts';
-import type { RateWindowColumns, UsageColumns, UsageDayColumns } from '../rows.ts';
+import { usageColumns, usageValues, type UsagePart } from '../../rows.ts';
 import { migrate, usageMigrations } from '../schema.ts';
+import { addUsageSql, usageStatements, type RateWindow, type UsageDayPart } from './usage-statements.ts';
 
 export const usageFile = 'usage.db';
-/** Two processes that start at once make and migrate the database one after the other. */
+/** Of two processes that start at the same time, one waits while the other creates or migrates the database. */
 const openBusyTimeoutMs = 10_000;
 const syncData = promisify(fdatasync);
 const setAsidePattern = /^usage\.db\.damaged-[0-9TZ-]+$/;
 
 export class UsageStore {
   readonly #connection: Connection;
-  /** The descriptor of the write-ahead log, which stays one file for as long as the connection is open. */
+  /** The write-ahead log. It stays the same file while the connection is open. */
   readonly #logDescriptor: number;
   readonly #write;
   readonly #add;
-  readonly #select;
-  readonly #selectDays;
+  readonly #reads;
   readonly #selectTenants;
-  readonly #selectWindows;
 
   /**
-   * Throws damage (`isDamage`), `service_unavailable` for a ledger of a newer program, or what the disk has to say.
-   * `checked`: damage is found now, and the log is left so that the first event need not restart it.
+   * Throws damage (`isDamage`), `service_unavailable` for a ledger of a newer program, or the error of the disk. `checked`: the
+   * whole ledger is checked for damage, and its log restarted.
    */
   static async open(directory: string, { checked }: { readonly checked: boolean }): Promise<UsageStore> {
     const file = path.join(directory, usageFile);
@@ -76,14 +69,10 @@ export class UsageStore {
   private constructor(connection: Connection) {
     this.#connection = connection;
     this.#add = connection.prepare(addUsageSql);
-    this.#select = connection.prepare<[string, string], UsageColumns>(selectUsageSql).safeIntegers();
-    this.#selectDays = connection
-      .prepare<[string, string, string], UsageDayColumns>(selectUsageDaysSql)
-      .safeIntegers();
+    this.#reads = usageStatements(connection);
     this.#selectTenants = connection
       .prepare<[], string>('SELECT DISTINCT tenant_id FROM usage_months')
       .pluck();
-    this.#selectWindows = connection.prepare<[string], RateWindowColumns>(selectRateWindowsSql);
     const erase = connection.prepare('DELETE FROM usage_months WHERE tenant_id = ?');
     this.#write = connection.transaction((events: Iterable<UsageEvent>, erased: Iterable<string>) => {
       for (const tenantId of erased) erase.run(tenantId);
@@ -92,26 +81,26 @@ export class UsageStore {
     this.#logDescriptor = openSync(`${connection.name}-wal`, 'r');
   }
 
-  /** One event, or what is thrown: then nothing of it is stored. */
+  /** Stores one event. If it throws, nothing is stored. */
   add(event: UsageEvent): void {
-    this.#add.run(...usageParameters(event));
+    this.#add.run(event.tenantId, ...usageValues(event));
   }
 
-  /** All in one transaction: first the tenants go, then the events come. */
+  /** In one transaction: erases the tenants, then stores the events. */
   write(events: Iterable<UsageEvent>, erasedTenantIds: Iterable<string>): void {
     this.#write.immediate(events, erasedTenantIds);
   }
 
-  totals(tenantId: string, month: string): UsageColumns | undefined {
-    return this.#select.get(tenantId, month);
+  totals(tenantId: string, month: string): readonly UsagePart[] {
+    return this.#reads.totals.all(tenantId, month);
   }
 
-  days(tenantId: string, from: string, to: string): readonly UsageDayColumns[] {
-    return this.#selectDays.all(tenantId, from, to);
+  days(tenantId: string, from: string, to: string): readonly UsageDayPart[] {
+    return this.#reads.days.all(tenantId, from, to);
   }
 
-  rateWindows(month: string): readonly RateWindowColumns[] {
-    return this.#selectWindows.all(month);
+  rateWindows(month: string): readonly RateWindow[] {
+    return this.#reads.rateWindows.all(month);
   }
 
   tenantIds(): readonly string[] {
@@ -119,8 +108,8 @@ export class UsageStore {
   }
 
   /**
-   * From then on a power cut takes nothing of what was added before the call: SQLite recovers every transaction of
-   * the log up to the first that is incomplete, and whoever restarts the log has synced the database first.
+   * Once it resolves, a power cut takes nothing that was added before the call. SQLite recovers every transaction of the log up
+   * to the first incomplete one, and a restart of the log syncs the database first.
    */
   async sync(): Promise<void> {
     await syncData(this.#logDescriptor);
@@ -133,20 +122,22 @@ export class UsageStore {
   }
 }
 
-/** Renames a ledger that nobody has open, so that the next `open` begins a new one; returns its new name. */
+/** Renames a ledger that no process has open, so that the next `open` begins a new one. Returns the new name. */
 export async function setAsideUsage(directory: string): Promise<string> {
   const stamp = new Date().toISOString().replaceAll(/[:.]/g, '-');
   const name = `${usageFile}.damaged-${stamp}`;
   const at = (file: string): string => path.join(directory, file);
   await rm(at(`${usageFile}-shm`), { force: true });
-  // The log first: left behind alone, it could be taken for that of the new ledger.
-  await rename(at(`${usageFile}-wal`), at(`${name}-wal`)).catch(ignoreMissing);
+  // The log is renamed first. If it stayed behind alone, it could be taken for the log of the new ledger.
+  await rename(at(`${usageFile}-wal`), at(`${name}-wal`)).catch((error: unknown) => {
+    if (!hasCode(error, 'ENOENT')) throw error;
+  });
   await rename(at(usageFile), at(name));
   await syncDirectory(directory);
   return name;
 }
 
-/** What is wrong with the ledger of a data directory, also beside a running server; changes nothing. */
+/** Finds problems of the usage ledger of a data directory, also beside a running server. Changes nothing. */
 export async function usageProblems(
   directory: string,
 ): Promise<readonly { readonly file: string; readonly problem: string }[]> {
@@ -163,7 +154,7 @@ export async function usageProblems(
     const connection = openReader(path.join(directory, usageFile));
     try {
       assertSound(connection);
-      connection.prepare(selectUsageSql);
+      connection.prepare(`SELECT ${usageColumns} FROM usage_months`);
     } finally {
       connection.close();
     }
@@ -182,8 +173,8 @@ function checkAndRestart(connection: Connection): void {
   try {
     restartLog(connection);
   } catch (error) {
-    // The directory can be written, so it is the header or the mode of the file that is wrong. Anything else the
-    // first event will meet again.
+    // The directory can be written, so the header or the mode of the file is wrong. The first event will meet any other
+    // error again.
     if (isReadOnly(error)) throw damage(`${usageFile}: ${(error as Error).message}`);
   }
 }
@@ -191,8 +182,4 @@ function checkAndRestart(connection: Connection): void {
 function assertSound(connection: Connection): void {
   const [found] = connection.pragma('integrity_check(1)') as { readonly integrity_check: string }[];
   if (found?.integrity_check !== 'ok') throw new Error(found?.integrity_check);
-}
-
-function ignoreMissing(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'ENOENT') throw error;
 }

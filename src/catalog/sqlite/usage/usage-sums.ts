@@ -1,7 +1,8 @@
-/** Usage that waits to be written: one sum a tenant and month, oldest first, and no more of them than a bound. */
+/** Usage that waits to be written: a sum for each tenant and month, oldest first, up to a bound. */
 import type { UsageEvent } from '../../../document-commits.ts';
+import { sumOfUsage } from '../../rows.ts';
 
-/** Each takes less than 1 KiB. */
+/** A sum takes less than 1 KiB. */
 export const usageSumsMax = 10_000;
 
 export class UsageSums {
@@ -11,7 +12,7 @@ export class UsageSums {
     return this.#sums.size;
   }
 
-  /** `false`: it would be one sum too many, and nothing of the event is kept. */
+  /** Returns false, and keeps nothing, when that would be one sum too many. */
   add(event: UsageEvent): boolean {
     const key = keyOf(event);
     const sum = this.#sums.get(key);
@@ -46,16 +47,6 @@ function keyOf({ tenantId, month }: Pick<UsageEvent, 'tenantId' | 'month'>): str
 }
 
 function added(sum: UsageEvent, event: UsageEvent): UsageEvent {
-  const add = (counter: 'requests' | 'documentUpserts' | 'searches' | 'scores'): number =>
-    (sum[counter] ?? 0) + (event[counter] ?? 0);
-  return {
-    tenantId: event.tenantId,
-    month: event.month,
-    requests: add('requests'),
-    inputTokens: (sum.inputTokens ?? 0n) + (event.inputTokens ?? 0n),
-    documentUpserts: add('documentUpserts'),
-    searches: add('searches'),
-    scores: add('scores'),
-    rateWindow: event.rateWindow ?? sum.rateWindow,
-  };
+  const { tenantId, month, rateWindow = sum.rateWindow } = event;
+  return { tenantId, month, ...sumOfUsage([sum, event]), rateWindow };
 }

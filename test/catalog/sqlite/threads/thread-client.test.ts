@@ -19,7 +19,7 @@ function clientOf(file: string): ThreadClient<CheckpointOperations> {
 it('starts a thread again that could not open its file', async () => {
   const file = path.join(await newDirectory(), 'thread.db');
   const client = clientOf(file);
-  const asked = (): Promise<unknown> => client.request('restartLog', undefined);
+  const asked = (): Promise<unknown> => client.request('restartLog');
   // Nothing opens a directory as a database.
   await mkdir(file);
   for (let time = 0; time < 2; time++) {
@@ -44,6 +44,6 @@ it('starts a thread before anything is asked of it', async () => {
   client.start();
   // It creates the file that it opens.
   await eventually(() => existsSync(file) || undefined, { withinMs: 10_000, what: 'a file of the thread' });
-  await client.request('restartLog', undefined);
+  await client.request('restartLog');
   await client.close();
 });

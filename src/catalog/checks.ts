@@ -1,0 +1,39 @@
+/**
+ * Checks of what both catalogs store. Catalogs of earlier releases may hold other names of tenants, and several tenants of
+ * one name.
+ */
+import type { UsageEvent } from '../document-commits.ts';
+import { assertInvariant, invalid, type ServiceError } from '../errors.ts';
+
+// These characters are invisible, and PostgreSQL cannot hold U+0000.
+const unseen = /[\p{Cc}\p{Zl}\p{Zp}]/u;
+
+/** @throws {ServiceError} `validation_error` */
+export function assertTenantName(name: string): void {
+  const found = unseen.exec(name)?.[0];
+  if (found !== undefined) {
+    const code = found.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
+    throw invalid(
+      'name',
+      `the name of a tenant must not hold the control character U+${code}`,
+      'control_character',
+    );
+  }
+  if (!name.isWellFormed())
+    throw invalid('name', 'the name of a tenant must be well-formed Unicode', 'invalid_unicode');
+}
+
+export function duplicateTenantName(): ServiceError {
+  return invalid('name', 'a tenant with this name exists', 'duplicate');
+}
+
+const monthPattern = /^\d{4}-(?:0[1-9]|1[0-2])$/;
+
+export function assertMonth({ month }: UsageEvent): void {
+  assertInvariant(monthPattern.test(month), `${month} is not a month`);
+}
+
+/** A lone surrogate has no UTF-8 form: the database would store the name of another document. */
+export function assertDocId(docId: string): void {
+  if (!docId.isWellFormed()) throw invalid('doc_id', 'doc_id is not well-formed Unicode');
+}
