@@ -64,8 +64,6 @@ const longFunctions: readonly string[] = [
   'src/app/serve.ts start',
   'src/app/telemetry/service-metrics.ts registerServiceMetrics',
   'src/console/parts/alignment.tsx Alignment',
-  'src/encoder/model/tokenizer/tokenizer.ts createTokenizer',
-  'src/encoder/server/encoder-server.ts createEncoderServer',
   'src/http/admin/routes.ts adminRoutes',
   'src/http/admin/routes.ts without a name',
   'src/http/observation.ts createRequestObserver',

@@ -2,7 +2,7 @@
  * Checks of what both catalogs store. Catalogs of earlier releases may hold other names of tenants, and several tenants of
  * one name.
  */
-import type { UsageEvent } from '../document-commits.ts';
+import type { CommitUpsertInput, UsageEvent } from '../document-commits.ts';
 import { assertInvariant, invalid, type ServiceError } from '../errors.ts';
 
 // These characters are invisible, and PostgreSQL cannot hold U+0000.
@@ -29,11 +29,21 @@ export function duplicateTenantName(): ServiceError {
 
 const monthPattern = /^\d{4}-(?:0[1-9]|1[0-2])$/;
 
-export function assertMonth({ month }: UsageEvent): void {
+/** `writerId`: the tenant that writes. */
+export function assertUsage({ month, tenantId }: UsageEvent, writerId = tenantId): void {
+  assertInvariant(tenantId === writerId, 'usage is charged to the tenant that writes');
   assertInvariant(monthPattern.test(month), `${month} is not a month`);
 }
 
 /** A lone surrogate has no UTF-8 form: the database would store the name of another document. */
 export function assertDocId(docId: string): void {
   if (!docId.isWellFormed()) throw invalid('doc_id', 'doc_id is not well-formed Unicode');
+}
+
+export function assertUpsert({ documents, usage, tenantId }: CommitUpsertInput): void {
+  assertInvariant(documents.length > 0, 'an upsert commits at least one document');
+  const docIds = new Set(documents.map(({ docId }) => docId));
+  assertInvariant(docIds.size === documents.length, 'doc ids of one upsert are unique');
+  assertUsage(usage, tenantId);
+  for (const docId of docIds) assertDocId(docId);
 }

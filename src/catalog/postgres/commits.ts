@@ -8,16 +8,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { ClusterCatalog } from '../cluster-contract.ts';
-import { assertDocId, assertMonth } from '../checks.ts';
+import { assertDocId, assertUpsert, assertUsage } from '../checks.ts';
 import type { CommitDeleteInput, CommitDeleteResult, CommitDeleteVersionsResult } from '../contract.ts';
-import type {
-  CommitUpsertInput,
-  CommitUpsertResult,
-  DeadVersion,
-  UsageEvent,
-} from '../../document-commits.ts';
+import type { CommitUpsertInput, CommitUpsertResult, DeadVersion } from '../../document-commits.ts';
 import { assertInvariant, ServiceError } from '../../errors.ts';
-import { codeOf, isAway, type Database, type Statement } from './database.ts';
+import { codeOf, isAway, type Database, type Statement, statements } from './database.ts';
 import { diedColumn, placeNow, refusals } from './functions.ts';
 import { usageValues } from '../rows.ts';
 
@@ -47,21 +42,6 @@ interface UpsertsRow {
 const readBackMsMax = 10_000;
 const readBackPauseMs = 100;
 
-const upserts: Statement = {
-  name: 'commit-upserts',
-  text: `SELECT committed, dead, refused, details FROM commit_upserts_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-    $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
-};
-const remove: Statement = {
-  name: 'commit-delete',
-  text: 'SELECT committed AS generation, dead AS died FROM commit_delete_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)',
-};
-
-const removeVersions: Statement = {
-  name: 'commit-delete-versions',
-  text: 'SELECT committed AS generation, dead AS died FROM commit_delete_versions_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)',
-};
-
 export function commitCatalog(database: Database): CommitCatalog {
   return {
     async commitUpsert(input) {
@@ -75,7 +55,7 @@ export function commitCatalog(database: Database): CommitCatalog {
 
     async commitDelete({ docId, ...input }): Promise<CommitDeleteResult> {
       assertDocId(docId);
-      const deleted = await commitDeletion(database, remove, input, Buffer.from(docId));
+      const deleted = await commitDeletion(database, sql.commitDelete, input, Buffer.from(docId));
       if (deleted.outcome !== 'committed') return deleted;
       const [died] = deleted.died;
       assertInvariant(died !== undefined, 'a deletion ends a version');
@@ -83,7 +63,7 @@ export function commitCatalog(database: Database): CommitCatalog {
     },
 
     commitDeleteVersions: ({ versionIds, ...input }) =>
-      commitDeletion(database, removeVersions, input, versionIds),
+      commitDeletion(database, sql.commitDeleteVersions, input, versionIds),
   };
 }
 
@@ -120,10 +100,14 @@ async function commitUpserts(
 ): Promise<readonly PromiseSettledResult<CommitUpsertResult>[]> {
   const [first] = inputs;
   assertInvariant(first !== undefined, 'at least one upsert is committed');
-  for (const input of inputs) assertUpsert(input, first);
+  for (const input of inputs) {
+    const isOfIndex = input.indexId === first.indexId && input.tenantId === first.tenantId;
+    assertInvariant(isOfIndex, 'upserts are of one index');
+    assertUpsert(input);
+  }
   const marks = inputs.map(() => randomUUID());
   try {
-    const [row] = await database.rows<UpsertsRow>(upserts, upsertValues(marks, inputs));
+    const [row] = await database.rows<UpsertsRow>(sql.commitUpserts, upsertValues(marks, inputs));
     assertInvariant(row !== undefined, 'a function has one row');
     return await Promise.allSettled(inputs.map((_input, place) => resultAt(row, place)));
   } catch (error) {
@@ -132,18 +116,6 @@ async function commitUpserts(
       committed.map(async (found) => (found === undefined ? Promise.reject(error) : committedAs(found))),
     );
   }
-}
-
-function assertUpsert(input: CommitUpsertInput, { indexId, tenantId }: CommitUpsertInput): void {
-  const { documents, usage } = input;
-  assertInvariant(input.indexId === indexId && input.tenantId === tenantId, 'upserts are of one index');
-  assertInvariant(documents.length > 0, 'an upsert commits at least one document');
-  assertInvariant(
-    new Set(documents.map(({ docId }) => docId)).size === documents.length,
-    'doc ids of one upsert are unique',
-  );
-  assertUsage(usage, tenantId);
-  for (const { docId } of documents) assertDocId(docId);
 }
 
 async function resultAt(
@@ -175,8 +147,8 @@ async function readBack(
   while (isAway(error) && performance.now() < endsAt) {
     try {
       // This statement waits for a commit that is still under way.
-      await database.rows(leaveMarks, [marks]);
-      const rows = await database.rows<Committed & { id: string }>(readMarks, [marks, indexId]);
+      await database.rows(sql.leaveMarks, [marks]);
+      const rows = await database.rows<Committed & { id: string }>(sql.readMarks, [marks, indexId]);
       const committed = new Map(rows.map((row) => [row.id, row]));
       return marks.map((mark) => committed.get(mark));
     } catch (failure) {
@@ -187,17 +159,19 @@ async function readBack(
   throw error;
 }
 
-const leaveMarks = {
-  name: 'leave-marks',
-  text: 'INSERT INTO commit_marks (id) SELECT unnest($1::uuid[]) ON CONFLICT (id) DO NOTHING',
-};
-const readMarks = {
-  name: 'read-marks',
-  text: `SELECT m.id, m.generation, (SELECT ${diedColumn} FROM versions v JOIN indexes i USING (index_key)
+const sql = statements({
+  commitUpserts: `SELECT committed, dead, refused, details FROM commit_upserts_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+    $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
+  commitDelete:
+    'SELECT committed AS generation, dead AS died FROM commit_delete_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)',
+  commitDeleteVersions:
+    'SELECT committed AS generation, dead AS died FROM commit_delete_versions_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)',
+  leaveMarks: 'INSERT INTO commit_marks (id) SELECT unnest($1::uuid[]) ON CONFLICT (id) DO NOTHING',
+  readMarks: `SELECT m.id, m.generation, (SELECT ${diedColumn} FROM versions v JOIN indexes i USING (index_key)
       LEFT JOIN ${placeNow} ON true
       WHERE i.id = $2 AND v.died > 0 AND v.died = m.generation) AS died
     FROM commit_marks m WHERE m.id = ANY($1) AND m.generation IS NOT NULL`,
-};
+});
 
 function upsertValues(marks: readonly string[], inputs: readonly CommitUpsertInput[]): readonly unknown[] {
   const documents = inputs.flatMap((input) => input.documents);
@@ -243,11 +217,6 @@ function refusalOf(code: string, detail: string): CommitUpsertResult {
     default:
       throw new Error(`this is a bug: ${detail}`);
   }
-}
-
-function assertUsage(event: UsageEvent, tenantId: string): void {
-  assertInvariant(event.tenantId === tenantId, 'usage is charged to the tenant that writes');
-  assertMonth(event);
 }
 
 function toDead(died: DiedColumn): readonly DeadVersion[] {

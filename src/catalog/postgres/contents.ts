@@ -11,7 +11,7 @@ import {
   type Value,
 } from '../contents.ts';
 import type { SegmentFile } from '../../index-state.ts';
-import type { Database, Queries } from './database.ts';
+import { type Database, type Queries, statements } from './database.ts';
 import { unplaced, type Unplaced } from './reads/unplaced.ts';
 import { placeNow } from './functions.ts';
 
@@ -35,6 +35,16 @@ export interface RestoredSegment extends Pick<ContentSegment, 'id' | 'indexKey'>
 
 /** Rows of a batch: a thousand documents with their metadata. */
 const batchRows = 1_000;
+
+const sql = statements({
+  occupied: `SELECT EXISTS (SELECT FROM tenants) AS tenants,
+    EXISTS (SELECT FROM versions) OR EXISTS (SELECT FROM segments WHERE id > 0) AS rest`,
+  noteUploads: `INSERT INTO segments (id, index_key, blob, state)
+    SELECT -nextval('ids'), 0, blob, 'uploading' FROM unnest($1::text[]) AS blob RETURNING id`,
+  restoreSegments: `INSERT INTO segments (id, index_key, blob, state, records_sealed, files)
+    SELECT id, index_key, blob, 'sealed', records, files
+    FROM jsonb_to_recordset($1) AS r(id bigint, index_key bigint, blob text, records bigint, files jsonb)`,
+});
 
 /** Runs `work` on the contents of one moment. It must not use them after it has settled. */
 export function readContents<T>(
@@ -121,11 +131,7 @@ function notEmpty(why: string): string {
 
 /** Why nothing can be restored here. `undefined` when the catalog is empty. */
 export async function occupied(queries: Queries): Promise<string | undefined> {
-  const [found] = await queries.rows<Record<'tenants' | 'rest', boolean>>({
-    name: 'occupied',
-    text: `SELECT EXISTS (SELECT FROM tenants) AS tenants,
-        EXISTS (SELECT FROM versions) OR EXISTS (SELECT FROM segments WHERE id > 0) AS rest`,
-  });
+  const [found] = await queries.rows<Record<'tenants' | 'rest', boolean>>(sql.occupied);
   if (found?.tenants === true) return notEmpty('it has tenants');
   return found?.rest === true ? notEmpty('what was deleted from it has not been removed yet') : undefined;
 }
@@ -135,14 +141,7 @@ export async function occupied(queries: Queries): Promise<string | undefined> {
  * nothing names. Their rows have ids below zero, because the ids of the archive's segments are used at the end.
  */
 export async function noteUploads(queries: Queries, blobs: readonly string[]): Promise<readonly number[]> {
-  const rows = await queries.rows<{ id: number }>(
-    {
-      name: 'note-uploads',
-      text: `INSERT INTO segments (id, index_key, blob, state)
-        SELECT -nextval('ids'), 0, blob, 'uploading' FROM unnest($1::text[]) AS blob RETURNING id`,
-    },
-    [blobs],
-  );
+  const rows = await queries.rows<{ id: number }>(sql.noteUploads, [blobs]);
   return rows.map(({ id }) => id);
 }
 
@@ -211,9 +210,6 @@ async function insertRows(queries: Queries, table: TableName, rows: readonly Row
 }
 
 async function insertSegments(queries: Queries, segments: readonly RestoredSegment[]): Promise<void> {
-  const text = `INSERT INTO segments (id, index_key, blob, state, records_sealed, files)
-    SELECT id, index_key, blob, 'sealed', records, files
-    FROM jsonb_to_recordset($1) AS r(id bigint, index_key bigint, blob text, records bigint, files jsonb)`;
   const rows = segments.map(({ indexKey, ...segment }) => ({ ...segment, index_key: indexKey }));
-  await queries.rows({ name: 'restore-segments', text }, [JSON.stringify(rows)]);
+  await queries.rows(sql.restoreSegments, [JSON.stringify(rows)]);
 }

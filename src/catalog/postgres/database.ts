@@ -15,6 +15,17 @@ export interface Statement {
   readonly text: string;
 }
 
+/** Statements by name. The key `findKey` makes the statement `find-key`. */
+export function statements<Key extends string>(
+  texts: Readonly<Record<Key, string>>,
+): Readonly<Record<Key, Statement>> {
+  const entries = Object.entries<string>(texts).map(([key, text]) => {
+    const name = key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    return [key, { name, text }];
+  });
+  return Object.fromEntries(entries) as Record<Key, Statement>;
+}
+
 export interface Queries {
   rows<Row extends QueryResultRow>(
     statement: Statement,

@@ -10,7 +10,7 @@ import type {
 } from '../contract.ts';
 import { ServiceError } from '../../errors.ts';
 import { indexColumns, toIndexRow, type IndexColumns } from '../rows.ts';
-import type { Database, Queries } from './database.ts';
+import { type Database, type Queries, statements } from './database.ts';
 import { lockTenant } from './locks.ts';
 
 type IndexCatalog = Pick<
@@ -29,51 +29,27 @@ type IndexCatalog = Pick<
 /** After so many indexes other work of the thread has its turn: a metadata schema may have 16 KiB. */
 const indexesInTurn = 32;
 
-const countIndexes = {
-  name: 'count-indexes',
-  text: 'SELECT count(*) AS count, bool_or(name = $2) AS taken FROM indexes WHERE tenant_id = $1',
-};
-const insertIndex = {
-  name: 'insert-index',
-  text: `INSERT INTO indexes (id, tenant_id, name, model, model_version, max_tokens, overlap_tokens,
+const sql = statements({
+  countIndexes: 'SELECT count(*) AS count, bool_or(name = $2) AS taken FROM indexes WHERE tenant_id = $1',
+  insertIndex: `INSERT INTO indexes (id, tenant_id, name, model, model_version, max_tokens, overlap_tokens,
       minimum_chunk_tokens, metadata_schema, status, created_at_ms)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'ready', $10)`,
-};
-const listIndexes = {
-  name: 'list-indexes',
-  text: `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 ORDER BY created_at_ms, index_key`,
-};
-const listIndexesPage = {
-  name: 'list-indexes-page',
-  text: `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 AND (created_at_ms, id) > ($2, $3)
+  listIndexes: `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 ORDER BY created_at_ms, index_key`,
+  listIndexesPage: `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 AND (created_at_ms, id) > ($2, $3)
     ORDER BY created_at_ms, id LIMIT $4`,
-};
-const getIndex = {
-  name: 'get-index',
-  text: `SELECT ${indexColumns} FROM indexes WHERE id = $1 AND tenant_id = $2`,
-};
-const listModelVersions = {
-  name: 'list-model-versions',
-  text: `SELECT model, model_version AS "modelVersion", count(*) AS indexes FROM indexes
+  getIndex: `SELECT ${indexColumns} FROM indexes WHERE id = $1 AND tenant_id = $2`,
+  listModelVersions: `SELECT model, model_version AS "modelVersion", count(*) AS indexes FROM indexes
     GROUP BY model, model_version`,
-};
-const lockIndexes = {
-  name: 'lock-names',
-  text: `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 AND id = ANY($2)
+  lockNames: `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 AND id = ANY($2)
     ORDER BY index_key FOR UPDATE`,
-};
-const nameTaken = {
-  name: 'name-taken',
-  text: 'SELECT id FROM indexes WHERE tenant_id = $1 AND name = $2 AND id <> $3',
-};
-const lockIndex = {
-  name: 'lock-index-of-tenant',
-  text: 'SELECT index_key, documents_stored FROM indexes WHERE id = $1 AND tenant_id = $2 FOR UPDATE',
-};
-const subtractDocuments = {
-  name: 'subtract-documents',
-  text: 'UPDATE tenants SET documents_stored = documents_stored - $2 WHERE id = $1',
-};
+  nameTaken: 'SELECT id FROM indexes WHERE tenant_id = $1 AND name = $2 AND id <> $3',
+  lockIndexOfTenant:
+    'SELECT index_key, documents_stored FROM indexes WHERE id = $1 AND tenant_id = $2 FOR UPDATE',
+  subtractDocuments: 'UPDATE tenants SET documents_stored = documents_stored - $2 WHERE id = $1',
+  listIndexIds: 'SELECT id FROM indexes',
+  setIndexStatus: 'UPDATE indexes SET status = $2 WHERE id = $1',
+  setIndexName: 'UPDATE indexes SET name = $2 WHERE id = $1',
+});
 
 /** `scans`: for lists. */
 export function indexCatalog(database: Database, scans: Database): IndexCatalog {
@@ -83,8 +59,8 @@ export function indexCatalog(database: Database, scans: Database): IndexCatalog 
     async listIndexes(tenantId, page) {
       const found =
         page === undefined
-          ? await scans.rows<IndexColumns>(listIndexes, [tenantId])
-          : await scans.rows<IndexColumns>(listIndexesPage, [
+          ? await scans.rows<IndexColumns>(sql.listIndexes, [tenantId])
+          : await scans.rows<IndexColumns>(sql.listIndexesPage, [
               tenantId,
               page.after?.createdAtMs ?? -1,
               page.after?.id ?? '',
@@ -99,20 +75,18 @@ export function indexCatalog(database: Database, scans: Database): IndexCatalog 
     },
 
     async getIndex(tenantId, indexId) {
-      const [row] = await database.rows<IndexColumns>(getIndex, [indexId, tenantId]);
+      const [row] = await database.rows<IndexColumns>(sql.getIndex, [indexId, tenantId]);
       return row && toIndexRow(row);
     },
 
     async listIndexIds() {
-      const text = 'SELECT id FROM indexes';
-      return (await scans.rows<{ id: string }>({ name: 'list-index-ids', text })).map(({ id }) => id);
+      return (await scans.rows<{ id: string }>(sql.listIndexIds)).map(({ id }) => id);
     },
 
-    listModelVersions: () => scans.rows<ModelVersionUse>(listModelVersions),
+    listModelVersions: () => scans.rows<ModelVersionUse>(sql.listModelVersions),
 
     async setIndexStatus(indexId, status) {
-      const text = 'UPDATE indexes SET status = $2 WHERE id = $1';
-      await database.rows({ name: 'set-index-status', text }, [indexId, status]);
+      await database.rows(sql.setIndexStatus, [indexId, status]);
     },
 
     renameIndex: (...input) => database.transaction((queries) => renameIndex(queries, ...input)),
@@ -131,7 +105,7 @@ async function createIndex(
     throw new ServiceError('authentication_failed', 'the tenant no longer exists');
   }
   const name = Buffer.from(index.name);
-  const [found] = await queries.rows<{ count: number; taken: boolean | null }>(countIndexes, [
+  const [found] = await queries.rows<{ count: number; taken: boolean | null }>(sql.countIndexes, [
     tenantId,
     name,
   ]);
@@ -141,7 +115,7 @@ async function createIndex(
   const chunking = [maxTokens, overlapTokens, minimumChunkTokens];
   const createdAtMs = Date.now();
   const values = [id, tenantId, name, model, modelVersion, ...chunking, metadataSchema, createdAtMs];
-  await queries.rows(insertIndex, values);
+  await queries.rows(sql.insertIndex, values);
   return { outcome: 'created', index: { ...index, status: 'ready', createdAtMs } };
 }
 
@@ -154,7 +128,7 @@ async function renameIndex(
   const [index] = await lockForRename(queries, tenantId, [indexId]);
   if (index === undefined) return { outcome: 'index_missing' };
   const wanted = Buffer.from(name);
-  const others = await queries.rows(nameTaken, [tenantId, wanted, indexId]);
+  const others = await queries.rows(sql.nameTaken, [tenantId, wanted, indexId]);
   if (others.length > 0) return { outcome: 'duplicate_name' };
   await setName(queries, indexId, wanted);
   return { outcome: 'renamed', index: toIndexRow({ ...index, name }) };
@@ -178,13 +152,13 @@ async function swapIndexNames(
 }
 
 async function deleteIndex(queries: Queries, tenantId: string, indexId: string): Promise<boolean> {
-  const [index] = await queries.rows<{ index_key: number; documents_stored: number }>(lockIndex, [
+  const [index] = await queries.rows<{ index_key: number; documents_stored: number }>(sql.lockIndexOfTenant, [
     indexId,
     tenantId,
   ]);
   if (index === undefined) return false;
   await giveUpIndexes(queries, [index.index_key]);
-  await queries.rows(subtractDocuments, [tenantId, index.documents_stored]);
+  await queries.rows(sql.subtractDocuments, [tenantId, index.documents_stored]);
   return true;
 }
 
@@ -194,14 +168,13 @@ async function lockForRename(
   tenantId: string,
   indexIds: readonly string[],
 ): Promise<readonly IndexColumns[]> {
-  const found = await queries.rows<IndexColumns>(lockIndexes, [tenantId, indexIds]);
+  const found = await queries.rows<IndexColumns>(sql.lockNames, [tenantId, indexIds]);
   await lockTenant(queries, tenantId);
   return found;
 }
 
 async function setName(queries: Queries, indexId: string, name: string | Buffer): Promise<void> {
-  const text = 'UPDATE indexes SET name = $2 WHERE id = $1';
-  await queries.rows({ name: 'set-index-name', text }, [indexId, name]);
+  await queries.rows(sql.setIndexName, [indexId, name]);
 }
 
 /** Deletes indexes. Their segments become garbage, and their documents are purged in the background. */

@@ -10,41 +10,22 @@ import {
   type TenantColumns,
 } from '../rows.ts';
 import { auditLog } from './audit-log.ts';
-import type { Database, Queries } from './database.ts';
+import { type Database, type Queries, statements } from './database.ts';
 import { lockTenant } from './locks.ts';
 
-const insertKey = {
-  name: 'insert-key',
-  text: `INSERT INTO api_keys (id, tenant_id, hash, access, created_at_ms) VALUES ($1, $2, $3, $4, $5)
+const sql = statements({
+  insertKey: `INSERT INTO api_keys (id, tenant_id, hash, access, created_at_ms) VALUES ($1, $2, $3, $4, $5)
     RETURNING ${keyColumns}`,
-};
-const liveKeys = {
-  name: 'live-keys',
-  text: 'SELECT id FROM api_keys WHERE tenant_id = $1 AND revoked_at_ms IS NULL',
-};
-const listKeys = {
-  name: 'list-keys',
-  text: `SELECT ${keyColumns} FROM api_keys WHERE tenant_id = $1 ORDER BY created_at_ms, id`,
-};
-const revokeKey = {
-  name: 'revoke-key',
-  text: `UPDATE api_keys SET revoked_at_ms = $2 WHERE id = $1 AND revoked_at_ms IS NULL RETURNING ${keyColumns}`,
-};
-const getKey = { name: 'get-key', text: `SELECT ${keyColumns} FROM api_keys WHERE id = $1` };
-const findKey = {
-  name: 'find-key',
-  text: `SELECT ${keyColumns}, api_keys.hash, ${tenantColumns}
+  liveKeys: 'SELECT id FROM api_keys WHERE tenant_id = $1 AND revoked_at_ms IS NULL',
+  listKeys: `SELECT ${keyColumns} FROM api_keys WHERE tenant_id = $1 ORDER BY created_at_ms, id`,
+  revokeKey: `UPDATE api_keys SET revoked_at_ms = $2 WHERE id = $1 AND revoked_at_ms IS NULL RETURNING ${keyColumns}`,
+  findKey: `SELECT ${keyColumns}, api_keys.hash, ${tenantColumns}
     FROM api_keys JOIN tenants ON tenants.id = api_keys.tenant_id WHERE api_keys.id = $1`,
-};
-const endSession = {
-  name: 'end-session',
-  text: `INSERT INTO ended_sessions (digest, key_id, expires_at_ms) SELECT $1, id, $3 FROM api_keys WHERE id = $2
+  endSession: `INSERT INTO ended_sessions (digest, key_id, expires_at_ms) SELECT $1, id, $3 FROM api_keys WHERE id = $2
     ON CONFLICT DO NOTHING`,
-};
-const findEndedSession = {
-  name: 'find-ended-session',
-  text: 'SELECT 1 FROM ended_sessions WHERE digest = $1',
-};
+  findEndedSession: 'SELECT 1 FROM ended_sessions WHERE digest = $1',
+  getKey: `SELECT ${keyColumns} FROM api_keys WHERE id = $1`,
+});
 
 /** Stores a new key. */
 export async function addKey(
@@ -52,7 +33,7 @@ export async function addKey(
   { id, tenantId, hash, access = 'full' }: NewKey,
 ): Promise<ReturnType<typeof toApiKey>> {
   const values = [id, tenantId, Buffer.from(hash), access, Date.now()];
-  const [row] = await queries.rows<KeyColumns>(insertKey, values);
+  const [row] = await queries.rows<KeyColumns>(sql.insertKey, values);
   return toApiKey(row!);
 }
 
@@ -66,19 +47,19 @@ export function keyCatalog(
     createKey: (added) =>
       database.transaction(async (queries) => {
         if (!(await lockTenant(queries, added.tenantId))) return { outcome: 'tenant_missing' };
-        const live = await queries.rows(liveKeys, [added.tenantId]);
+        const live = await queries.rows(sql.liveKeys, [added.tenantId]);
         if (live.length >= liveKeysMax) return { outcome: 'too_many_keys' };
         const key = await addKey(queries, added);
         await note(queries, 'key_created', key.tenantId, keyDetail(key));
         return { outcome: 'created', key };
       }),
 
-    listKeys: async (tenantId) => (await database.rows<KeyColumns>(listKeys, [tenantId])).map(toApiKey),
+    listKeys: async (tenantId) => (await database.rows<KeyColumns>(sql.listKeys, [tenantId])).map(toApiKey),
 
     revokeKey: (keyId) =>
       database.transaction(async (queries) => {
-        const [revoked] = await queries.rows<KeyColumns>(revokeKey, [keyId, Date.now()]);
-        const [row] = revoked === undefined ? await queries.rows<KeyColumns>(getKey, [keyId]) : [revoked];
+        const [revoked] = await queries.rows<KeyColumns>(sql.revokeKey, [keyId, Date.now()]);
+        const [row] = revoked === undefined ? await queries.rows<KeyColumns>(sql.getKey, [keyId]) : [revoked];
         const key = row && toApiKey(row);
         if (revoked !== undefined && key !== undefined)
           await note(queries, 'key_revoked', key.tenantId, keyDetail(key));
@@ -86,17 +67,17 @@ export function keyCatalog(
       }),
 
     async findKey(keyId) {
-      const [row] = await database.rows<KeyColumns & TenantColumns & Pick<KeyRecord, 'hash'>>(findKey, [
+      const [row] = await database.rows<KeyColumns & TenantColumns & Pick<KeyRecord, 'hash'>>(sql.findKey, [
         keyId,
       ]);
       return row && { key: toApiKey(row), hash: row.hash, tenant: toTenant(row) };
     },
 
     async endSession({ digest, keyId, expiresAtMs }) {
-      await database.rows(endSession, [Buffer.from(digest), keyId, expiresAtMs]);
+      await database.rows(sql.endSession, [Buffer.from(digest), keyId, expiresAtMs]);
     },
 
     hasSessionEnded: async (digest) =>
-      (await database.rows(findEndedSession, [Buffer.from(digest)])).length > 0,
+      (await database.rows(sql.findEndedSession, [Buffer.from(digest)])).length > 0,
   };
 }

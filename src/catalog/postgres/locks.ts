@@ -1,11 +1,13 @@
 /** Locks that several kinds of transactions take. */
-import type { Queries } from './database.ts';
+import { type Queries, statements } from './database.ts';
 
-const lock = { name: 'lock-tenant', text: 'SELECT id FROM tenants WHERE id = $1 FOR NO KEY UPDATE' };
+const sql = statements({
+  lockTenant: 'SELECT id FROM tenants WHERE id = $1 FOR NO KEY UPDATE',
+});
 
 /**
  * Transactions that add something to a tenant up to a limit run one after the other. Returns whether there is such a tenant.
  */
 export async function lockTenant(queries: Queries, tenantId: string): Promise<boolean> {
-  return (await queries.rows(lock, [tenantId])).length > 0;
+  return (await queries.rows(sql.lockTenant, [tenantId])).length > 0;
 }

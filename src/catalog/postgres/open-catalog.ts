@@ -11,7 +11,7 @@ import { ServiceError } from '../../errors.ts';
 import { fingerprintOf } from '../key-pepper.ts';
 import { auditCatalog } from './audit-log.ts';
 import { commitCatalog } from './commits.ts';
-import { openDatabase, type Database } from './database.ts';
+import { openDatabase, type Database, statements } from './database.ts';
 import { Epochs } from './epochs.ts';
 import { indexCatalog } from './indexes.ts';
 import { keyCatalog } from './keys.ts';
@@ -38,6 +38,14 @@ export interface PostgresCatalogOptions {
   /** The actor of this process's entries in the audit log. */
   readonly actor?: string;
 }
+
+const sql = statements({
+  readPepper: 'SELECT key_pepper FROM catalog',
+  ping: 'UPDATE catalog SET pinged_at = now()',
+  nameCatalog:
+    'INSERT INTO catalog (singleton, id, key_pepper) VALUES (1, $1, $2) ON CONFLICT (singleton) DO NOTHING',
+  allocateIds: `SELECT nextval('ids') AS id FROM epoch_1(), generate_series(1, $1::integer)`,
+});
 
 /** Creates or migrates the tables. Refuses a pepper that is not the catalog's. */
 export async function openPostgresCatalog(options: PostgresCatalogOptions): Promise<ClusterCatalog> {
@@ -79,7 +87,7 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
     watchEpoch: (onOther) => epochs.watch(onOther),
     allocateIds: idAllocator(database),
     async ping() {
-      await database.rows({ name: 'ping', text: 'UPDATE catalog SET pinged_at = now()' });
+      await database.rows(sql.ping);
     },
     close() {
       ended.abort();
@@ -99,11 +107,8 @@ async function migrateTables(url: string, migrations: readonly Migration[]): Pro
 }
 
 async function adoptPepper(database: Database, fingerprint: Uint8Array): Promise<void> {
-  const insert =
-    'INSERT INTO catalog (singleton, id, key_pepper) VALUES (1, $1, $2) ON CONFLICT (singleton) DO NOTHING';
-  await database.rows({ name: 'name-catalog', text: insert }, [randomUUID(), Buffer.from(fingerprint)]);
-  const read = { name: 'read-pepper', text: 'SELECT key_pepper FROM catalog' };
-  const [row] = await database.rows<{ key_pepper: Buffer }>(read);
+  await database.rows(sql.nameCatalog, [randomUUID(), Buffer.from(fingerprint)]);
+  const [row] = await database.rows<{ key_pepper: Buffer }>(sql.readPepper);
   if (row?.key_pepper.equals(fingerprint) === true) return;
   throw new ServiceError(
     'service_unavailable',
@@ -114,11 +119,10 @@ async function adoptPepper(database: Database, fingerprint: Uint8Array): Promise
 /** Identifiers are given in the order of the calls. */
 function idAllocator(database: Database): Catalog['allocateIds'] {
   // An epoch that begins here passes identifiers over first.
-  const text = `SELECT nextval('ids') AS id FROM epoch_1(), generate_series(1, $1::integer)`;
   let turn: Promise<unknown> = Promise.resolve();
   return (count) => {
     const ids = turn.then(async () => {
-      const rows = await database.rows<{ id: number }>({ name: 'allocate-ids', text }, [count]);
+      const rows = await database.rows<{ id: number }>(sql.allocateIds, [count]);
       return rows.map(({ id }) => id);
     });
     turn = ids.catch(() => undefined);

@@ -11,7 +11,7 @@ import {
   type Restored,
   type SharedContents,
 } from './contents.ts';
-import { openDatabase } from './database.ts';
+import { openDatabase, statements } from './database.ts';
 import { unplaced, type Unplaced } from './reads/unplaced.ts';
 
 export interface OperatorCatalog {
@@ -31,14 +31,17 @@ export interface OperatorCatalog {
   close(): Promise<void>;
 }
 
+const sql = statements({
+  namesSegment: `SELECT FROM segments WHERE id = $1 AND blob = $2 AND state = 'sealed'`,
+});
+
 /** Migrates nothing: this release must have opened the catalog before. */
 export function openOperatorCatalog(url: string): OperatorCatalog {
   const database = openDatabase({ url, isPatient: true });
   return {
     unplaced: (indexId) => unplaced(database, indexId),
     async names({ id, blob }) {
-      const text = `SELECT FROM segments WHERE id = $1 AND blob = $2 AND state = 'sealed'`;
-      return (await database.rows({ name: 'names-segment', text }, [id, blob])).length > 0;
+      return (await database.rows(sql.namesSegment, [id, blob])).length > 0;
     },
     status: () => clusterStatus(database),
     contents: (work) => readContents(database, work),

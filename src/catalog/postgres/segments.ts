@@ -2,7 +2,7 @@
 import type { ClusterCatalog, ClusterSwapInput, ChangesInput } from '../cluster-contract.ts';
 import { assertInvariant, ServiceError } from '../../errors.ts';
 import type { IndexChanges, IndexHead, IndexState, NamedSegment, SegmentFile } from '../../index-state.ts';
-import type { Database, Queries } from './database.ts';
+import { type Database, type Queries, statements } from './database.ts';
 import type { Epochs } from './epochs.ts';
 import { placeNow } from './functions.ts';
 import { HeadReader } from './reads/head-reader.ts';
@@ -44,9 +44,11 @@ interface ChangesRow extends IndexHead {
   readonly died: Readonly<Record<keyof IndexChanges['died'], readonly number[]>>;
 }
 
-const changes = {
-  name: 'changes-since',
-  text: `
+const batchRows = 5_000;
+const oneMoment = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
+
+const sql = statements({
+  changesSince: `
 WITH i AS (SELECT index_key, generation, layout, forgotten FROM indexes WHERE id = $1),
   s AS (SELECT s.* FROM segments s JOIN i USING (index_key) WHERE s.state = 'sealed' ORDER BY s.id)
 SELECT i.generation, i.layout, i.forgotten, epoch_1() AS epoch,
@@ -59,30 +61,14 @@ SELECT i.generation, i.layout, i.forgotten, epoch_1() AS epoch,
   (SELECT ${deaths} FROM versions v JOIN placements p USING (version_id)
     WHERE v.index_key = i.index_key AND v.died > 0 AND v.died > $2 AND p.segment_id = ANY($3)) AS died
 FROM i`,
-};
-const versionsOfSegment = {
-  name: 'versions-of-segment',
-  text: `SELECT ${columns} AS page FROM (SELECT p.segment_id, p.record, v.* FROM placements p
+  versionsOfSegment: `SELECT ${columns} AS page FROM (SELECT p.segment_id, p.record, v.* FROM placements p
     JOIN versions v ON v.version_id = p.version_id
     WHERE p.segment_id = $1 AND p.record > $2 ORDER BY p.record LIMIT ${pageRows}) v`,
-};
-
-const batchRows = 5_000;
-const oneMoment = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
-
-const createSegment = {
-  name: 'create-segment',
-  text: `INSERT INTO segments (id, index_key, blob, state)
+  createSegment: `INSERT INTO segments (id, index_key, blob, state)
     SELECT $1, index_key, $3, 'uploading' FROM indexes WHERE id = $2 RETURNING id`,
-};
-const sealSegment = {
-  name: 'seal-segment',
-  text: `UPDATE segments SET state = 'sealed', records_sealed = $2, since = now()
+  sealSegment: `UPDATE segments SET state = 'sealed', records_sealed = $2, since = now()
     WHERE id = $1 AND state = 'uploading' RETURNING id`,
-};
-const indexState = {
-  name: 'load-index-state',
-  text: `
+  loadIndexState: `
 WITH i AS (SELECT index_key, generation FROM indexes WHERE id = $1)
 SELECT generation,
   (SELECT coalesce(json_agg(s ORDER BY id), '[]') FROM (
@@ -93,35 +79,36 @@ SELECT generation,
     SELECT place.*, v.* FROM versions v CROSS JOIN ${placeNow} WHERE v.index_key = i.index_key
     ORDER BY place.segment_id, place.record) v) AS versions
 FROM i`,
-};
-const raiseForgotten = {
-  name: 'raise-forgotten',
-  text: `UPDATE indexes SET forgotten = greatest(forgotten, least($2, generation)) WHERE id = $1
+  raiseForgotten: `UPDATE indexes SET forgotten = greatest(forgotten, least($2, generation)) WHERE id = $1
     RETURNING least($2, generation) AS last`,
-};
-// Nothing is deleted where the catalog fell back to an earlier moment, at which `forgotten` was less.
-const forgetVersions = {
-  name: 'forget-versions',
-  text: `DELETE FROM versions WHERE version_id = ANY(ARRAY(
+  // Nothing is deleted where the catalog fell back to an earlier moment, at which `forgotten` was less.
+  forgetVersions: `DELETE FROM versions WHERE version_id = ANY(ARRAY(
       SELECT version_id FROM versions WHERE index_key = (SELECT index_key FROM indexes WHERE id = $1 AND forgotten >= $2)
         AND died > 0 AND died <= $2 LIMIT ${batchRows}))
     RETURNING 1`,
-};
-const swap = {
-  name: 'swap-merged',
-  text: 'SELECT swap_merged_2($1, $2, $3, $4, $5, $6, $7) AS swapped',
-};
+  swapMerged: 'SELECT swap_merged_2($1, $2, $3, $4, $5, $6, $7) AS swapped',
+  place: `INSERT INTO placements (segment_id, record, version_id)
+    SELECT $1, * FROM unnest($2::bigint[], $3::bigint[])`,
+  liveLeftBehind: `SELECT 1 FROM placements p JOIN versions v ON v.version_id = p.version_id
+    WHERE p.segment_id = ANY($1) AND v.died = 0 AND NOT EXISTS (
+      SELECT FROM placements t WHERE t.version_id = p.version_id AND t.segment_id = $2)
+    LIMIT 1`,
+  lockIndex: 'SELECT index_key FROM indexes WHERE id = $1 FOR UPDATE',
+  replaceRemoved: `UPDATE segments SET state = 'replaced', since = now()
+    WHERE index_key = $1 AND id = ANY($2) AND state <> 'replaced' RETURNING id`,
+  raiseLayout: 'UPDATE indexes SET layout = layout + 1 WHERE index_key = $1',
+});
 
 /** `openings`: for reads of whole indexes. */
 export function segmentCatalog(database: Database, openings: Database, epochs: Epochs): SegmentCatalog {
   const heads = new HeadReader(database, epochs);
   return {
     async createSegment({ id, indexId, blob }) {
-      if ((await database.rows(createSegment, [id, indexId, blob])).length === 0) throw missing();
+      if ((await database.rows(sql.createSegment, [id, indexId, blob])).length === 0) throw missing();
     },
 
     async sealSegment(segmentId, records) {
-      const rows = await database.rows(sealSegment, [segmentId, records]);
+      const rows = await database.rows(sql.sealSegment, [segmentId, records]);
       if (rows.length === 0) throw new ServiceError('not_found', 'there is no such active segment');
     },
 
@@ -129,10 +116,10 @@ export function segmentCatalog(database: Database, openings: Database, epochs: E
     swapSegments: (input) => database.transaction((queries) => swapSegments(queries, input)),
 
     async forgetDeadVersions(indexId, generation) {
-      const [index] = await database.rows<{ last: number }>(raiseForgotten, [indexId, generation]);
+      const [index] = await database.rows<{ last: number }>(sql.raiseForgotten, [indexId, generation]);
       if (index === undefined) return 0;
       for (let forgotten = 0; ;) {
-        const { length } = await database.rows(forgetVersions, [indexId, index.last]);
+        const { length } = await database.rows(sql.forgetVersions, [indexId, index.last]);
         forgotten += length;
         if (length < batchRows) return forgotten;
       }
@@ -147,7 +134,7 @@ export function segmentCatalog(database: Database, openings: Database, epochs: E
       await assertNoneLeft(database, removedSegmentIds, target?.id);
       const files = JSON.stringify(target?.files ?? []);
       const values = [lease.indexId, lease.fence, removedSegmentIds, target?.id, target?.records, files];
-      const [row] = await database.rows<{ swapped: boolean }>(swap, [...values, lease.epoch]);
+      const [row] = await database.rows<{ swapped: boolean }>(sql.swapMerged, [...values, lease.epoch]);
       return row?.swapped === true;
     },
   };
@@ -158,7 +145,7 @@ async function loadIndexState(database: Database, indexId: string): Promise<Inde
     generation: number;
     segments: readonly { id: number; blob: string; state: 'active' | 'sealed'; highest: number | null }[];
     versions: Columns;
-  }>(indexState, [indexId]);
+  }>(sql.loadIndexState, [indexId]);
   if (row === undefined) throw missing();
   return {
     generation: row.generation,
@@ -177,13 +164,13 @@ async function changesSince(
   { indexId, generation, segmentIds }: ChangesInput,
 ): ReturnType<ClusterCatalog['changesSince']> {
   const values = [indexId, generation, segmentIds];
-  const [row] = await reader.rows<ChangesRow>(changes, [...values, pageRows + 1]);
+  const [row] = await reader.rows<ChangesRow>(sql.changesSince, [...values, pageRows + 1]);
   if (row === undefined) return undefined;
   epochs.note(row.epoch);
   if (generation >= 0 && generation < row.forgotten) return 'reopen';
   if (row.versions.segmentIds.length <= pageRows) return changesOf(row, joined([row.versions]));
   return await reader.transaction(async (queries) => {
-    const [now] = await queries.rows<ChangesRow>(changes, [...values, 0]);
+    const [now] = await queries.rows<ChangesRow>(sql.changesSince, [...values, 0]);
     if (now === undefined) return undefined;
     if (generation >= 0 && generation < now.forgotten) return 'reopen';
     const lacking = now.segments.filter(({ id }) => !segmentIds.includes(id));
@@ -195,10 +182,7 @@ async function swapSegments(
   queries: Queries,
   { indexId, removedSegmentIds, moves }: Parameters<ClusterCatalog['swapSegments']>[0],
 ): Promise<void> {
-  const [index] = await queries.rows<{ index_key: number }>(
-    { name: 'lock-index', text: 'SELECT index_key FROM indexes WHERE id = $1 FOR UPDATE' },
-    [indexId],
-  );
+  const [index] = await queries.rows<{ index_key: number }>(sql.lockIndex, [indexId]);
   if (index === undefined) throw missing();
   const key = index.index_key;
   const [target] = new Set(moves.map(({ to }) => to.segmentId));
@@ -209,12 +193,9 @@ async function swapSegments(
     });
   }
   await assertNoneLeft(queries, removedSegmentIds, target);
-  const replace = `UPDATE segments SET state = 'replaced', since = now()
-    WHERE index_key = $1 AND id = ANY($2) AND state <> 'replaced' RETURNING id`;
-  const removed = await queries.rows({ name: 'replace-removed', text: replace }, [key, removedSegmentIds]);
+  const removed = await queries.rows(sql.replaceRemoved, [key, removedSegmentIds]);
   assertInvariant(removed.length === removedSegmentIds.length, 'removed segments are of this index');
-  const raise = 'UPDATE indexes SET layout = layout + 1 WHERE index_key = $1';
-  await queries.rows({ name: 'raise-layout', text: raise }, [key]);
+  await queries.rows(sql.raiseLayout, [key]);
 }
 
 /** Stores where versions lie in a segment that is not named yet. */
@@ -225,14 +206,11 @@ async function place(
 ): Promise<void> {
   for (let first = 0; first < versionIds.length; first += batchRows) {
     const end = first + batchRows;
-    await queries.rows(
-      {
-        name: 'place',
-        text: `INSERT INTO placements (segment_id, record, version_id)
-          SELECT $1, * FROM unnest($2::bigint[], $3::bigint[])`,
-      },
-      [segmentId, [...records.subarray(first, end)], [...versionIds.subarray(first, end)]],
-    );
+    await queries.rows(sql.place, [
+      segmentId,
+      [...records.subarray(first, end)],
+      [...versionIds.subarray(first, end)],
+    ]);
   }
 }
 
@@ -242,16 +220,7 @@ async function assertNoneLeft(
   removedSegmentIds: readonly number[],
   targetId: number | undefined,
 ): Promise<void> {
-  const left = await queries.rows(
-    {
-      name: 'live-left-behind',
-      text: `SELECT 1 FROM placements p JOIN versions v ON v.version_id = p.version_id
-        WHERE p.segment_id = ANY($1) AND v.died = 0 AND NOT EXISTS (
-          SELECT FROM placements t WHERE t.version_id = p.version_id AND t.segment_id = $2)
-        LIMIT 1`,
-    },
-    [removedSegmentIds, targetId ?? null],
-  );
+  const left = await queries.rows(sql.liveLeftBehind, [removedSegmentIds, targetId ?? null]);
   assertInvariant(left.length === 0, 'a removed segment still holds live versions');
 }
 
@@ -262,7 +231,7 @@ async function pagesOf(
   const pages: Versions[] = [];
   for (const { id } of segments) {
     for (let last = -1, isFull = true; isFull;) {
-      const [row] = await queries.rows<{ page: Columns }>(versionsOfSegment, [id, last]);
+      const [row] = await queries.rows<{ page: Columns }>(sql.versionsOfSegment, [id, last]);
       assertInvariant(row !== undefined, 'an aggregate has one row');
       pages.push(joined([row.page]));
       last = pages.at(-1)?.records.at(-1) ?? last;

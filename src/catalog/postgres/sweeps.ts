@@ -1,6 +1,6 @@
 /** Sweeps over all indexes, also those that no node has open; and the garbage that merges and deletions leave. */
 import type { ClusterCatalog, GarbageBlob } from '../cluster-contract.ts';
-import type { Database } from './database.ts';
+import { type Database, statements } from './database.ts';
 
 interface Swept {
   readonly id: string;
@@ -12,9 +12,9 @@ interface Swept {
   readonly is_wasteful: boolean;
 }
 
-const claim = {
-  name: 'claim-sweep',
-  text: `
+const batchRows = 5_000;
+const sql = statements({
+  claimSweep: `
 WITH due AS (
     SELECT index_key, swept_generation FROM indexes WHERE swept_at < now() - $1 * interval '1 millisecond'
     ORDER BY swept_at LIMIT $2 FOR UPDATE SKIP LOCKED),
@@ -28,37 +28,26 @@ SELECT id, swept_generation AS passed,
   documents_stored < (SELECT coalesce(sum(records_sealed), 0) FROM segments s
     WHERE s.index_key = c.index_key AND s.state = 'sealed') AS is_wasteful
 FROM claimed c`,
-};
-
-/** The first read of a commit finds the segment replaced. So no late commit can name an upload that is being deleted. */
-const collect = {
-  name: 'collect-garbage',
-  text: `UPDATE segments SET collected_at = now(), state = 'replaced' WHERE id IN (
+  /** The first read of a commit finds the segment replaced. So no late commit can name an upload that is being deleted. */
+  collectGarbage: `UPDATE segments SET collected_at = now(), state = 'replaced' WHERE id IN (
       SELECT id FROM segments
       WHERE (state = 'uploading' AND since < now() - interval '1 day'
           OR state = 'replaced' AND since < now() - $1 * interval '1 millisecond')
         AND (collected_at IS NULL OR collected_at < now() - interval '10 minutes')
       LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING id AS "segmentId", blob`,
-};
-const batchRows = 5_000;
-const forgetPlacements = {
-  name: 'forget-placements',
-  text: `DELETE FROM placements WHERE ctid = ANY(ARRAY(
+  forgetPlacements: `DELETE FROM placements WHERE ctid = ANY(ARRAY(
       SELECT p.ctid FROM segments s JOIN placements p ON p.segment_id = s.id
       WHERE s.id = ANY($1) AND s.state <> 'sealed' LIMIT ${batchRows})) RETURNING 1`,
-};
-const forgetSegments = {
-  name: 'forget-garbage',
-  text: `DELETE FROM segments WHERE id = ANY($1) AND state <> 'sealed'`,
-};
+  forgetGarbage: `DELETE FROM segments WHERE id = ANY($1) AND state <> 'sealed'`,
+});
 
 export function sweepCatalog(
   database: Database,
 ): Pick<ClusterCatalog, 'claimSweep' | 'collectGarbage' | 'forgetGarbage'> {
   return {
     async claimSweep({ ageMs, limit }) {
-      const swept = await database.rows<Swept>(claim, [ageMs, limit]);
+      const swept = await database.rows<Swept>(sql.claimSweep, [ageMs, limit]);
       return swept.map(({ id, passed, is_forgettable: isForgettable, is_wasteful: isWasteful }) => ({
         indexId: id,
         isWasteful,
@@ -66,11 +55,11 @@ export function sweepCatalog(
       }));
     },
 
-    collectGarbage: ({ keptMs, limit }) => database.rows<GarbageBlob>(collect, [keptMs, limit]),
+    collectGarbage: ({ keptMs, limit }) => database.rows<GarbageBlob>(sql.collectGarbage, [keptMs, limit]),
 
     async forgetGarbage(segmentIds) {
-      while ((await database.rows(forgetPlacements, [segmentIds])).length > 0);
-      await database.rows(forgetSegments, [segmentIds]);
+      while ((await database.rows(sql.forgetPlacements, [segmentIds])).length > 0);
+      await database.rows(sql.forgetGarbage, [segmentIds]);
     },
   };
 }

@@ -4,7 +4,7 @@ import { assertTenantName, duplicateTenantName } from '../checks.ts';
 import type { Catalog, TenantLimits } from '../contract.ts';
 import { tenantColumns, toTenant, type TenantColumns } from '../rows.ts';
 import { auditLog, type NoteAct } from './audit-log.ts';
-import type { Database, Queries } from './database.ts';
+import { type Database, type Queries, statements } from './database.ts';
 import { giveUpIndexes } from './indexes.ts';
 import { addKey } from './keys.ts';
 import { lockTenant } from './locks.ts';
@@ -23,36 +23,24 @@ type TenantCatalog = Pick<
 /** Any number that nothing else in this database locks. */
 const tenantNamesLock = 7_237_117_302;
 
-const lockNames = { name: 'lock-tenant-names', text: `SELECT pg_advisory_xact_lock(${tenantNamesLock})` };
-const nameTaken = { name: 'tenant-name-taken', text: 'SELECT FROM tenants WHERE name = $1 LIMIT 1' };
-const insertTenant = {
-  name: 'insert-tenant',
-  text: `INSERT INTO tenants (id, name, created_at_ms, requests_per_minute, max_concurrent_requests, input_tokens,
+const sql = statements({
+  insertTenant: `INSERT INTO tenants (id, name, created_at_ms, requests_per_minute, max_concurrent_requests, input_tokens,
       documents_max) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-};
-const listTenants = {
-  name: 'list-tenants',
-  text: `SELECT ${tenantColumns} FROM tenants WHERE (created_at_ms, id) > ($1, $2)
+  listTenants: `SELECT ${tenantColumns} FROM tenants WHERE (created_at_ms, id) > ($1, $2)
     ORDER BY created_at_ms, id LIMIT $3`,
-};
-const getTenant = { name: 'get-tenant', text: `SELECT ${tenantColumns} FROM tenants WHERE id = $1` };
-const suspendTenant = {
-  name: 'suspend-tenant',
-  text: `UPDATE tenants SET suspended = $2 WHERE id = $1 RETURNING ${tenantColumns}`,
-};
-const limitTenant = {
-  name: 'limit-tenant',
-  text: `UPDATE tenants SET
+  suspendTenant: `UPDATE tenants SET suspended = $2 WHERE id = $1 RETURNING ${tenantColumns}`,
+  limitTenant: `UPDATE tenants SET
       requests_per_minute = coalesce($2, requests_per_minute),
       max_concurrent_requests = coalesce($3, max_concurrent_requests),
       input_tokens = coalesce($4, input_tokens),
       documents_max = coalesce($5, documents_max)
     WHERE id = $1 RETURNING ${tenantColumns}`,
-};
-const lockIndexes = {
-  name: 'lock-indexes-of-tenant',
-  text: 'SELECT id, index_key FROM indexes WHERE tenant_id = $1 ORDER BY index_key FOR UPDATE',
-};
+  lockIndexesOfTenant: 'SELECT id, index_key FROM indexes WHERE tenant_id = $1 ORDER BY index_key FOR UPDATE',
+  lockTenantNames: `SELECT pg_advisory_xact_lock(${tenantNamesLock})`,
+  tenantNameTaken: 'SELECT FROM tenants WHERE name = $1 LIMIT 1',
+  getTenant: `SELECT ${tenantColumns} FROM tenants WHERE id = $1`,
+  deleteTenant: 'DELETE FROM tenants WHERE id = $1',
+});
 
 /** `scans`: for lists. `actor`: of the entries in the audit log. */
 export function tenantCatalog(database: Database, scans: Database, actor: string): TenantCatalog {
@@ -68,18 +56,18 @@ export function tenantCatalog(database: Database, scans: Database, actor: string
 
     async listTenants(page) {
       const { createdAtMs, id } = page?.after ?? { createdAtMs: -1, id: '' };
-      const rows = await scans.rows<TenantColumns>(listTenants, [createdAtMs, id, page?.limit ?? null]);
+      const rows = await scans.rows<TenantColumns>(sql.listTenants, [createdAtMs, id, page?.limit ?? null]);
       return rows.map(toTenant);
     },
 
     async getTenant(tenantId) {
-      const [row] = await database.rows<TenantColumns>(getTenant, [tenantId]);
+      const [row] = await database.rows<TenantColumns>(sql.getTenant, [tenantId]);
       return row && toTenant(row);
     },
 
     setTenantSuspended: (tenantId, suspended) =>
       database.transaction(async (queries) => {
-        const [row] = await queries.rows<TenantColumns>(suspendTenant, [tenantId, suspended]);
+        const [row] = await queries.rows<TenantColumns>(sql.suspendTenant, [tenantId, suspended]);
         if (row !== undefined)
           await note(queries, suspended ? 'tenant_suspended' : 'tenant_resumed', tenantId);
         return row && toTenant(row);
@@ -87,18 +75,20 @@ export function tenantCatalog(database: Database, scans: Database, actor: string
 
     setTenantLimits: (tenantId, limits) =>
       database.transaction(async (queries) => {
-        const [row] = await queries.rows<TenantColumns>(limitTenant, [tenantId, ...valuesOf(limits)]);
+        const [row] = await queries.rows<TenantColumns>(sql.limitTenant, [tenantId, ...valuesOf(limits)]);
         if (row !== undefined) await note(queries, 'limits_changed', tenantId, limitsDetail(limits));
         return row && toTenant(row);
       }),
 
     deleteTenant: (tenantId) =>
       database.transaction(async (queries) => {
-        const indexes = await queries.rows<{ id: string; index_key: number }>(lockIndexes, [tenantId]);
+        const indexes = await queries.rows<{ id: string; index_key: number }>(sql.lockIndexesOfTenant, [
+          tenantId,
+        ]);
         if (!(await lockTenant(queries, tenantId))) return undefined;
         const keys = indexes.map(({ index_key: key }) => key);
         await giveUpIndexes(queries, keys);
-        await queries.rows({ name: 'delete-tenant', text: 'DELETE FROM tenants WHERE id = $1' }, [tenantId]);
+        await queries.rows(sql.deleteTenant, [tenantId]);
         await note(queries, 'tenant_deleted', tenantId, { indexes: indexes.length });
         return { indexIds: indexes.map(({ id }) => id) };
       }),
@@ -111,10 +101,10 @@ async function createTenant(
   { id, name, limits, key: added }: Parameters<Catalog['createTenant']>[0],
 ): ReturnType<Catalog['createTenant']> {
   // Of two transactions that create a tenant at the same time, the second finds the name of the first.
-  await queries.rows(lockNames);
-  if ((await queries.rows(nameTaken, [name])).length > 0) throw duplicateTenantName();
+  await queries.rows(sql.lockTenantNames);
+  if ((await queries.rows(sql.tenantNameTaken, [name])).length > 0) throw duplicateTenantName();
   const createdAtMs = Date.now();
-  await queries.rows(insertTenant, [id, name, createdAtMs, ...valuesOf(limits)]);
+  await queries.rows(sql.insertTenant, [id, name, createdAtMs, ...valuesOf(limits)]);
   const key = added && (await addKey(queries, { ...added, tenantId: id }));
   await note(queries, 'tenant_created', id, { ...limitsDetail(limits), ...(key && keyDetail(key)) });
   return { id, name, suspended: false, limits, createdAtMs };

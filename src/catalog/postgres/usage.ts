@@ -6,9 +6,9 @@
 import type { Catalog } from '../contract.ts';
 import type { UsageEvent } from '../../document-commits.ts';
 import { ServiceError } from '../../errors.ts';
-import { assertMonth } from '../checks.ts';
+import { assertUsage } from '../checks.ts';
 import { sumOfUsage, usageColumns, usageValues, type UsagePart } from '../rows.ts';
-import type { Database } from './database.ts';
+import { type Database, statements } from './database.ts';
 
 interface Waiting {
   readonly event: UsageEvent;
@@ -20,25 +20,14 @@ const flightMax = 1_000;
 /** So many events wait only while the database is away. Further ones are refused. */
 const waitingMax = 10_000;
 
-const add = {
-  name: 'add-usages',
-  text: 'SELECT add_usages_1($1, $2, $3, $4, $5, $6, $7, $8, $9) AS added',
-};
-
-const totals = {
-  name: 'usage-totals',
-  text: `SELECT ${usageColumns}, (SELECT documents_stored FROM tenants WHERE id = $1) AS documents
+const sql = statements({
+  addUsages: 'SELECT add_usages_1($1, $2, $3, $4, $5, $6, $7, $8, $9) AS added',
+  usageTotals: `SELECT ${usageColumns}, (SELECT documents_stored FROM tenants WHERE id = $1) AS documents
     FROM (SELECT) AS one LEFT JOIN usage_months ON tenant_id = $1 AND month = $2`,
-};
-const days = {
-  name: 'usage-days',
-  text: `SELECT day, ${usageColumns} FROM usage_days WHERE tenant_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day`,
-};
-const rateWindows = {
-  name: 'rate-windows',
-  text: `SELECT tenant_id AS "tenantId", rate_window AS packed FROM usage_months
+  usageDays: `SELECT day, ${usageColumns} FROM usage_days WHERE tenant_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day`,
+  rateWindows: `SELECT tenant_id AS "tenantId", rate_window AS packed FROM usage_months
     WHERE month >= $1 AND rate_window IS NOT NULL`,
-};
+});
 
 /** `scans`: for lists. */
 export function usageCatalog(
@@ -48,14 +37,17 @@ export function usageCatalog(
   return {
     recordUsage: new UsageWriter(database).record,
     async usageTotals(tenantId, month) {
-      const rows = await database.rows<UsagePart & { documents: number | null }>(totals, [tenantId, month]);
+      const rows = await database.rows<UsagePart & { documents: number | null }>(sql.usageTotals, [
+        tenantId,
+        month,
+      ]);
       return { ...sumOfUsage(rows), documents: rows[0]?.documents ?? 0 };
     },
     async usageDays(tenantId, from, to) {
-      const rows = await scans.rows<UsagePart & { day: string }>(days, [tenantId, from, to]);
+      const rows = await scans.rows<UsagePart & { day: string }>(sql.usageDays, [tenantId, from, to]);
       return rows.map((row) => ({ day: row.day, ...sumOfUsage([row]) }));
     },
-    rateWindows: (month) => database.rows<{ tenantId: string; packed: Buffer }>(rateWindows, [month]),
+    rateWindows: (month) => database.rows<{ tenantId: string; packed: Buffer }>(sql.rateWindows, [month]),
   };
 }
 
@@ -69,7 +61,7 @@ class UsageWriter {
   }
 
   readonly record: Catalog['recordUsage'] = async (event, inputTokensMax) => {
-    assertMonth(event);
+    assertUsage(event);
     if (this.#waiting.length >= waitingMax) {
       throw new ServiceError('service_unavailable', 'usage cannot be recorded', { retryAfterSeconds: 1 });
     }
@@ -95,7 +87,7 @@ class UsageWriter {
     ]);
     try {
       const [row] = await this.#database.rows<{ added: readonly boolean[] }>(
-        add,
+        sql.addUsages,
         Array.from({ length: 9 }, (_value, column) => values.map((event) => event[column])),
       );
       for (const [place, { done }] of inOrder.entries()) {

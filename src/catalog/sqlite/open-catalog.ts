@@ -13,7 +13,7 @@ import path from 'node:path';
 import { unnamedActor, type Catalog, type CatalogActs } from '../contract.ts';
 import { ServiceError } from '../../errors.ts';
 import { SpaceReserve } from '../space-reserve.ts';
-import { assertDocId, assertMonth } from '../checks.ts';
+import { assertDocId, assertUpsert, assertUsage } from '../checks.ts';
 import { catalogFile } from './catalog-files.ts';
 import { operating, toOperatingError, type Connection } from './connection.ts';
 import { assertRoom, busyTimeoutMs, keepReserve, openCatalogDatabase } from './opening.ts';
@@ -107,7 +107,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     ...writer.methods('createSegment', 'sealSegment', 'swapSegments'),
     ...maintenance(threads),
     async recordUsage(event) {
-      assertMonth(event);
+      assertUsage(event);
       await usage.record(event);
     },
     usageWaiting: () => usage.waiting,
@@ -204,17 +204,16 @@ function guardedWrites(
     },
     async commitUpsert(input) {
       assertRoom(reserve);
-      assertMonth(input.usage);
-      for (const { docId } of input.documents) assertDocId(docId);
+      assertUpsert(input);
       return writer.request('commitUpsert', input);
     },
     async commitDelete(input) {
-      assertMonth(input.usage);
+      assertUsage(input.usage, input.tenantId);
       assertDocId(input.docId);
       return writer.request('commitDelete', input);
     },
     async commitDeleteVersions(input) {
-      assertMonth(input.usage);
+      assertUsage(input.usage, input.tenantId);
       return writer.request('commitDeleteVersions', input);
     },
   };

@@ -1,26 +1,26 @@
 /**
- * Finds the texts that end the encoder process that runs them (a fault in the runtime, memory used up), so that each of
- * them ends few processes and whatever else is asked for is answered.
+ * Finds texts that end the encoder process that runs them (a fault in the runtime, memory used up). So each of them ends few
+ * processes, and other requests are answered.
  *
- * A text whose process ended is run again on the process that comes in its place: before that one takes anything else, and
- * with nothing beside it (`Retrial`). If two end in a row, nothing but the text can be at fault, and it is refused for a
- * while (`UnencodableTexts`). A text that cannot have the process to itself runs among others, and is not blamed.
+ * A text whose process ended is run again on the next process, before any other text and with nothing beside it (`Retrial`). If
+ * two processes end in a row that run the text alone, the text is refused for a while (`UnencodableTexts`). A text that cannot
+ * have a process to itself runs among others, and then it is not blamed.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { EncodeDocumentsOptions } from '../protocol/contract.ts';
 
-/** How long others wait at most: the longest document takes as long on one slow core. */
+/** Other calls wait at most so long for a text that runs alone. The longest document takes as long on one slow core. */
 const aloneMsMax = 4000;
-/** Processes that end under a text alone, in a row, before it is to blame: one may have been killed. */
+/** A text is blamed when so many processes in a row ended while they ran it alone. One may have been killed by somebody else. */
 const endsMax = 2;
 const textsMax = 10_000;
 
-/** Lost calls take turns on a process that takes nothing else meanwhile. One for each encoder. */
+/** Calls that lost their process take turns on the next one, which takes nothing else meanwhile. Each encoder has one. */
 export class Retrial {
   /** In the order of their turns. */
   readonly #calls = new Set<object>();
-  /** Runs while others keep away from the process. */
+  /** Set while other calls keep away from the process. */
   #timer: NodeJS.Timeout | undefined;
 
   get isOpen(): boolean {
@@ -35,7 +35,7 @@ export class Retrial {
     this.#calls.add(call);
   }
 
-  /** Lets the other calls go first. */
+  /** Puts the call behind the others. */
   pass(call: object): void {
     if (this.#calls.delete(call)) this.#calls.add(call);
   }
@@ -45,7 +45,7 @@ export class Retrial {
     if (this.#calls.size === 0) this.end();
   }
 
-  /** A process came that has run nothing yet. Calls back when others may come at the latest. */
+  /** A new process has come that has run nothing yet. Calls `onEnd` if the turns take too long. */
   begin(onEnd: () => void): void {
     this.end();
     if (this.#calls.size === 0) return;
@@ -55,25 +55,24 @@ export class Retrial {
     }, aloneMsMax).unref();
   }
 
-  /** From now on the process may run something else. */
+  /** From now on the process takes other calls. */
   end(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 }
 
-/** How a text was to be run, and for whom; queries have no chunking. */
+/** The tenant and the parameters of a text. Queries have no chunking. */
 type TextRun = Pick<EncodeDocumentsOptions, 'tenantId' | 'model'> &
   Partial<Pick<EncodeDocumentsOptions, 'chunking'>>;
 
 /**
- * The texts under which processes ended that they had to themselves. They are kept under a digest with a key of this
- * process, so that the memory tells nothing of a text, and by tenant, so that nothing one tenant asks is answered from what
- * another did.
+ * Texts that ended processes that ran them alone. They are kept as digests with a random key, so that memory reveals no text.
+ * The digest includes the tenant, so that no tenant learns from an answer what another one sent.
  */
 export class UnencodableTexts {
   readonly #key = randomBytes(32);
-  /** Processes that ended under each text. */
+  /** Digest of a text -> processes that it ended. */
   readonly #ends: LRUCache<string, number>;
 
   constructor(keepMs: number) {
@@ -81,11 +80,11 @@ export class UnencodableTexts {
   }
 
   has(text: string, run: TextRun): boolean {
-    // While all is well no digest is made.
+    // While no process has ended, no digest is computed.
     return this.#ends.size > 0 && (this.#ends.get(this.#digest(text, run)) ?? 0) >= endsMax;
   }
 
-  /** A process ended under the text alone; whether it is unencodable. */
+  /** Notes that a process ended while it ran the text alone. Returns whether the text counts as unencodable. */
   noteEnd(text: string, run: TextRun): boolean {
     const digest = this.#digest(text, run);
     const ends = (this.#ends.get(digest) ?? 0) + 1;

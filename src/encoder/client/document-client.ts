@@ -1,6 +1,7 @@
 /**
- * The client's side of one `EncodeDocuments` call to one encoder: send the documents, hand their token counts over, say
- * proceed, give out documents as they become whole. The pool calls it again with what is left, or with a part of it.
+ * The client's side of one `EncodeDocuments` call to one encoder. It sends the documents, passes their token counts to the
+ * caller, sends `proceed`, and yields each document when all of its parts have come. If the call fails, the pool calls it again
+ * with the documents that are left, or with some of them.
  */
 import { ServiceError } from '../../errors.ts';
 import type { EncodedDocument, EncodeDocumentsOptions, EncoderModel } from '../protocol/contract.ts';
@@ -9,24 +10,24 @@ import { MessageReader, writeMessage } from '../protocol/message-stream.ts';
 import { CorruptReply, decodeCounts, DocumentCollector } from './replies.ts';
 import type { EncodeDocumentsRequest, EncodeDocumentsResponse } from '../protocol/wire.ts';
 
-/** Text that may wait for the transport: short documents leave together, long ones at its pace. */
+/** So many characters are written before the transport is waited for. So short documents leave together. */
 const charactersAheadMax = 64 << 10;
 
 export interface Unfinished {
-  /** Documents not given out yet, by their position in the caller's list. */
+  /** Documents that were not yielded yet, by their position in the caller's list. */
   readonly texts: Map<number, string>;
-  /** The tokens of all documents, once the caller knows them. */
+  /** The tokens of each document, once the caller has received them. */
   inputTokens: readonly number[] | undefined;
 }
 
 export interface Attempt {
-  /** The unfinished documents that are sent. */
+  /** Positions of the documents that are sent. */
   readonly positions: readonly number[];
-  /** Whether the encoder was asked to run them. */
+  /** Whether `proceed` was sent. */
   started: boolean;
 }
 
-/** Encodes unfinished documents; one is off the list before it is yielded. */
+/** Encodes unfinished documents. Each is removed from the list before it is yielded. */
 export async function* encodeOnce(
   endpoint: Endpoint,
   model: EncoderModel,
@@ -46,13 +47,13 @@ export async function* encodeOnce(
   const messages = new MessageReader<EncodeDocumentsResponse>(stream, ended);
   let collector: DocumentCollector | undefined;
   try {
-    // Not awaited before the reads: an encoder that refuses stops reading, and says so.
+    // It is not awaited before the first read: an encoder that refuses the call answers, but reads no further.
     const sent = send(stream, openMessage(positions.length, options), texts, ended);
     sent.catch(() => undefined);
     const { tokenCounts } = (await messages.next()) ?? {};
     if (!tokenCounts) throw new CorruptReply("the encoder's reply has no token counts");
     const counts = [...decodeCounts(tokenCounts.tokenCounts, positions.length)];
-    // An encoder of an earlier version does not count them.
+    // An encoder of an earlier release sends none.
     const unknownCounts =
       tokenCounts.unknownCounts.length === 0
         ? undefined
@@ -102,7 +103,7 @@ async function send(
   await Promise.all(written);
 }
 
-/** The first time the caller receives the counts and may refuse; later ones must be the same. */
+/** Passes the first counts to the caller, who may refuse. Later counts must be the same. */
 async function agree(
   unfinished: Unfinished,
   positions: readonly number[],

@@ -1,10 +1,10 @@
 /**
- * One encoder as the pool sees it: a channel, a health watch, what it serves, how much it has to do.
+ * One encoder of the pool: its channel, its health, the models that it serves, its open calls.
  *
- * Health is asked for at short intervals with a deadline, so that a process that hangs (and whose sockets stay open)
- * is detected like one that is gone. An endpoint that hangs is ejected and its calls are cut, which lets their
- * callers go elsewhere; one that drains (NOT_SERVING) gets no new calls and finishes those it has. It is
- * readmitted when it is SERVING again and has reported what it serves.
+ * Health is checked at short intervals with a deadline. So a process that hangs while its sockets stay open is detected, like one
+ * that is gone. An endpoint that hangs is ejected and its calls are cut, so that their callers try another one. An endpoint that
+ * drains (NOT_SERVING) gets no new calls and finishes those that it has. It is admitted again when it is SERVING and has reported
+ * its models.
  */
 import { type ChannelCredentials, type ClientUnaryCall, type requestCallback, status } from '@grpc/grpc-js';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -28,9 +28,9 @@ export interface EndpointOptions {
   /** Interval and deadline of health checks. */
   readonly healthIntervalMs: number;
   readonly healthTimeoutMs: number;
-  /** Throws when what it says of its models must not be believed: it is not admitted then. */
+  /** Throws when the models contradict earlier reports. Then the endpoint is not admitted. */
   readonly checkModels: (models: readonly EncoderModel[]) => void;
-  /** Called when it is admitted or ejected, and when others may come after a retrial. */
+  /** Called when the endpoint is admitted or ejected, and when a retrial ends. */
   readonly onChange: () => void;
   readonly onEvent: (event: EndpointEvent) => void;
 }
@@ -41,9 +41,9 @@ export interface EndpointEvent {
   readonly reason: string;
 }
 
-/** A call that is out. */
+/** A call that was sent. */
 export interface OpenCall {
-  /** The encoder has nothing to do for it any more. */
+  /** The encoder has answered and does no more work for it. */
   answered(): void;
   end(): void;
 }
@@ -53,7 +53,7 @@ export interface CallOptions {
   readonly signal: AbortSignal;
 }
 
-/** Starts a call that has one answer. */
+/** Starts a unary call. */
 export type StartUnary<Response> = (
   rpc: EncoderClient,
   options: { readonly deadline: number },
@@ -62,20 +62,20 @@ export type StartUnary<Response> = (
 
 export type DocumentStream = ReturnType<EncoderClient['encodeDocuments']>;
 
-/** A hang is believed after this many checks in a row without an answer. */
+/** An encoder counts as hanging after so many checks in a row without an answer. */
 const missedChecksMax = 2;
-/** Interval of checks while it is out: short, so that a restarted encoder serves again at once. */
+/** Interval of checks while it is ejected: short, so that a restarted encoder is used at once. */
 const ejectedIntervalMs = 50;
 
-/** Interval of pings on a connection; a server of grpc-js takes them however often they come. */
+/** Interval of pings on a connection. A server of grpc-js accepts any. */
 const keepaliveMs = 5000;
 
-/** A call was cut because its encoder hangs; like UNAVAILABLE, it may be tried elsewhere. */
+/** A call was cut because its encoder hangs. As after UNAVAILABLE, it may be tried elsewhere. */
 export class EndpointLost extends Error {
   override readonly name = 'EndpointLost';
 }
 
-/** Nobody waits for what fails with it. */
+/** The reason of an abort after the caller has left the stream. */
 const callLeft = new Error('the call was left');
 
 export class Endpoint {
@@ -93,7 +93,7 @@ export class Endpoint {
   #instance = '';
   #admitted = false;
   #outstandingTokens = 0;
-  /** Why it was not admitted the last time; reported once, not at every check. */
+  /** Why it was not admitted at the last check. The same reason is reported once. */
   #refusal: string | undefined;
 
   constructor(options: EndpointOptions) {
@@ -104,11 +104,11 @@ export class Endpoint {
       'grpc.max_send_message_length': messageBytesMax,
       'grpc.initial_reconnect_backoff_ms': 50,
       'grpc.max_reconnect_backoff_ms': 100,
-      // Statistics that nobody reads.
+      // Its statistics are not read.
       'grpc.enable_channelz': 0,
-      // Retries are the pool's: it knows what was delivered.
+      // The pool retries, because it knows what was delivered.
       'grpc.enable_retries': 0,
-      // A connection whose other end is gone without a word is given up, so that a new one can be tried.
+      // A connection whose other end has vanished is given up, and a new one is tried.
       'grpc.keepalive_time_ms': keepaliveMs,
       'grpc.keepalive_timeout_ms': missedChecksMax * options.healthTimeoutMs,
       'grpc.keepalive_permit_without_calls': 1,
@@ -123,17 +123,17 @@ export class Endpoint {
     void this.#watch();
   }
 
-  /** What it serves; empty while it is ejected. */
+  /** The models that it serves; empty while it is ejected. */
   get models(): readonly EncoderModel[] {
     return this.#admitted ? this.#models : [];
   }
 
-  /** Tokens (estimated) of the calls that are out. */
+  /** Tokens (estimated) of the open calls. */
   get outstandingTokens(): number {
     return this.#outstandingTokens;
   }
 
-  /** Notes a call of about so many tokens until its end. */
+  /** Counts a call of about so many tokens as open until its end. */
   begin(tokens: number): OpenCall {
     this.#outstandingTokens += tokens;
     let answered = false;
@@ -179,8 +179,8 @@ export class Endpoint {
   }
 
   /**
-   * Opens a document stream. `ended` aborts with the caller's signal, when the call is cut, and with `leave`, which must be
-   * called: Node keeps a combined signal that is listened to, and all that its listeners hold, until it aborts.
+   * Opens a document stream. `ended` aborts with the caller's signal, when the call is cut, and with `leave`. The caller must call
+   * `leave`, because Node keeps a combined signal that has listeners, and all that they hold, until it aborts.
    */
   documents({ deadlineMs, signal }: CallOptions): {
     readonly stream: DocumentStream;
@@ -194,13 +194,13 @@ export class Endpoint {
       ended: AbortSignal.any([signal, this.#cut.signal, left.signal]),
       leave: () => {
         left.abort(callLeft);
-        // Frees the encoder's work when this side leaves early; a call that has ended is not touched by it.
+        // Ends the encoder's work when this side leaves early. It does not affect a call that has ended.
         stream.cancel();
       },
     };
   }
 
-  /** A call found it unavailable, or serving something else: look again now. */
+  /** A call found it unavailable, or serving other models. Ejects it and checks it at once. */
   lookAgain(): void {
     this.#eject('a call failed', false);
   }
@@ -267,7 +267,7 @@ export class Endpoint {
     }
   }
 
-  /** Only a process that is known to be another one than before is known to run nothing. */
+  /** A process that is known to be new has run nothing yet, so a retrial can begin. */
   #noteInstance(instance: string): void {
     if (this.#instance !== '' && instance !== '' && this.#instance !== instance) {
       this.retrial.begin(this.#options.onChange);

@@ -1,10 +1,10 @@
 /**
  * The encoder pool of the api process: several encoders behind the `EncoderPool` contract.
  *
- * A call goes to the encoder with the fewest tokens outstanding that serves its model version. What is safe is tried again
- * within the deadline: a query whose encoder went away, and of a document call only those documents that were
- * not given out yet, so none comes twice. When no encoder is up the call waits a moment for one to heal. A text that
- * ends the encoder that runs it is found and refused (see `crash-guard.ts`).
+ * A call goes to the encoder with the fewest tokens outstanding that serves its model version. If the encoder goes away, a query
+ * is tried again within its deadline. Of a document call only the documents are tried again that were not yielded yet, so that
+ * none comes twice. When no encoder is up, the call waits a moment for one. A text that ends the encoder that runs it is found
+ * and refused (see `crash-guard.ts`).
  */
 import { ChannelCredentials } from '@grpc/grpc-js';
 import type {
@@ -35,15 +35,15 @@ import type { CountTokensResponse, GetStatisticsResponse, LocateTokensResponse }
 export interface EncoderPoolOptions {
   /** `unix:/path` or `host:port`. */
   readonly addresses: readonly string[];
-  /** PEM; without it connections are plain. Key and certificate make TLS mutual. */
+  /** PEM. Absent = plain connections. With certificate and key TLS is mutual. */
   readonly tls?: { readonly ca: Buffer; readonly certificate?: Buffer; readonly key?: Buffer };
   readonly onEvent?: (event: EndpointEvent) => void;
   /**
-   * Nobody else sends to these encoders. Only then is it known which text ended one, and such a text is refused; else
-   * it is `service_unavailable`.
+   * No other process sends to these encoders. Only then is it known which text ended one, and the text is refused. Otherwise the
+   * answer is `service_unavailable`.
    */
   readonly exclusive?: boolean;
-  /** How long a call waits for an encoder to come (back), and how many may wait at a time. */
+  /** How long a call waits for an encoder to come back, and how many calls may wait. */
   readonly healWaitMs?: number;
   readonly waitingMax?: number;
   readonly healthIntervalMs?: number;
@@ -57,18 +57,18 @@ const defaults = {
   healthTimeoutMs: 1500,
 };
 
-/** How long a text is kept out that ended encoders. Where others send to them too, it may be innocent. */
+/** How long a text is refused that ended encoders. Where others send to them too, the text may be innocent. */
 const keptOutMs = { exclusive: 600_000, shared: 30_000 };
-/** Documents of one call that may be found unencodable before the call ends. */
+/** A call ends when more of its documents than these are found unencodable. */
 const unencodableDocumentsMax = 2;
 
 const statisticsMsMax = 1000;
-/** An encoder that is out starts again within seconds. */
+/** An encoder that is down starts again within seconds. */
 const awaitedModelRetrySeconds = 5;
 
 const endsEncoderMessage = 'the encoder ends when it runs this text';
 
-/** About what a text costs, before it is tokenised. */
+/** An estimate of the tokens of a text that is not tokenised yet. */
 const charactersPerToken = 4;
 
 export function createEncoderPool(options: EncoderPoolOptions): EncoderPool {
@@ -80,7 +80,7 @@ class GrpcEncoderPool implements EncoderPool {
   readonly #healWaitMs: number;
   readonly #waitingMax: number;
   readonly #onEvent: (event: EndpointEvent) => void;
-  /** Every version that was ever served, as it was reported first. */
+  /** Each model version that was ever served, as it was reported first. */
   readonly #known = new Map<string, EncoderModel>();
   readonly #waiting = new Set<() => void>();
   readonly #exclusive: boolean;
@@ -137,7 +137,7 @@ class GrpcEncoderPool implements EncoderPool {
       if (this.#closed || !(await this.#change(waitUntilMs, signal))) break;
       signal.throwIfAborted();
     }
-    // Only encoders that are out can be hoped to have it.
+    // An encoder that is down may serve it.
     const mayCome = !this.ready() || [...this.#known.values()].some(isWanted);
     if (!mayCome) return undefined;
     throw unavailable('no encoder serves the model at the moment', { seconds: awaitedModelRetrySeconds });
@@ -159,7 +159,7 @@ class GrpcEncoderPool implements EncoderPool {
     });
   }
 
-  /** Asks one encoder after another what needs no inference. */
+  /** Runs a call that needs no inference, on one encoder after another until one answers. */
   async #ask<Reply, Result>(
     texts: readonly string[],
     options: EncodeOptions,
@@ -186,7 +186,7 @@ class GrpcEncoderPool implements EncoderPool {
     try {
       for (;;) {
         const alone = !this.#isUnencodable(text, options) && (await this.#hasTurn(call));
-        // Another call may have found it out while this one waited for its turn.
+        // While this call waited for its turn, another one may have found that the text is unencodable.
         if (this.#isUnencodable(text, options)) return refusedQuery(endsEncoderMessage);
         const { endpoint, model, open } = await this.#pick(call, [text], alone);
         try {
@@ -236,7 +236,7 @@ class GrpcEncoderPool implements EncoderPool {
     }
   }
 
-  /** Tokens of every text. An attempt with all of them would tell the caller, and one with a part of them cannot. */
+  /** Counts the tokens of all texts for the caller. An attempt with all texts would do that, but one with some of them cannot. */
   async #counts(texts: readonly string[], { unfinished, options }: DocumentsCall): Promise<void> {
     if (unfinished.inputTokens !== undefined) return;
     const counts = await this.countTokens(texts, options);
@@ -244,7 +244,7 @@ class GrpcEncoderPool implements EncoderPool {
     unfinished.inputTokens = counts;
   }
 
-  /** Sends documents to one encoder; tells whether they, or rather the one, are found unencodable. */
+  /** Sends documents to one encoder. Returns whether the document, which is then the only one, was found unencodable. */
   async *#attempt(
     positions: readonly number[],
     alone: boolean,
@@ -271,14 +271,14 @@ class GrpcEncoderPool implements EncoderPool {
     }
   }
 
-  /** Whether the text ended encoders. Throws where others may have ended them. */
+  /** Whether the text ended encoders. Throws where texts of other processes may have ended them. */
   #isUnencodable(text: string, options: EncodeOptions): boolean {
     if (!this.#unencodable.has(text, options)) return false;
     if (this.#exclusive) return true;
     throw unavailable('encoders ended while they ran this text', { seconds: keptOutMs.shared / 1000 });
   }
 
-  /** An encoder ended under the call; `text` is the one that was there alone, if one was. Whether it is unencodable. */
+  /** Notes that an encoder ended during the call. `text`: the text that it ran alone, if it did. Returns whether that is unencodable. */
   #lost(call: Call, endpoint: Endpoint, text: string): boolean {
     const { options, tries } = call;
     const alone = endpoint.retrial.hasTurn(call);
@@ -292,7 +292,7 @@ class GrpcEncoderPool implements EncoderPool {
     return true;
   }
 
-  /** Whether a lost call has an encoder to itself, when it is its turn; false for others, and where it cannot have one. */
+  /** Waits until a lost call has its encoder to itself. Returns false for other calls, and where it cannot have that. */
   async #hasTurn(call: Call): Promise<boolean> {
     const { lostBy, options } = call;
     if (lostBy === undefined) return false;
@@ -308,7 +308,7 @@ class GrpcEncoderPool implements EncoderPool {
     return true;
   }
 
-  /** Other lost calls have their turns before this one has its next. */
+  /** Lets other lost calls have their turns before this one has its next. */
   #pass(call: Call): void {
     if (call.lostBy === undefined) return;
     call.lostBy.retrial.pass(call);
@@ -349,8 +349,8 @@ class GrpcEncoderPool implements EncoderPool {
   }
 
   /**
-   * The least loaded encoder that serves the version and did not refuse this call, the call noted there; waits a moment for
-   * one. `alone`: the call has one to itself.
+   * Picks the least loaded encoder that serves the version and did not refuse this call, and counts the call there. Waits a
+   * moment for one. `alone`: the call has its encoder to itself.
    */
   async #pick({ options, tries, lostBy }: Call, texts: readonly string[], alone = false): Promise<Picked> {
     const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, options.deadlineMs);
@@ -377,8 +377,8 @@ class GrpcEncoderPool implements EncoderPool {
   }
 
   /**
-   * Waits until an encoder comes or goes, or lost calls have had their turns there, the time is over or the signal aborts;
-   * false at once when there is nothing to wait for: every encoder is in use, or too many wait already.
+   * Waits until an encoder comes or goes, a retrial ends, the time is over, or the signal aborts. Returns false at once when all
+   * encoders are in use, or when too many calls wait already.
    */
   async #change(untilMs: number, signal: AbortSignal): Promise<boolean> {
     const leftMs = untilMs - Date.now();
@@ -400,7 +400,7 @@ class GrpcEncoderPool implements EncoderPool {
     return true;
   }
 
-  /** A version is immutable: an encoder that says something else of it than the first one did is not believed. */
+  /** A model version is immutable, so an encoder must not report another dimension than the first one did. */
   #checkModels(served: readonly EncoderModel[]): void {
     for (const model of served) {
       const name = `${model.name}/${model.version}`;
@@ -426,7 +426,7 @@ interface Picked {
 interface Call {
   readonly options: EncodeOptions;
   readonly tries: Tries;
-  /** The encoder that was lost under the call, while it waits for the process in its place. */
+  /** The encoder whose process ended during the call, while the call waits for the next process. */
   lostBy: Endpoint | undefined;
 }
 

@@ -1,10 +1,10 @@
 /**
- * The client's side of `EncodeQueries`: queries to one encoder over one stream that stays open. A call of its own costs a
- * query about a millisecond of headers, timers and status on both sides; a message on an open stream does not.
+ * The client's side of `EncodeQueries`: queries to one encoder over one stream that stays open. A call for each query would take
+ * about a millisecond for headers, timers and status on both sides. A message on an open stream does not.
  *
- * The stream opens with the first query and again after it broke; what was open on it then fails with the stream's
- * error, and its callers may try again. Deadlines and cancellation hold for each query by itself, also
- * when the encoder says nothing any more.
+ * The first query opens the stream. After it has broken, the next query opens a new one. Queries that were open on it fail with
+ * its error, and their callers may try again. Each query has its own deadline and cancellation, which work even when the encoder
+ * is silent.
  */
 import { status } from '@grpc/grpc-js';
 import { callError } from '../protocol/call-error.ts';
@@ -31,7 +31,7 @@ interface OpenQuery {
   readonly reject: (error: Error) => void;
 }
 
-/** Longest delay of a timer; a later deadline is the server's to keep. */
+/** The longest delay of a timer. The server alone keeps a later deadline. */
 const timeoutMsMax = 2 ** 31 - 1;
 const numbersMax = 2 ** 32 - 1;
 
@@ -127,8 +127,8 @@ class OpenStream {
   }
 
   #settle({ number, reply, failure }: AnswerItem): void {
-    // An answer to a query that was given up.
     const query = this.#open.get(number);
+    // The query was given up.
     if (query === undefined) return;
     if (reply) query.resolve(reply);
     else if (failure) {

@@ -1,6 +1,6 @@
 /**
- * What an encoder sent, checked before it is believed. A reply with wrong sizes, unknown indexes or values that are no
- * numbers is a `CorruptReply`: the request fails, and no score is ever computed from it.
+ * Decodes and checks the replies of encoders. A reply with wrong sizes, unknown positions or values that are no numbers is a
+ * `CorruptReply`. Then the request fails, so that no score is computed from it.
  */
 import type {
   EncodedDocument,
@@ -22,7 +22,7 @@ export class CorruptReply extends Error {
   override readonly name = 'CorruptReply';
 }
 
-/** Rows of a chunk at most: no model has more positions. */
+/** A bound on the rows of a chunk. No model has more positions. */
 const chunkRowsMax = 1 << 16;
 
 export function decodeInfo(info: GetInfoResponse): EncoderModel[] {
@@ -58,7 +58,7 @@ export function decodeQuery(reply: EncodeQueryResponse, dim: number): EncodedQue
   };
 }
 
-/** A query that cannot be encoded. */
+/** The result for a query that cannot be encoded. */
 export function refusedQuery(problem: string): EncodedQuery {
   return {
     problem,
@@ -84,7 +84,7 @@ export class DocumentCollector {
   readonly #parts = new Map<number, Part[]>();
   readonly #complete = new Set<number>();
 
-  /** `inputTokens` of each document of the call, and those of them that are unknown, where they are counted. */
+  /** Tokens of each document of the call, and how many of them are unknown. Some encoders do not count those. */
   constructor(dim: number, inputTokens: readonly number[], unknownTokens?: Uint32Array) {
     this.#dim = dim;
     this.#unknownTokens = unknownTokens;
@@ -96,18 +96,18 @@ export class DocumentCollector {
     return this.#complete.size === this.#inputTokens.length;
   }
 
-  /** Tokens that were run of documents of which parts are missing. */
+  /** Tokens that were run of documents that are not complete yet. */
   get tokensInPart(): number {
     let tokens = 0;
     for (const [documentIndex, parts] of this.#parts) {
       const rows = parts.reduce((sum, { scales }) => sum + scales.length, 0);
-      // Chunks overlap, and have tokens that are not of the text.
+      // Chunks overlap and have special tokens, so there may be more rows than tokens of the text.
       tokens += Math.min(rows, this.#inputTokens[documentIndex]!);
     }
     return tokens;
   }
 
-  /** Takes a part; gives the document back when this was its last one. */
+  /** Takes a part. Returns the document when it was its last one. */
   add(message: PartMessage): EncodedDocument | undefined {
     const { documentIndex, last, problem } = message;
     ensure(documentIndex < this.#inputTokens.length && !this.#complete.has(documentIndex), 'document index');
@@ -134,7 +134,7 @@ export class DocumentCollector {
   }
 }
 
-/** A document that cannot be encoded. */
+/** The result for a document that cannot be encoded. */
 export function refusedDocument(
   document: Required<Pick<EncodedDocument, 'documentIndex' | 'inputTokens' | 'problem'>>,
 ): EncodedDocument {
@@ -153,7 +153,7 @@ function decodePart(message: PartMessage, dim: number): Part {
     rows += count;
   }
   ensure(scales.length === rows && message.vectors.length === rows * dim, 'part size');
-  // Halves that are negative, infinite or no numbers.
+  // Larger bits are halves that are negative, infinite or no numbers.
   for (const bits of scales) ensure(bits < 0x7c00, 'scale');
   return { chunkRows, vectors: message.vectors, scales };
 }

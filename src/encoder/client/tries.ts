@@ -1,4 +1,4 @@
-/** The tries of one call: what became of each, and when there is no use in another. */
+/** The attempts of one call: how each ended, and whether another one makes sense. */
 import { status } from '@grpc/grpc-js';
 import { ServiceError } from '../../errors.ts';
 import { type CallError, isCallError } from '../protocol/call-error.ts';
@@ -7,7 +7,7 @@ import { type Endpoint, type EndpointEvent, EndpointLost } from './endpoint.ts';
 import { CorruptReply } from './replies.ts';
 import { retryDelayTrailer } from '../protocol/wire.ts';
 
-/** Some encoders may have ended under a text before it is known for that. */
+/** Several encoders may end while they run a text, before it is known to be unencodable. */
 const attemptsMax = 3;
 
 export class Tries {
@@ -25,12 +25,12 @@ export class Tries {
     this.#onEvent = onEvent;
   }
 
-  /** What was counted had a cause that is gone. */
+  /** Forgets the failed attempts, because their cause is known. */
   forgive(): void {
     this.#made = 0;
   }
 
-  /** Where a call is tried first, the least: where little is to do, and it was not lost. */
+  /** The call goes to the endpoint with the lowest cost: one with little work, that has not failed it before. */
   cost(endpoint: Endpoint): number {
     return this.#lostBy.has(endpoint) ? Number.MAX_VALUE : endpoint.outstandingTokens;
   }
@@ -41,7 +41,7 @@ export class Tries {
     if (this.#made >= attemptsMax) throw unavailable('the encoders keep failing', { cause: this.#last });
   }
 
-  /** Decides what a failed attempt means: returns when the call may be tried again, throws otherwise. */
+  /** Decides after a failed attempt. Returns when the call may be tried again, throws otherwise. */
   failed(endpoint: Endpoint, error: unknown): void {
     this.#options.signal.throwIfAborted();
     if (error instanceof ServiceError) throw error;
@@ -90,7 +90,7 @@ export class Tries {
   }
 }
 
-/** Whether the connection broke: for all that is known here, the process ended. */
+/** Whether the connection broke. Then the process may have ended. */
 export function isLoss(error: unknown): boolean {
   return isCallError(error) && error.code === status.UNAVAILABLE;
 }

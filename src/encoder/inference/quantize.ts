@@ -1,13 +1,12 @@
 /// <reference lib="esnext.float16" />
 /**
- * Symmetric int8 per token vector: scale = largest magnitude / 127, value = round half to even(x / scale).
- * The rule of ONNX `QuantizeLinear`, which our own graphs apply inside; this one is for models that
- * give f32 only.
+ * Symmetric int8 per token vector: scale = largest magnitude / 127, value = round half to even(x / scale). That is the rule of
+ * ONNX `QuantizeLinear`. Our own graphs apply it themselves. This code is for models that give f32 only.
  */
 
 /**
- * Quantises `rows` f32 rows of `dim` values, `mean` subtracted first where there is one, into `vectors` int8
- * [rows x dim] and `scales` f32 [rows]. A zero row has scale 0.
+ * Quantises f32 [rows x dim] into `vectors` int8 [rows x dim] and `scales` f32 [rows]. `mean` f32 [dim] is subtracted first if
+ * it is given. A row of zeros has scale 0.
  */
 export function quantizeRows(
   input: Float32Array,
@@ -23,7 +22,7 @@ export function quantizeRows(
       const value = input[r * dim + d]! - (mean === undefined ? 0 : mean[d]!);
       row[d] = value;
       const magnitude = Math.abs(row[d]!);
-      // Written so that NaN becomes the largest and reaches the scale, where the receiver refuses it.
+      // This comparison makes NaN the largest. So it reaches the scale, and the receiver refuses it.
       if (!(magnitude <= largest)) largest = magnitude;
     }
     const scale = Math.fround(largest / 127);
@@ -46,7 +45,7 @@ export function halfValues(bits: Uint16Array): Float16Array {
   return new Float16Array(bits.buffer, bits.byteOffset, bits.length);
 }
 
-/** Adding and subtracting 1.5 * 2^52 leaves an integer, rounded by the processor's half-to-even rule. */
+/** Adding and subtracting 1.5 * 2^52 rounds to an integer, half to even, as the processor does. */
 function roundHalfToEven(value: number): number {
   const magic = 6_755_399_441_055_744;
   return value + magic - magic;

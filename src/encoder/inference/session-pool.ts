@@ -1,6 +1,6 @@
 /**
- * Worker threads with ONNX Runtime sessions, seen from the gRPC thread. Each worker runs one batch and may hold one
- * more of each kind, so that it never waits for this thread between two runs.
+ * Worker threads with ONNX Runtime sessions, as the gRPC thread uses them. Each worker runs one batch and may hold one more of
+ * each kind, so that it never waits for this thread between two runs.
  */
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -25,11 +25,11 @@ export interface BatchResult {
 export interface SessionPoolOptions extends Pick<SessionWorkerData, 'models' | 'provider' | 'deviceId'> {
   /** Threads of inference, shared by the workers. */
   readonly threads: number;
-  /** 0 = as many as pays. */
+  /** 0 = the best number for the provider. */
   readonly workers: number;
   /** Milliseconds after which a running batch counts as stuck. */
   readonly stuckMs: number;
-  /** A batch is stuck or a worker has died: nothing but the end of the process helps. */
+  /** Called when a batch is stuck or a worker has died. Only the end of the process helps then. */
   readonly onFatal: (reason: string) => void;
 }
 
@@ -44,7 +44,7 @@ interface Flight {
 interface Slot {
   readonly worker: Worker;
   readonly flights: Map<number, Flight>;
-  /** When the batch that runs was posted, or the one before it ended; meaningless without flights. */
+  /** When the running batch was posted, or the one before it ended. Meaningless without flights. */
   runningSince: number;
 }
 
@@ -54,26 +54,26 @@ interface Ready {
 }
 
 /**
- * Each worker has a copy of the weights. One thread a worker gives twice the tokens per CPU second of two threads
- * in one worker (which wait for each other in every layer), so cores get workers first, threads only beyond this.
+ * Each worker has a copy of the weights. One thread per worker gives twice the tokens per CPU second of two threads in one worker,
+ * which wait for each other in every layer. So each core gets a worker, up to this number.
  */
 const cpuWorkersMax = 16;
 
-/** Batches of one kind that a worker holds: the running one and the one prepared ahead. */
+/** Batches of one kind that a worker holds: the running one and the next one. */
 const heldPerKind = 2;
 /**
- * On a CPU no query is prepared behind more padded tokens than these, the budget of a query batch, which run for a
- * tenth of a second: what is prepared keeps its place before a query of another tenant that comes meanwhile.
+ * On a CPU no query batch is prepared behind a batch of more padded tokens than these. That is the budget of a query batch, and
+ * it runs for a tenth of a second. A prepared batch keeps its place, even if a query of another tenant comes meanwhile.
  */
 const aheadOfQueryTokensMax = 256;
 /**
- * On a CPU, for so long after a query, one worker takes no documents: the next query need not wait for the rest of a
- * run, which nothing can interrupt. Where there is one worker alone it takes both.
+ * On a CPU, for so long after a query, one worker takes no documents. So the next query does not wait for the rest of a run, which
+ * nothing can interrupt. A single worker takes both.
  */
 const keptForQueriesMs = 100;
 /**
- * Likewise, for so long after a short query batch, that worker takes no query batch of more padded tokens: a query of one
- * tenant need not wait for the long ones of another.
+ * For so long after a short query batch, that worker takes no longer query batch either. So a query of one tenant does not wait
+ * for the long ones of another.
  */
 const keptForShortQueriesMs = 1_000;
 const shortQueryTokensMax = 128;
@@ -91,7 +91,7 @@ export class SessionPool {
   #closing: Promise<void> | undefined;
   #closed = false;
 
-  /** Starts the workers and loads every model; rejects when a provider cannot load. */
+  /** Starts the workers and loads every model. Rejects when the provider cannot load. */
   static async open(options: SessionPoolOptions): Promise<SessionPool> {
     const slots: Slot[] = [];
     const openMore = async (count: number, provider: Provider): Promise<Ready[]> => {
@@ -100,7 +100,7 @@ export class SessionPool {
       return Promise.all(opened.map(async (slot) => untilReady(slot)));
     };
     try {
-      // Where CUDA may load, the first worker finds out, and how many there are depends on it.
+      // Where CUDA may load, the first worker tries it. The number of workers depends on the result.
       const asked = options.provider === 'auto' && !hasCudaLibrary() ? 'cpu' : options.provider;
       const [first] = await openMore(asked === 'cpu' ? workersOn('cpu', options) : 1, asked);
       const { provider } = first!;
@@ -126,7 +126,7 @@ export class SessionPool {
     this.#watchdog = setInterval(() => this.#watch(), Math.min(1000, options.stuckMs / 2)).unref();
   }
 
-  /** Padded tokens of the largest batch of this kind that a worker would take now; 0 = none. */
+  /** Padded tokens of the largest batch of this kind that a worker takes now; 0 = no worker takes one. */
   roomFor(kind: BatchKind): number {
     if (this.#closing !== undefined) return 0;
     return this.#slots.reduce((room, slot) => Math.max(room, this.#roomOf(slot, kind)), 0);
@@ -180,7 +180,7 @@ export class SessionPool {
     return promise;
   }
 
-  /** Waits for what runs, at every call: a worker that is ended in the middle of a run ends the process with it. */
+  /** Waits for the running batches, because a worker that is ended during a run ends the process. */
   close(): Promise<void> {
     return (this.#closing ??= this.#close());
   }
@@ -229,7 +229,7 @@ export class SessionPool {
   }
 }
 
-/** Workers to run: what was asked for, else as many as pays. */
+/** Workers to run: the configured number, or the best one for the provider. */
 function workersOn(provider: 'cpu' | 'cuda', { workers, threads }: SessionPoolOptions): number {
   if (workers > 0) return Math.min(workers, threads);
   return provider === 'cuda' ? 1 : Math.min(threads, cpuWorkersMax);

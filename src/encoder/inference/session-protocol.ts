@@ -1,4 +1,4 @@
-/** Messages between the gRPC thread and a session worker thread: plain data, large arrays transferred. */
+/** Messages between the gRPC thread and a session worker: plain data. Large arrays are transferred. */
 import type { Provider } from '../protocol/contract.ts';
 import type { SessionModel } from '../model/served-model.ts';
 
@@ -6,7 +6,7 @@ export type BatchKind = 'query' | 'document';
 
 export interface SessionWorkerData {
   readonly models: readonly SessionModel[];
-  /** Tried; `auto` falls back to the CPU. */
+  /** `auto` falls back from CUDA to the CPU. */
   readonly provider: Provider;
   readonly deviceId: number;
   /** Threads of ONNX Runtime inside one run. */
@@ -18,12 +18,12 @@ export interface BatchMessage {
   readonly batchId: number;
   readonly kind: BatchKind;
   readonly modelIndex: number;
-  /** Ids of every text, one after the other. */
+  /** Ids of all texts, one text after the other. */
   readonly ids: Int32Array;
-  /** u32 [texts]: length, and how many leading positions are attended. */
+  /** u32 [texts]: the length of each text, and how many of its leading positions are attended. */
   readonly lengths: Uint32Array;
   readonly attended: Uint32Array;
-  /** Like `ids`: 1 = the position yields a row; absent = all do. */
+  /** u8, as long as `ids`: 1 = the position yields a row. Absent = all do. */
   readonly kept: Uint8Array | undefined;
   /** Rows of the whole batch. */
   readonly rows: number;
@@ -33,7 +33,7 @@ export interface BatchMessage {
   readonly paddedTexts: number;
 }
 
-/** Rows of all texts of the batch, one after the other. */
+/** Rows of all texts of the batch, one text after the other. */
 export type BatchOutput =
   | { readonly kind: 'query'; readonly vectors: Float32Array; readonly offsets: Float32Array }
   | { readonly kind: 'document'; readonly vectors: Int8Array; readonly scales: Uint16Array };

@@ -1,9 +1,9 @@
 /**
- * The worker thread that owns ONNX Runtime, and its only importer. `session.run` blocks the thread it is called
- * on, whatever its promise says, so nothing else lives here.
+ * The worker thread that runs ONNX Runtime, and its only importer. `session.run` returns a promise but blocks its thread, so this
+ * thread does nothing else.
  *
- * Batches that arrived during a run are read after it, queries before documents: a document batch prepared ahead
- * delays a query that came later only after `queryBurstMax` query batches in a row.
+ * Batches that arrive during a run are read after it. Queries run before documents, even if a document batch came first. After
+ * `queryBurstMax` query batches in a row a waiting document batch runs.
  */
 import type * as OnnxRuntime from 'onnxruntime-node';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
@@ -27,16 +27,16 @@ const port = parentPort;
 const data = workerData as SessionWorkerData;
 
 /**
- * Niceness of a thread that runs a model on the CPU. Event loops on the same cores go first: they need little, and everybody
- * waits for them. The peak rate is 8 percent higher, and requests beyond it are refused three times as early. The encoder's
- * whole process must not have it, or its own event loop would wait for its threads.
+ * Niceness of a thread that runs a model on the CPU. So event loops on the same cores go first: they need little time, and all
+ * requests wait for them. That makes the peak rate 8 percent higher, and requests beyond it are refused three times as early.
+ * Only these threads have it, not the whole process, because its event loop must not wait for them.
  */
 const niceness = 5;
 
-/** Query batches in a row while a document batch waits; then it goes first. */
+/** After so many query batches in a row a waiting document batch goes first. */
 const queryBurstMax = 8;
 
-/** Batches that came and were not run yet. */
+/** Batches that arrived and have not run yet. */
 const pending: BatchMessage[] = [];
 let queriesInARow = 0;
 let working = false;
@@ -56,7 +56,7 @@ async function open(): Promise<OnnxRuntime.InferenceSession[]> {
     try {
       const problem = provider === 'cuda' ? cudaProblem() : undefined;
       if (problem !== undefined) throw new Error(problem);
-      // On Linux of this thread alone, and of the threads that ONNX Runtime starts from it.
+      // On Linux this affects this thread and the threads that ONNX Runtime starts from it.
       if (provider === 'cpu') lowerPriority(niceness);
       const opened = await Promise.all(data.models.map(async (model) => createSession(model, provider)));
       reply({ type: 'ready', provider, fallback });
@@ -79,10 +79,10 @@ async function createSession(
     interOpNumThreads: 1,
     executionMode: 'sequential',
     graphOptimizationLevel: 'all',
-    // Shapes differ from batch to batch: remembered allocation patterns would only pile up.
+    // Shapes differ from batch to batch, so remembered allocation patterns would only pile up.
     enableMemPattern: false,
     logSeverityLevel: 3,
-    // Idle threads must not burn the cores that the search engine uses.
+    // Idle threads must not keep cores busy that the search engine uses.
     extra: {
       session: { 'session.intra_op.allow_spinning': '0', 'session.inter_op.allow_spinning': '0' },
     },
@@ -91,7 +91,7 @@ async function createSession(
   return session;
 }
 
-/** Throws where inputs, outputs or dimensions are not what the model's configuration says. */
+/** Throws when inputs, outputs or dimensions differ from the model's configuration. */
 function checkGraph(session: OnnxRuntime.InferenceSession, model: SessionModel): void {
   const inputs = new Set([
     'input_ids',
@@ -100,7 +100,7 @@ function checkGraph(session: OnnxRuntime.InferenceSession, model: SessionModel):
   ]);
   const surplus = session.inputNames.filter((name) => !inputs.has(name));
   if (surplus.length > 0)
-    throw new Error(`the graph has inputs that the model does not say: ${surplus.join(', ')}`);
+    throw new Error(`the graph has inputs that the model does not name: ${surplus.join(', ')}`);
   const outputs = ['output', model.int8Output, model.scaleOutput, model.tokenWeightOutput];
   const missing = outputs.filter((name) => name !== undefined && !session.outputNames.includes(name));
   if (missing.length > 0) throw new Error(`the graph has no output named ${missing.join(', ')}`);
@@ -111,7 +111,7 @@ function checkGraph(session: OnnxRuntime.InferenceSession, model: SessionModel):
   }
 }
 
-/** Runs what is pending, and what comes meanwhile. */
+/** Runs pending batches until there are none. */
 async function work(): Promise<void> {
   if (working) return;
   working = true;
@@ -119,7 +119,7 @@ async function work(): Promise<void> {
   working = false;
 }
 
-/** The batch to run next. */
+/** Takes the next batch. */
 function take(): BatchMessage | undefined {
   for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
     pending.push(next.message as BatchMessage);
@@ -209,7 +209,7 @@ function feeds(batch: BatchMessage, model: SessionModel): Record<string, OnnxRun
     mask.fill(1n, to, to + batch.attended[text]!);
     from += length;
   }
-  // A text without one attended position would have no softmax.
+  // A softmax needs at least one attended position, also in the texts of the padding.
   for (let text = texts; text < batch.paddedTexts; text++) mask[text * batch.paddedLength] = 1n;
   return {
     input_ids: new Tensor('int64', ids, shape),
@@ -220,7 +220,7 @@ function feeds(batch: BatchMessage, model: SessionModel): Record<string, OnnxRun
   };
 }
 
-/** Copies the kept positions of a padded output [texts, paddedLength, width] one after the other. */
+/** Copies the kept positions of a padded output [texts, paddedLength, width] into `rows`, one after the other. */
 function compact<T extends Int8Array | Float32Array>(
   batch: BatchMessage,
   padded: T,
@@ -248,7 +248,7 @@ function compact<T extends Int8Array | Float32Array>(
   return rows;
 }
 
-/** Folds the weights into the rows and returns row . centring mean. */
+/** Multiplies each row by its weight, in place. Returns f32 [rows]: the product of each row and the centring mean. */
 function weighAndOffset(
   rows: Float32Array,
   weights: Float32Array | undefined,

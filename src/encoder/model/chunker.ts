@@ -1,11 +1,10 @@
 /**
- * Token windows of a document.
+ * Cuts the tokens of a document into windows.
  *
- * Windows of `maxTokens` advance by `maxTokens - overlapTokens`. A trailing remainder (tokens that no earlier
- * window holds) shorter than `minimumChunkTokens` is joined to the window before it, which may then exceed
- * `maxTokens` by less than `minimumChunkTokens`; where the model's positions do not allow that, the last
- * window keeps `maxTokens` and reaches further back instead. Every token lies in a window; one token is
- * enough for a window, none gives none.
+ * Windows of `maxTokens` advance by `maxTokens - overlapTokens`. The tokens at the end that no full window holds are the
+ * remainder. A remainder shorter than `minimumChunkTokens` is joined to the window before it, which may then exceed `maxTokens` by
+ * less than `minimumChunkTokens`. Where the model's positions do not allow that, the last window has `maxTokens` and begins
+ * earlier instead. Every token lies in a window. A text of one token has one window, a text without tokens has none.
  */
 import type { ChunkingParameters } from '../protocol/contract.ts';
 
@@ -31,13 +30,13 @@ export function chunkingProblem(chunking: ChunkingParameters, windowTokensMax: n
   return undefined;
 }
 
-/** Tokens that the windows of a text hold together, which is the work on it; about, as to the end of the text. */
+/** Tokens of all windows of a text together, which is the work on it. Not exact for the last windows. */
 export function windowedTokens(tokens: number, { maxTokens, overlapTokens }: ChunkingParameters): number {
   const furtherWindows = Math.max(0, Math.ceil((tokens - maxTokens) / (maxTokens - overlapTokens)));
   return tokens + furtherWindows * overlapTokens;
 }
 
-/** The windows of a text of `tokens` tokens, in order, made lazily (a long text has thousands). */
+/** The windows of a text of `tokens` tokens, in order. They are made lazily, because a long text has thousands. */
 export function* tokenWindows(
   tokens: number,
   chunking: ChunkingParameters,

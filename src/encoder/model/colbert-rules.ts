@@ -1,22 +1,22 @@
 /**
- * From token ids to the sequences a late-interaction model reads, by the rules of ColBERT (Khattab and
- * Zaharia, SIGIR 2020, section 3.2; PyLate's `tokenize`):
+ * Makes the sequences that a late-interaction model reads of token ids, by the rules of ColBERT (Khattab and Zaharia, SIGIR 2020,
+ * section 3.2; PyLate's `tokenize`):
  *
  *   query     CLS [prefix] tokens SEP, padded with MASK up to `query_length` when the model expands queries;
- *             MASK positions are not attended unless `attend_to_expansion_tokens`; every position scores
- *   document  CLS [prefix] tokens SEP; positions whose token is on the skip-list (punctuation) yield no
- *             row, also those of the prefix
+ *             MASK positions are not attended unless `attend_to_expansion_tokens`; every position yields a row
+ *   document  CLS [prefix] tokens SEP; positions whose token is on the skip-list (punctuation) yield no row, not even in
+ *             the prefix
  *
- * The prefix stands at position 1 and is one token or several. Queries longer than the limit are truncated; documents come in
- * windows that fit.
+ * The prefix begins at position 1 and has one token or several. Queries longer than the limit are cut; documents come in windows
+ * that fit.
  */
 import { assertInvariant } from '../../errors.ts';
 
 export interface ColbertRules {
-  /** Ids before the text, after the prefix was put at position 1 (`CLS prefix`). */
+  /** Ids before the text (`CLS prefix`). */
   readonly queryHead: readonly number[];
   readonly documentHead: readonly number[];
-  /** White space that ends the prefix and is tokenised with the text: put before every text. */
+  /** White space at the end of the prefix. It is put before every text, because it is tokenised with the text. */
   readonly queryLead: string;
   readonly documentLead: string;
   /** Ids after the text (`SEP`). */
@@ -24,7 +24,7 @@ export interface ColbertRules {
   /** Positions of a query and of a document window, special tokens included. */
   readonly queryPositionsMax: number;
   readonly documentPositionsMax: number;
-  /** Absent for models that do not expand queries; their queries end with the tail. Shorter ones get so many positions. */
+  /** Queries with fewer than `positions` are filled up with MASK. Absent for models that do not expand queries. */
   readonly expansion:
     | { readonly maskId: number; readonly attended: boolean; readonly positions: number }
     | undefined;
@@ -34,15 +34,15 @@ export interface ColbertRules {
 /** One text as the model reads it. */
 export interface Sequence {
   readonly ids: Int32Array;
-  /** Leading positions with attention 1; the rest of `ids` has attention 0. */
+  /** So many leading positions have attention 1, the others 0. */
   readonly attended: number;
-  /** 1 = this position yields a row; absent = all do. */
+  /** u8 [ids]: 1 = the position yields a row. Absent = all do. */
   readonly kept: Uint8Array | undefined;
-  /** Rows it yields. */
+  /** Positions that yield a row. */
   readonly rows: number;
 }
 
-/** Content tokens that fit a document window. */
+/** The most tokens of a text that fit into a document window. */
 export function windowTokensMax(rules: ColbertRules): number {
   return rules.documentPositionsMax - rules.documentHead.length - rules.tail.length;
 }

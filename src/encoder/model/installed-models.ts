@@ -1,11 +1,12 @@
 /**
- * Which model versions are installed: the directories `<name>/<version>/` of some folders. A name and version that
- * two folders have is taken from the first. A flat export, `<name>/` with the files of a model in it, is another matter: it
- * has no version yet, so `maxsimd models add` must install it.
+ * Finds the installed model versions: the directories `<name>/<version>/` of several folders. If two folders have the same name
+ * and version, the first one counts. A flat export, `<name>/` with the files of a model in it, has no version, so it must be
+ * installed by `maxsimd models add`.
  */
 import { type Dirent } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { hasCode } from '../../system-errors.ts';
 
 export interface InstalledModel {
   readonly name: string;
@@ -14,13 +15,13 @@ export interface InstalledModel {
 }
 
 export interface InstalledModels {
-  /** By name, and the versions of a name oldest first: `2` before `10`. */
+  /** Sorted by name, and then by version, as numbers: `2` before `10`. */
   readonly models: readonly InstalledModel[];
   /** Directories of exports that are not installed. */
   readonly flat: readonly string[];
 }
 
-/** Files that make a directory one of a model, ours or an export. */
+/** A directory with one of these files is a model or an export. */
 const telling = new Set([
   'manifest.json',
   'onnx_config.json',
@@ -31,7 +32,7 @@ const telling = new Set([
 
 const order = new Intl.Collator('en', { numeric: true });
 
-/** Looks at the folders as they are now; one that does not exist is empty. */
+/** Reads the folders. A folder that does not exist counts as empty. */
 export async function installedModels(folders: readonly string[]): Promise<InstalledModels> {
   const models = new Map<string, InstalledModel>();
   const flat: string[] = [];
@@ -59,7 +60,7 @@ export async function installedModels(folders: readonly string[]): Promise<Insta
   };
 }
 
-/** The model in this version, or in its newest. */
+/** The model in this version, or in the newest if no version is wanted. */
 export function findInstalled(
   models: readonly InstalledModel[],
   wanted: { readonly name: string; readonly version?: string | undefined },
@@ -69,7 +70,7 @@ export function findInstalled(
   );
 }
 
-/** The manifest has the last word, as when the model is loaded. A manifest that cannot be read is an error then. */
+/** Name and version of the manifest, which count when the model is loaded too. A broken manifest is reported only then. */
 async function namesOf(
   directory: string,
   fromPath: { readonly name: string; readonly version: string },
@@ -92,7 +93,7 @@ async function isModel(directory: string): Promise<boolean> {
   return entries.some((entry) => !entry.isDirectory() && telling.has(entry.name));
 }
 
-/** Hidden ones are no models: one that is being installed is hidden. */
+/** Without hidden directories: a model is hidden while it is being installed. */
 async function directoriesIn(directory: string): Promise<readonly string[]> {
   const entries = await entriesOf(directory);
   return entries
@@ -105,9 +106,8 @@ async function entriesOf(directory: string): Promise<readonly Dirent[]> {
   try {
     return await readdir(directory, { withFileTypes: true });
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    // A link may lead to a file.
-    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
+    // ENOTDIR: a link may lead to a file.
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return [];
     throw error;
   }
 }

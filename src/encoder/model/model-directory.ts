@@ -17,10 +17,11 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { issuesInWords } from '../../issue-words.ts';
+import { hasCode } from '../../system-errors.ts';
 
 const tokenId = z.number().int().nonnegative();
 
-/** Keys of the ColBERT ONNX exports; unknown ones are left alone. */
+/** Keys of the ColBERT ONNX exports. Unknown keys are ignored. */
 const onnxConfigSchema = z.looseObject({
   query_prefix: z.string().nullish(),
   document_prefix: z.string().nullish(),
@@ -36,19 +37,19 @@ const onnxConfigSchema = z.looseObject({
   pad_token_id: tokenId.default(0),
   skiplist_words: z.array(z.string()).default([]),
   do_lower_case: z.boolean().default(false),
-  /** Ours. */
+  /** Keys of this project. */
   maxsimd: z
     .looseObject({
       /**
-       * The prefixes are prompts, as in sentence-transformers: text that is put before each text, which keeps the white space
-       * at its ends. In PyLate they are tokens, and the text is stripped.
+       * The prefixes are prompts, as in sentence-transformers: they are put before each text, and the text keeps its outer white
+       * space. Otherwise they are tokens, as in PyLate, and the text is stripped.
        */
       prompts: z.boolean().optional(),
-      /** Queries are expanded to `query_length` and have at most so many positions; else `query_length` is both. */
+      /** The most positions of a query, if it is more than `query_length`, to which queries are expanded. */
       query_length_max: z.number().int().min(1).optional(),
-      /** A graph with a fused document head has these. */
+      /** The positions that the graph has. */
       position_limit: z.number().int().min(4).optional(),
-      /** Mean of the unit document vectors, subtracted in the graph before quantisation. */
+      /** f32 [dim]: the mean of the unit document vectors. The graph subtracts it before it quantises. */
       centring: z.array(z.number()).optional(),
       int8_output: z.string().optional(),
       scale_output: z.string().optional(),
@@ -67,16 +68,16 @@ const fileEntry = z.union([
 const manifestSchema = z.looseObject({
   name: z.string().min(1).optional(),
   version: z.union([z.string().min(1), z.number().int().transform(String)]).optional(),
-  /** File -> sha256 in hexadecimal, or an object with it. */
+  /** File -> its sha256 in hexadecimal, or an object with that. */
   files: z.record(z.string(), fileEntry).default({}),
   golden: z.unknown().optional(),
-  /** Graphs of the same model; several may name a provider, the first is taken. */
+  /** Graphs of the same model. Of several for a provider the first counts. */
   variants: z
     .array(
       z.looseObject({
         file: z.string(),
         provider: z.string(),
-        /** Where it is less exact than the graph that gave the golden values. */
+        /** For a graph that is less exact than the one that gave the golden values. */
         golden_tolerance: z.number().positive().optional(),
       }),
     )
@@ -86,11 +87,11 @@ const manifestSchema = z.looseObject({
 export type Manifest = z.output<typeof manifestSchema>;
 
 export interface ModelGraph {
-  /** Absolute. */
+  /** Absolute path. */
   readonly file: string;
-  /** Takes the place of the golden values' own. */
+  /** A larger tolerance than that of the golden values; absent = theirs. */
   readonly goldenTolerance: number | undefined;
-  /** The digest of the file, in hexadecimal. */
+  /** In hexadecimal. */
   readonly sha256: string;
 }
 
@@ -104,7 +105,7 @@ export interface ModelDirectory {
   readonly graphs: ModelGraphs;
   readonly config: OnnxConfig;
   readonly manifest: Manifest | undefined;
-  /** Parsed tokenizer.json, and tokenizer_config.json where there is one. */
+  /** Parsed tokenizer.json, and parsed tokenizer_config.json (empty if there is none). */
   readonly tokenizer: Readonly<Record<string, unknown>>;
   readonly tokenizerConfig: Readonly<Record<string, unknown>>;
 }
@@ -214,7 +215,7 @@ async function exists(file: string): Promise<boolean> {
     await stat(file);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    if (hasCode(error, 'ENOENT')) return false;
     throw error;
   }
 }

@@ -1,4 +1,4 @@
-/** Which parts of a text the rows of its sequence are of. */
+/** Finds the part of the text that each row of a sequence comes from. */
 import { chunkingProblem, tokenWindows } from './chunker.ts';
 import { documentSequence, querySequence, type Sequence } from './colbert-rules.ts';
 import type { ChunkingParameters } from '../protocol/contract.ts';
@@ -11,12 +11,12 @@ export interface LocatedChunk {
 }
 
 export interface RowSpans {
-  /** u32 [rows], in UTF-16 units; equal for rows of no text. */
+  /** u32 [rows], in UTF-16 units. Start and end are equal for rows that come from no text (special tokens). */
   readonly starts: Uint32Array;
   readonly ends: Uint32Array;
 }
 
-/** `chunk` absent: the text is a query. `undefined` where the text has no such chunk. */
+/** `chunk` absent: the text is a query. Returns undefined when the text has no such chunk. */
 export function spansOfRows(
   { rules, windowTokensMax }: Pick<ServedModel, 'rules' | 'windowTokensMax'>,
   places: TokenPlaces,

@@ -1,4 +1,4 @@
-/** A model directory made ready to serve: tokenizer, rules, and what a session needs. */
+/** Loads a model for serving: its tokenizer, its rules, and the parameters of its sessions. */
 import { type ColbertRules, windowTokensMax } from './colbert-rules.ts';
 import {
   type Manifest,
@@ -15,13 +15,13 @@ import {
   type TokenizerOptions,
 } from './tokenizer/tokenizer.ts';
 
-/** What a session needs to know of a model. */
+/** The parameters of a session. */
 export interface SessionModel {
   readonly graphs: ModelGraphs;
   readonly dim: number;
   readonly padId: number;
   readonly usesTokenTypeIds: boolean;
-  /** Names of the fused outputs; absent when the graph gives f32 only. */
+  /** Names of the quantised outputs; absent when the graph gives f32 only. */
   readonly int8Output: string | undefined;
   readonly scaleOutput: string | undefined;
   readonly tokenWeightOutput: string | undefined;
@@ -75,7 +75,7 @@ export async function loadModel(path: string): Promise<ServedModel> {
   };
 }
 
-/** The library believes what it reads: whatever it throws, the file is not one of a tokenizer that it knows. */
+/** The library does not check the file. So any error of it means that the file is of no tokenizer that it knows. */
 function usableTokenizer({ directory }: ModelDirectory, options: TokenizerOptions): Tokenizer {
   try {
     return createTokenizer(options);
@@ -97,7 +97,7 @@ function colbertRules({ directory, config }: ModelDirectory, tokenizer: Tokenize
     queryLead: query.lead,
     documentLead: document.lead,
     tail: tokenizer.tail,
-    // Expanded queries have the length the model was trained with; others may use every position.
+    // Expanded queries have the length that the model was trained with. Others may use every position.
     queryPositionsMax: config.do_query_expansion ? expandedQueryMax : (positions ?? config.query_length),
     documentPositionsMax: positions ?? config.document_length,
     expansion: config.do_query_expansion
@@ -109,7 +109,7 @@ function colbertRules({ directory, config }: ModelDirectory, tokenizer: Tokenize
       : undefined,
     skipIds: new Set(
       config.skiplist_words
-        // PyLate skips unknown tokens in place of words that are none.
+        // For a word that is no token PyLate skips the unknown token.
         .map((word) => tokenizer.idOf(word) ?? tokenizer.unknownId)
         .filter((id) => id !== undefined),
     ),
@@ -120,12 +120,12 @@ function colbertRules({ directory, config }: ModelDirectory, tokenizer: Tokenize
   return rules;
 }
 
-/** The prefix goes to position 1, whatever the tokenizer puts in front. */
+/** The ids before a text. The prefix begins at position 1, whatever the tokenizer puts before a text. */
 function withPrefix(tokenizer: Tokenizer, prefix: readonly number[]): number[] {
   return [...tokenizer.head.slice(0, 1), ...prefix, ...tokenizer.head.slice(1)];
 }
 
-/** The token that the configuration says or the tokenizer has; otherwise the tokens of its text. */
+/** The token of the configuration or of the vocabulary, or else the tokens of the prefix as a text. */
 function prefixOf(tokenizer: Tokenizer, config: OnnxConfig, kind: 'query' | 'document'): Prompt {
   const prefix = config[`${kind}_prefix`] ?? '';
   const isToken = config.maxsimd?.prompts !== true;

@@ -1,4 +1,4 @@
-/** Errors in the shape that gRPC gives them: what a server answers a call with, and what a client sees of one. */
+/** Errors as gRPC has them, at the server and at the client. */
 import { Metadata, type status } from '@grpc/grpc-js';
 import { retryDelayTrailer } from './wire.ts';
 

@@ -1,6 +1,6 @@
-/** Whether all values are numbers and none is infinite, at the price of one addition each. */
+/** Whether no value is NaN or infinite. */
 export function areFinite(values: Float32Array): boolean {
-  // Zero times a finite number is zero, times any other it is not a number: one sum instead of thousands of calls.
+  // Zero times a finite number is zero, and times any other value it is NaN. One sum is cheaper than a check of each value.
   let zero = 0;
   for (let i = 0; i < values.length; i++) zero += values[i]! * 0;
   return zero === 0;

@@ -1,4 +1,4 @@
-/** The standard grpc.health.v1 service, and the only importer of its package: the server's half and the client's. */
+/** The standard service grpc.health.v1, for server and client. The only importer of its package. */
 import {
   type ChannelCredentials,
   type Client,
@@ -11,7 +11,7 @@ import { serviceName } from './wire.ts';
 
 export type HealthState = 'SERVING' | 'NOT_SERVING';
 
-/** Adds the service, NOT_SERVING; returns what sets its state (of the server as a whole and of the encoder service). */
+/** Adds the health service to a server, as NOT_SERVING. Returns the function that sets the state. */
 export function addHealthService(server: Server): (state: HealthState) => void {
   const health = new HealthImplementation({ '': 'NOT_SERVING', [serviceName]: 'NOT_SERVING' });
   health.addToServer(server);
@@ -31,7 +31,7 @@ export interface HealthClient extends Client {
 
 const HealthRpc = makeGenericClientConstructor(service, 'grpc.health.v1.Health');
 
-/** A client over the channel that another client already has. */
+/** A client that uses the channel of another client. */
 export function healthClient(address: string, credentials: ChannelCredentials, shared: Client): HealthClient {
   return new HealthRpc(address, credentials, {
     channelOverride: shared.getChannel(),

@@ -1,13 +1,13 @@
 /**
- * Writes items to a stream whose messages hold several: what is ready at a time, and what comes while a write is under way,
- * leaves together. A message costs either end about as much as the rest of its work on a short query.
+ * Writes items to a stream whose messages hold several items. Items that come at the same time, or while a write is under way,
+ * leave in one message. For a short query a message costs either end as much as all its other work.
  */
 interface ItemStream<Item> {
   write(message: { items: Item[] }, taken: () => void): unknown;
   end(): unknown;
 }
 
-/** With the largest query or answer in each, a message stays within what the other end takes. */
+/** So many of the largest queries or answers fit into a message (`messageBytesMax`). */
 const messageItemsMax = 16;
 
 export class ItemWriter<Item> {

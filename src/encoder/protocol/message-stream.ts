@@ -1,9 +1,9 @@
 /**
- * Reading and writing message streams of gRPC calls, one message at a time, under flow control. Both ends use it, because
- * a stream's own async iterator destroys the call when it is left early, and neither a read nor a write of
- * a cancelled call ever ends by itself: here both end with the signal.
+ * Reads and writes message streams of gRPC calls, one message at a time, with flow control. The async iterator of a stream would
+ * destroy the call when it is left early. Reads and writes of a cancelled call would never end. Here both end with the signal.
  */
-/** What both ends' streams have in common. */
+
+/** The streams of both ends. */
 export interface MessageStream {
   read(): unknown;
   write(message: object, written: (error: Error | null | undefined) => void): boolean;

@@ -1,6 +1,6 @@
 /**
- * The gRPC contract as both ends see it: service definitions and message types from proto/encoder.proto, byte views. The
- * types are generated (`npm run types`) and gone when the program runs.
+ * The gRPC contract for both ends: the service and its messages, from proto/encoder.proto, and views of bytes. The types are
+ * generated (`npm run types`), and nothing of them remains at run time.
  */
 import { loadPackageDefinition } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
@@ -39,20 +39,20 @@ export type StageHistogram = GetStatisticsResponse['stages'][number];
 /** The service's full name, which is also its key in the health service. */
 export const serviceName = 'maxsimd.encoder.v1.Encoder';
 
-/** Trailer with the milliseconds to wait before another try (gRFC A6). */
+/** The trailer with the milliseconds to wait before another attempt (gRFC A6). */
 export const retryDelayTrailer = 'grpc-retry-pushback-ms';
 
-/** Largest message either side takes; parts are far smaller. */
+/** The largest message that either end takes. Parts of documents are far smaller. */
 export const messageBytesMax = 64 << 20;
 
-/** Bounds of a request, well above what the service lets through. */
+/** Bounds of a request. The service allows far less. */
 export const requestBounds = {
   documents: 1024,
   documentBytes: 4 << 20,
-  /** That the windows of all documents hold: no body of the service gets there unless they overlap by much. */
+  /** Tokens in the windows of all documents. A request to the service reaches it only if windows overlap by much. */
   windowTokens: 8 << 20,
   queryBytes: 1 << 20,
-  /** Located in one turn of the event loop. */
+  /** A located text. */
   locatedBytes: 128 << 10,
   identifierLength: 256,
 } as const;
@@ -68,12 +68,12 @@ export const EncoderClient = loaded.maxsimd.encoder.v1.Encoder;
 export type EncoderClient = InstanceType<typeof EncoderClient>;
 export const encoderService = EncoderClient.service;
 
-/** The bytes of an array, without a copy. Little-endian, as every platform with these packages is. */
+/** The bytes of an array, without a copy. They are little-endian on every supported platform. */
 export function bytesOf(array: Int8Array | Uint16Array | Uint32Array | Float32Array): Buffer {
   return Buffer.from(array.buffer, array.byteOffset, array.byteLength);
 }
 
-/** Copies bytes into a fresh (aligned) buffer; undefined when they are no whole number of elements. */
+/** Copies bytes into a new, aligned buffer. Undefined when they are no whole number of elements. */
 export function alignedCopy(bytes: Uint8Array, elementBytes: number): ArrayBuffer | undefined {
   if (bytes.length % elementBytes !== 0) return undefined;
   const copy = new ArrayBuffer(bytes.length);

@@ -1,11 +1,11 @@
 /**
- * The shapes that batches have on a GPU. Its libraries choose a kernel, and its memory arena a layout, for every shape they
- * meet, so shapes come from a small set: lengths are multiples of the scheduler's step, and the number of texts is a
- * power of two or what fills the budget. Only batches that are not full grow by it, and those the GPU has time for.
+ * The shapes of batches on a GPU. Its libraries choose a kernel for every new shape, and its memory arena a layout. So shapes come
+ * from a small set: lengths are multiples of the scheduler's step, and the number of texts is a power of two or the number that
+ * fills the budget. Only batches that are not full are padded with texts, and then the GPU has time for that.
  */
 export function paddedTexts(texts: number, paddedLength: number, batchTokens: number): number {
   const full = fullTexts(paddedLength, batchTokens);
-  // A text longer than the budget runs alone; a budget that has just shrunk may leave a larger batch.
+  // A text longer than the budget runs alone. And a batch may be larger than a budget that has just shrunk.
   if (texts >= full) return texts;
   return Math.min(full, 2 ** Math.ceil(Math.log2(texts)));
 }

@@ -1,8 +1,7 @@
 /**
- * One document request on its way through the scheduler: hands out chunks lazily, takes back rows in any order,
- * and emits each document's chunks in order as parts of bounded size. While `bytesAheadMax` bytes of rows are
- * taken but not yet written to the peer it hands out nothing, so a slow reader stops its own inference
- * and holds a bounded amount of memory.
+ * One document request in the scheduler. It makes its chunks lazily, receives their rows in any order, and writes the chunks of
+ * each document in order, as parts of bounded size. While `bytesAheadMax` bytes of rows are taken and not yet written to the
+ * client, it offers no chunks. So a slow client stops its own inference and holds a bounded amount of memory.
  */
 import { assertInvariant } from '../../errors.ts';
 import { type TokenWindow, tokenWindows } from '../model/chunker.ts';
@@ -19,9 +18,9 @@ export interface DocumentPart {
   readonly vectors: readonly Int8Array[];
   readonly scales: readonly Uint16Array[];
   readonly last: boolean;
-  /** The whole document's timings, sent with its last part. */
+  /** The timings of the whole document, with its last part. */
   readonly timings: EncodeTimings | undefined;
-  /** Why the document cannot be encoded: with its last part, which has no chunks. */
+  /** Why the document cannot be encoded. Set in its last part, which has no chunks then. */
   readonly problem?: Error;
 }
 
@@ -36,11 +35,11 @@ export interface DocumentJobOptions {
   readonly documents: readonly Int32Array[];
   readonly tokenizeMs: readonly number[];
   readonly signal: AbortSignal;
-  /** Writes a part; resolves when the transport has taken it. */
+  /** Writes a part. Resolves when the transport has taken it. */
   readonly write: (part: DocumentPart) => Promise<void>;
-  /** Called when more entries may be taken than before. */
+  /** Called when more entries may be taken. */
   readonly onRoom: () => void;
-  /** Tokens of a document that is finished. */
+  /** Called with the tokens of each finished document. */
   readonly onDocument: (tokens: number) => void;
 }
 
@@ -59,9 +58,9 @@ interface OpenDocument {
   refused: boolean;
 }
 
-/** Bytes of rows that may be taken and not yet written. */
+/** So many bytes of rows may be taken and not yet written. */
 const bytesAheadMax = 2 << 20;
-/** A part is written when it has this many bytes, or its document is done. */
+/** A part is written when it has so many bytes, or when its document is complete. */
 const partBytes = 256 << 10;
 
 export class DocumentJob implements Job {
@@ -79,7 +78,7 @@ export class DocumentJob implements Job {
   readonly #startedAt = performance.now();
   #pending: Entry[] = [];
   #sourceEnded = false;
-  /** Bytes of rows taken and not yet written; the part of them that the transport holds. */
+  /** Bytes of rows that are taken and not yet written, and how many of them the transport holds. */
   #bytesAhead = 0;
   #bytesWriting = 0;
   readonly #chunkBytesMax: number;
@@ -100,7 +99,7 @@ export class DocumentJob implements Job {
     this.done = promise;
     this.#settle = { resolve, reject };
     this.#source = this.#entries();
-    // Documents without a token have no entry and are finished at once.
+    // A document without tokens has no entry and is finished at once.
     for (const [index, tokens] of options.documents.entries()) {
       if (tokens.length === 0) this.#emit(this.#openDocument(index, 0));
     }
@@ -116,7 +115,7 @@ export class DocumentJob implements Job {
 
   peek(offset: number): Entry | undefined {
     if (!this.#fill(offset + 1)) return undefined;
-    // The oldest entry waits for the reader alone, never for younger rows that wait for it.
+    // The oldest entry waits for the client only. Rows of later entries may wait for it, so it must not wait for them.
     if (offset === 0) return this.#bytesWriting < bytesAheadMax ? this.#pending[0] : undefined;
     return this.#bytesAhead + offset * this.#chunkBytesMax <= bytesAheadMax
       ? this.#pending[offset]
@@ -159,7 +158,7 @@ export class DocumentJob implements Job {
     this.#emit(document);
   }
 
-  /** Ends the document of this entry; the others go on. */
+  /** Ends the document of this entry. The other documents go on. */
   refuse(entry: Entry, problem: Error): void {
     if (this.#failed) return;
     const { document } = this.#placeOf(entry);
@@ -185,7 +184,7 @@ export class DocumentJob implements Job {
     return place;
   }
 
-  /** The rows of this entry will not be written. */
+  /** Frees the space of an entry whose rows will not be written. */
   #giveBack(entry: Entry): void {
     this.#bytesAhead -= this.#bytesOf(entry);
     this.#options.onRoom();
@@ -234,7 +233,7 @@ export class DocumentJob implements Job {
     return entry.sequence.rows * rowBytes(this.#options);
   }
 
-  /** Writes what is complete in order: full parts, and the rest when the document is done. */
+  /** Writes the chunks that are complete in order: full parts, and the last one when the document is complete. */
   #emit(document: OpenDocument): void {
     let bytes = 0;
     let ready: Finished[] = [];

@@ -1,6 +1,6 @@
 /**
- * The encoder without its transport: tokenise, admit, schedule, run, give rows back. Knows no gRPC; failures are
- * `EncoderFailure`s that the transport turns into statuses.
+ * The encoder without its transport: it tokenises, admits, schedules and runs texts, and returns their rows. It knows no gRPC.
+ * Failures are `EncoderFailure`s, which the transport turns into statuses.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { assertInvariant } from '../../errors.ts';
@@ -20,7 +20,7 @@ import type { SessionPool } from '../inference/session-pool.ts';
 import type { BatchKind, BatchOutput } from '../inference/session-protocol.ts';
 import { StageTimes } from './stage-times.ts';
 
-/** How long a request is wanted. */
+/** The end of a request. */
 export interface CallLimits {
   /** Milliseconds since the epoch. */
   readonly deadlineMs: number;
@@ -37,30 +37,30 @@ export interface DocumentsRequest extends EncodeRequest {
 }
 
 export interface QueryRows {
-  /** f32 [rows x dim], weights folded in. */
+  /** f32 [rows x dim], multiplied by the query weights. */
   readonly vectors: Float32Array;
   /** f32 [rows]. */
   readonly offsets: Float32Array;
 }
 
-/** Documents that are tokenised and admitted, and wait for the word to go. */
+/** Documents that are tokenised and admitted, and wait for `run`. */
 export interface AdmittedDocuments {
   readonly tokenCounts: Uint32Array;
-  /** How many of these stand for text that the vocabulary does not have. */
+  /** How many of them stand for text that the vocabulary does not have. */
   readonly unknownCounts: Uint32Array;
-  /** Encodes and writes all parts; rejects with an `EncoderFailure`. */
+  /** Encodes the documents and writes all parts. Rejects with an `EncoderFailure`. */
   run(write: (part: DocumentPart) => Promise<void>): Promise<void>;
-  /** Gives the place in the queue back; idempotent. */
+  /** Frees the place in the queue. Idempotent. */
   release(): void;
 }
 
 /** What the core needs of the sessions. */
 export type InferencePool = Pick<SessionPool, 'roomFor' | 'run' | 'workers'>;
 
-/** A run that would end this many times past its deadline is refused instead of begun. */
+/** A request is refused when its work would take more than this times the time until its deadline. */
 const hopelessFactor = 1.5;
 
-/** Share of a full document batch from which on a batch tells the rate of a full queue. */
+/** A batch with at least this share of the document budget shows the rate of a full queue. */
 const tellingShare = 0.5;
 
 export class EncoderCore {
@@ -68,16 +68,16 @@ export class EncoderCore {
   readonly #pool: InferencePool;
   readonly #scheduler: Scheduler;
   readonly #stageTimes = new StageTimes();
-  /** Where lengths are padded to a step, numbers of texts are too: a GPU. */
+  /** Lengths and numbers of texts come from a small set: on a GPU. */
   readonly #fixedShapes: boolean;
-  /** Single texts of batches that failed; they run before what waits. */
+  /** Single texts of failed batches. They run before queued texts. */
   readonly #retries: BatchPlan[] = [];
-  /** Padded tokens a second of the whole pool, smoothed; undefined before the first batch. */
+  /** Padded tokens per second of the whole pool, smoothed. Undefined before the first batch. */
   #tokensPerSecond: number | undefined;
 
   readonly #onBroken: (reason: string) => void;
 
-  /** `onBroken`: a model that worked does no longer, which a new process may mend. */
+  /** `onBroken`: called when a model does not work any more. A new process may help. */
   constructor(
     models: readonly ServedModel[],
     pool: InferencePool,
@@ -99,7 +99,7 @@ export class EncoderCore {
     };
   }
 
-  /** Tokens of each text, special tokens excluded. */
+  /** Tokens of each text, without special tokens. */
   async countTokens(texts: readonly string[], request: EncodeRequest): Promise<Uint32Array> {
     const { rules, tokenizer } = this.#model(request).model;
     const counts = new Uint32Array(texts.length);
@@ -110,7 +110,7 @@ export class EncoderCore {
     return counts;
   }
 
-  /** Where the tokens lie that the rows of a query, or of a chunk of a document, are of; `undefined` where that cannot be said. */
+  /** Finds the part of the text that each row of a query, or of a chunk, comes from. `undefined` where that is unknown. */
   async locateTokens(
     { text, chunk }: { readonly text: string; readonly chunk?: LocatedChunk | undefined },
     request: EncodeRequest,
@@ -144,12 +144,12 @@ export class EncoderCore {
     }
   }
 
-  /** Rows of one sequence as a query gives them (f32): the golden check. */
+  /** Runs one sequence as a query, with f32 rows. For the golden check. */
   async runQuerySequence(modelIndex: number, sequence: Sequence): Promise<QueryRows> {
     return queryRows((await this.#runSequence('query', modelIndex, sequence, internalRequest())).rows);
   }
 
-  /** Runs sequences of one length as one batch, as far as its budget goes: warm-up. */
+  /** Runs sequences of one length as one batch, as far as the budget allows. For warm-up. */
   async runTogether(modelIndex: number, kind: BatchKind, sequences: readonly Sequence[]): Promise<void> {
     const jobs = sequences.map(
       (sequence) => new SequenceJob({ ...internalRequest(), kind, modelIndex, sequence }),
@@ -159,10 +159,7 @@ export class EncoderCore {
     await Promise.all(jobs.map(async (job) => job.done));
   }
 
-  /**
-   * Tokenises the documents as they come, then admits or refuses them. The place in the queue is held until
-   * `release`.
-   */
+  /** Tokenises the documents as they come, then admits or refuses them. They hold a place in the queue until `release`. */
   async admitDocuments(texts: AsyncIterable<string>, request: DocumentsRequest): Promise<AdmittedDocuments> {
     const { model, modelIndex } = this.#model(request);
     const problem = chunkingProblem(request.chunking, model.windowTokensMax);
@@ -182,7 +179,7 @@ export class EncoderCore {
         windowTokens += work;
         if (windowTokens > requestBounds.windowTokens) throw tooMuchOverlap();
         if (!reservation.grow(work)) throw this.#full();
-        // Texts that have all come would be tokenised in one turn of the event loop.
+        // Otherwise all texts that have come already would be tokenised in one turn of the event loop.
         await turn();
       }
       this.#refuseHopeless(request.deadlineMs);
@@ -214,7 +211,7 @@ export class EncoderCore {
         });
         const abort = (): void => {
           job.fail(request.signal.reason as Error);
-          // Nothing else may come for long that lets it go and counts it.
+          // The next dispatch drops and counts the job. No other event may cause one for a long time.
           this.#dispatch();
         };
         request.signal.addEventListener('abort', abort, { once: true });
@@ -268,7 +265,7 @@ export class EncoderCore {
     });
   }
 
-  /** Work that cannot end before its deadline is refused before anything is spent on it. */
+  /** Refuses work that cannot end before its deadline, before anything is run for it. */
   #refuseHopeless(deadlineMs: number): void {
     if (this.#tokensPerSecond === undefined) return;
     const leftMs = Math.max(0, deadlineMs - Date.now());
@@ -329,8 +326,9 @@ export class EncoderCore {
   }
 
   /**
-   * One text may have failed its batch: each of them runs again alone. One that fails alone is refused where the model
-   * still runs a text that it is known to run, and costs its document or is its query; where it does not, the job fails.
+   * One text may have made its batch fail, so each text runs again alone. If a text fails alone, a text that the model is known to
+   * run shows who is at fault. If that runs, the text is refused: its document or query cannot be encoded. If it fails too, the
+   * model is broken and the job fails.
    */
   async #failed(plan: BatchPlan, error: Error): Promise<void> {
     const { entries, modelIndex } = plan;
@@ -363,7 +361,7 @@ export class EncoderCore {
   #observe(paddedTokens: number, runMs: number): void {
     const rate = (paddedTokens / Math.max(runMs, 0.01)) * 1000 * this.#pool.workers;
     const known = this.#tokensPerSecond;
-    // A full queue makes full batches, which are faster than small ones by the token.
+    // A full queue makes full batches, which take less time per token than small ones.
     const isTelling = paddedTokens >= tellingShare * this.#scheduler.budgetOf('document');
     if (!isTelling && rate < (known ?? Infinity)) return;
     this.#tokensPerSecond = known === undefined ? rate : known * 0.8 + rate * 0.2;
@@ -385,7 +383,7 @@ function areNumbers(rows: BatchOutput): boolean {
   return rows.kind === 'document' ? rows.scales.every(isSoundScale) : areFinite(rows.vectors);
 }
 
-/** Half bits that are neither negative nor infinite nor no number. */
+/** Whether the half is neither negative nor infinite nor NaN. */
 function isSoundScale(bits: number): boolean {
   return bits < 0x7c00;
 }
@@ -395,7 +393,7 @@ function queryRows(rows: BatchOutput): QueryRows {
   return rows;
 }
 
-/** Work of the encoder itself. */
+/** The parameters of work of the encoder itself. */
 function internalRequest(): Pick<SequenceJobOptions, 'tenantId' | 'deadlineMs' | 'signal' | 'isInternal'> {
   return {
     tenantId: '',
@@ -405,7 +403,7 @@ function internalRequest(): Pick<SequenceJobOptions, 'tenantId' | 'deadlineMs' |
   };
 }
 
-/** Rows `from` to `to`. */
+/** The rows from `from` up to `to`. */
 function slice(output: BatchOutput, from: number, to: number, dim: number): BatchOutput {
   return output.kind === 'query'
     ? {

@@ -7,12 +7,12 @@ export interface EncoderFailureOptions {
   readonly cause?: unknown;
 }
 
-/** The model cannot run this text, though it runs others. The message is the runtime's, for the log alone. */
+/** The model cannot run this text, although it runs others. The message is that of the runtime, for the log only. */
 export class TextRefused extends Error {
   override readonly name = 'TextRefused';
 }
 
-/** What callers learn of such a text. */
+/** The message for callers about such a text. */
 export const refusalMessage = 'the model cannot encode this text';
 
 export class EncoderFailure extends Error {

@@ -1,21 +1,19 @@
 /**
- * Decides what runs next: a synchronous, clock-free owner of everything that waits.
+ * Decides which texts run next. It owns all queued texts. It is synchronous and reads no clock.
  *
- * A *job* is one query, or one document request that hands out its chunks lazily. A *batch* is a set of entries
- * (texts) of one kind and one model whose padded cost, longest x count, fits a token budget:
+ * A *job* is one query, or one document request that makes its chunks lazily. A *batch* is a set of entries (texts) of one kind and
+ * one model whose padded cost, longest x count, fits a budget of tokens.
  *
- * - queries before documents, in batches of their own; each kind has places of its own at the workers, which see to it
- *   that neither starves (`queryBurstMax` in session-worker.ts);
- * - the tenant that was served the fewest tokens gives the anchor, its oldest entry (start-time fair queueing over
- *   tokens; Goyal et al., SIGCOMM 1996); a tenant that returns starts level with the others;
- * - around the anchor, entries of similar length fill the budget as far as that is cheaper than batches of their own; they
- *   come from a bounded look-ahead that takes the anchor's tenant first and older jobs before younger ones, so that
- *   jobs end in turn;
- * - what waits is shared out: the last batches are smaller, so that no worker is idle while another still runs a full
- *   one (guided self-scheduling; Polychronopoulos and Kuck, IEEE Transactions on Computers C-36, 1987);
- * - jobs whose caller has gone or whose deadline has passed are dropped here, before they run, and counted;
- * - admission is bounded in tokens and requests and refuses at once; whatever its size, a request is admitted
- *   when nothing else waits.
+ * - Queries come before documents, in batches of their own. Each kind has its own places at the workers, which ensure that neither
+ *   starves (`queryBurstMax` in session-worker.ts).
+ * - The tenant that was served the fewest tokens gives the anchor of a batch: its oldest entry (start-time fair queueing over
+ *   tokens; Goyal et al., SIGCOMM 1996). A tenant that returns starts level with the others.
+ * - Entries of similar length fill the batch, as far as that costs less than batches of their own. They come from a bounded
+ *   look-ahead, which takes the anchor's tenant first and older jobs before younger ones, so that jobs end one after another.
+ * - The last batches of a queue are smaller, so that no worker is idle while another still runs a full one (guided
+ *   self-scheduling; Polychronopoulos and Kuck, IEEE Transactions on Computers C-36, 1987).
+ * - Jobs whose caller has gone or whose deadline has passed are dropped before they run, and counted.
+ * - Admission is bounded in tokens and requests, and refuses at once. When nothing waits, a request of any size is admitted.
  */
 import { assertInvariant } from '../../errors.ts';
 import type { Sequence } from '../model/colbert-rules.ts';
@@ -23,14 +21,14 @@ import type { BatchKind, BatchOutput } from '../inference/session-protocol.ts';
 
 export interface Entry {
   readonly sequence: Sequence;
-  /** Position in the job, given back with the result. */
+  /** Position in the job. It comes back with the rows. */
   readonly position: number;
 }
 
 export interface EntryRun {
   /** `performance.now()` when its batch began to run. */
   readonly startedAt: number;
-  /** The entry's share of the batch's run time. */
+  /** The entry's share of the run time of its batch. */
   readonly runMs: number;
 }
 
@@ -40,20 +38,20 @@ export interface Job {
   readonly tenantId: string;
   /** Milliseconds since the epoch. */
   readonly deadlineMs: number;
-  /** The n-th entry not taken yet, or undefined: there is none, or the reader of the job is behind. */
+  /** The n-th entry that is not taken yet. Undefined when there is none, or when the client reads too slowly. */
   peek(offset: number): Entry | undefined;
-  /** Removes entries that were peeked at. */
+  /** Removes entries that `peek` has returned. */
   take(entries: ReadonlySet<Entry>): void;
   /** Whether every entry was taken. */
   readonly exhausted: boolean;
   readonly cancelled: boolean;
-  /** Work of the encoder itself: the statistics tell only what callers asked for. */
+  /** Work of the encoder itself, which the statistics do not count. */
   readonly isInternal: boolean;
-  /** Called once when the job is dropped before its entries ran. */
+  /** Called once, when the job is dropped before its entries have run. */
   drop(reason: 'cancelled' | 'expired'): void;
-  /** Rows of a taken entry. */
+  /** Takes the rows of a taken entry. */
   deliver(entry: Entry, rows: BatchOutput, run: EntryRun): void;
-  /** This taken entry alone cannot be run; others of the job may. */
+  /** This taken entry cannot be run. Other entries of the job may. */
   refuse(entry: Entry, problem: Error): void;
   fail(error: Error): void;
 }
@@ -67,28 +65,28 @@ export interface BatchPlan {
 }
 
 export interface SchedulerOptions {
-  /** Padded tokens of a document batch and of a query batch; a longer text runs alone. */
+  /** Padded tokens of a document batch and of a query batch. A longer text runs alone. */
   readonly documentBatchTokens: number;
   readonly queryBatchTokens: number;
   /** Lengths are padded to a multiple of this. */
   readonly lengthStep: number;
-  /** What a run costs whatever it holds, in padded tokens: the price of another batch instead of more padding. */
+  /** The fixed cost of a run, in padded tokens. So much padding is accepted instead of another batch. */
   readonly runTokens: number;
-  /** Look-ahead in tokens, in units of the budget. */
+  /** Tokens of the look-ahead, in units of the budget. */
   readonly lookAheadBatches: number;
   readonly queuedTokensMax: number;
   readonly queuedRequestsMax: number;
 }
 
-/** Texts of a look-ahead: choosing among them must not hold up the thread. */
+/** The most texts of a look-ahead, so that choosing among them does not delay the thread. */
 const lookAheadTextsMax = 2048;
 
-/** A worker's share of what waits, in what a run costs: a smaller batch would cost more than waiting for it. */
+/** The smallest batch for a worker, in units of the cost of a run. A smaller one would cost more than it saves. */
 const shareRunsMin = 12;
 
-/** A request's share of the queue's bound; grows while its texts are tokenised. */
+/** The tokens of a request in the queue. They grow while its texts are tokenised. */
 export interface Reservation {
-  /** False when the queue is full; the request then ends. */
+  /** Returns false when the queue is full. Then the request must end. */
   grow(tokens: number): boolean;
   shrink(tokens: number): void;
   release(): void;
@@ -98,7 +96,7 @@ interface Lane {
   readonly jobs: Set<Job>;
   /** Tokens served to each tenant since the lane was last empty. */
   readonly served: Map<string, number>;
-  /** What a tenant that comes (back) starts with. */
+  /** The tokens that a tenant starts with when it comes, or comes back. */
   floor: number;
 }
 
@@ -119,7 +117,7 @@ export class Scheduler {
   #queuedRequests = 0;
   readonly #counts = { batches: 0, tokens: 0, paddedTokens: 0, rejected: 0, expired: 0, cancelled: 0 };
 
-  /** `workers` batches run at a time. */
+  /** `workers`: batches that run at the same time. */
   constructor(options: SchedulerOptions, workers: number) {
     this.#options = options;
     this.#workers = workers;
@@ -137,7 +135,7 @@ export class Scheduler {
     return kind === 'query' ? this.#options.queryBatchTokens : this.#options.documentBatchTokens;
   }
 
-  /** Admits a request, or undefined when the queue is full. */
+  /** Admits a request. Undefined when the queue is full. */
   reserve(): Reservation | undefined {
     if (this.#queuedRequests >= this.#options.queuedRequestsMax) {
       this.#counts.rejected++;
@@ -183,7 +181,7 @@ export class Scheduler {
     lane.served.set(job.tenantId, Math.max(lane.floor, lane.served.get(job.tenantId) ?? 0));
   }
 
-  /** The next batch, within the padded tokens that there is room for; undefined when nothing can run now. */
+  /** The next batch. Undefined when none can run now. `room`: the most padded tokens of each kind. */
   next(nowMs: number, room: Readonly<Record<BatchKind, number>>): BatchPlan | undefined {
     this.#dropDead(nowMs);
     for (const kind of ['query', 'document'] as const) {
@@ -199,12 +197,12 @@ export class Scheduler {
     for (const lane of Object.values(this.#lanes)) {
       for (const job of lane.jobs) {
         if (job.exhausted && !job.cancelled) {
-          // What it had left was refused.
+          // Its last entries were refused.
           this.#remove(lane, job);
           continue;
         }
         if (!job.cancelled && job.deadlineMs > nowMs) continue;
-        // What a deadline ends is cancelled, too.
+        // A job whose deadline has passed is cancelled too, and counts as expired.
         const reason = job.deadlineMs > nowMs ? 'cancelled' : 'expired';
         if (!job.isInternal) this.#counts[reason]++;
         this.#remove(lane, job);
@@ -218,7 +216,7 @@ export class Scheduler {
     const anchor = this.#anchor(lane, room);
     if (anchor === undefined) return undefined;
     const budget = Math.min(room, this.budgetOf(kind));
-    // A query that finds the encoder idle has nothing to be packed with.
+    // When only one text waits, there is nothing to choose.
     const alone = lane.jobs.size === 1 && anchor.job.peek(1) === undefined;
     const chosen = alone ? [anchor] : this.#choose(this.#lookAhead(lane, anchor, budget), anchor, budget);
     const taken = new Map<Job, Set<Entry>>();
@@ -239,7 +237,7 @@ export class Scheduler {
     };
   }
 
-  /** The oldest entry that there is room for, of the tenant that was served least. */
+  /** The oldest entry that fits into the room, of the tenant that was served least. */
   #anchor(lane: Lane, room: number): QueuedText | undefined {
     let best: QueuedText | undefined;
     let bestServed = Infinity;
@@ -257,8 +255,8 @@ export class Scheduler {
   }
 
   /**
-   * Entries of the anchor's model, the anchor included: those of its tenant first, then of the others, each
-   * from the oldest job on, so that requests end one after another and not all at their deadline.
+   * The anchor and further entries of its model: first those of its tenant, then those of others. Older jobs come first, so that
+   * requests end one after another and not all at their deadline.
    */
   #lookAhead(lane: Lane, anchor: QueuedText, budget: number): QueuedText[] {
     const texts: QueuedText[] = [anchor];
@@ -281,7 +279,7 @@ export class Scheduler {
     return texts;
   }
 
-  /** The anchor's batch; the last ones shrink, so that the workers end together. */
+  /** The batch of the anchor. The last batches of a queue are smaller, so that the workers end at the same time. */
   #choose(texts: readonly QueuedText[], anchor: QueuedText, budget: number): QueuedText[] {
     const { runTokens } = this.#options;
     const waiting = texts.reduce((sum, { length }) => sum + length, 0);
@@ -311,17 +309,18 @@ export class Scheduler {
 }
 
 /**
- * The anchor's batch when all texts, sorted by length, are cut into the batches that cost least together: each its
- * padded tokens and those of a run. The cheapest cut of the first n is found from those of fewer.
+ * Cuts the texts, sorted by length, into the batches that cost least together, and returns the batch of the anchor. A batch costs
+ * its padded tokens and the fixed cost of a run. The cheapest cut of the first n texts follows from the cheapest cuts of fewer
+ * texts (dynamic programming).
  */
 function cheapestBatch(
   texts: readonly QueuedText[],
   anchor: QueuedText,
   { budget, runTokens }: { readonly budget: number; readonly runTokens: number },
 ): QueuedText[] {
-  // Stable: among equal lengths the older stays in front.
+  // The sort is stable: of equal lengths the older stays in front.
   const sorted = texts.toSorted((a, b) => a.length - b.length);
-  /** Entry n is the cost of the first n texts, and where the last of their batches begins. */
+  /** Entry n: the cost of the first n texts, and the beginning of their last batch. */
   const costs = new Float64Array(sorted.length + 1);
   const begins = new Uint32Array(sorted.length + 1);
   for (let end = 1; end <= sorted.length; end++) {

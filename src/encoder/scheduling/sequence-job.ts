@@ -1,4 +1,4 @@
-/** One text on its way through the scheduler: a job of a single entry. Queries are these. */
+/** A job of one text: every query, and work of the encoder itself. */
 import type { Sequence } from '../model/colbert-rules.ts';
 import { EncoderFailure, TextRefused } from './encoder-failure.ts';
 import type { Entry, EntryRun, Job } from './scheduler.ts';

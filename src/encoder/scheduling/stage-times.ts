@@ -1,11 +1,11 @@
-/** How long requests spent in each stage of the encoder, as counts per bucket since the start. */
+/** Histograms of the time that requests spent in each stage of the encoder since its start. */
 import type { EncodeTimings } from '../protocol/contract.ts';
 import type { BatchKind } from '../inference/session-protocol.ts';
 import type { StageHistogram } from '../protocol/wire.ts';
 
 export type EncoderStage = 'tokenize' | 'queue' | 'run';
 
-/** Upper bounds, milliseconds. */
+/** Upper bounds of the buckets, in milliseconds. */
 export const stageBoundsMs = [
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
 ];

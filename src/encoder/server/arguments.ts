@@ -14,9 +14,9 @@ const schema = z
     device: wholeNumber(0, 1024).default(0),
     /** 0 = one per core. */
     threads: wholeNumber(0, 1024).default(0),
-    /** Worker threads that share the threads; 0 = the best known for the provider. */
+    /** Workers, which share the threads. 0 = the best number for the provider. */
     workers: wholeNumber(0, 64).default(0),
-    /** Padded tokens of a document batch; 0 = the best known for the provider. */
+    /** Padded tokens of a document batch. 0 = the best number for the provider. */
     'batch-tokens': wholeNumber(0, 1 << 20).default(0),
     'query-batch-tokens': wholeNumber(0, 1 << 20).default(0),
     'queue-tokens-max': wholeNumber(1, 2 ** 31).default(6_000_000),
@@ -24,9 +24,9 @@ const schema = z
     'stuck-ms': wholeNumber(100, 3_600_000).default(60_000),
     'tls-cert': z.string().default(''),
     'tls-key': z.string().default(''),
-    /** With it, clients must show a certificate of this authority. */
+    /** If it is given, clients must show a certificate of this authority. */
     'tls-client-ca': z.string().default(''),
-    /** Listen without TLS where other machines reach it. */
+    /** Allows an address that other machines reach, without TLS. */
     'allow-plain': z.boolean().default(false),
     'log-level': oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent').default('info'),
   })
@@ -36,7 +36,7 @@ const schema = z
   .refine((given) => given['tls-client-ca'] === '' || given['tls-cert'] !== '', {
     error: '--tls-client-ca needs --tls-cert and --tls-key',
   })
-  // Texts must not cross a network in the clear by accident.
+  // Texts must not cross a network unencrypted by accident.
   .refine((given) => given['tls-cert'] !== '' || given['allow-plain'] || isLocalAddress(given.listen), {
     error:
       '--listen: not a loopback address; give --tls-cert and --tls-key, or in a network of your own --allow-plain',
@@ -44,7 +44,7 @@ const schema = z
 
 export type EncoderArguments = z.output<typeof schema>;
 
-/** Parses the arguments after the program's name; throws an `ArgumentError`. */
+/** Parses the arguments after the name of the program. Throws an `ArgumentError`. */
 export function parseEncoderArguments(argv: readonly string[]): EncoderArguments {
   const result = schema.safeParse(valuesOf(argv));
   if (result.success) return result.data;
@@ -54,7 +54,7 @@ export function parseEncoderArguments(argv: readonly string[]): EncoderArguments
   throw new ArgumentError(problems.join('; '));
 }
 
-/** What is wrong with the arguments, fit to print. */
+/** Its message is printed to the user. */
 export class ArgumentError extends Error {
   override readonly name = 'ArgumentError';
 }
@@ -88,7 +88,7 @@ function valuesOf(argv: readonly string[]): object {
   return values;
 }
 
-/** Threads of inference: what was asked for, or one per core. */
+/** Threads of inference: the given number, or one per core. */
 export function inferenceThreads({ threads }: EncoderArguments): number {
   return threads === 0 ? availableParallelism() : threads;
 }

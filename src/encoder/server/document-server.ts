@@ -1,6 +1,6 @@
 /**
- * The server's side of one `EncodeDocuments` call: read `open` and the documents, answer their token counts, wait for
- * `proceed`, write the parts. Reading and writing follow the transport's flow control in both directions.
+ * The server's side of one `EncodeDocuments` call. It reads `open` and the documents, answers their token counts, waits for
+ * `proceed`, and writes the parts. Both directions follow the flow control of the transport.
  */
 import type { ServerDuplexStream } from '@grpc/grpc-js';
 import type { DocumentPart } from '../scheduling/document-job.ts';
@@ -18,7 +18,7 @@ import {
 
 export type DocumentCall = ServerDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>;
 
-/** Serves the call up to its end; rejects with what went wrong. */
+/** Serves the call. Rejects when it fails. */
 export async function serveDocuments(
   core: EncoderCore,
   call: DocumentCall,
@@ -28,7 +28,7 @@ export async function serveDocuments(
     onRefusal,
   }: {
     readonly targeted: (open: OpenMessage) => EncodeRequest;
-    /** Receives each document that cannot be encoded. */
+    /** Called for each document that cannot be encoded. */
     readonly onRefusal: (problem: Error) => void;
   },
 ): Promise<void> {

@@ -1,4 +1,4 @@
-/** The gRPC server of an encoder process: messages in, messages out, failures as statuses. */
+/** The gRPC server of an encoder process. It turns messages into requests to the core, and failures into statuses. */
 import {
   Server as GrpcServer,
   type ServerCredentials,
@@ -37,16 +37,16 @@ export interface EncoderServerOptions {
   readonly provider: string;
   readonly deviceId: number;
   readonly log: Logger;
-  /** Recent 99th percentile of the event loop's delay, milliseconds. */
+  /** The recent 99th percentile of the delay of the event loop, in milliseconds. */
   readonly loopDelayP99Ms: () => number;
 }
 
 export interface EncoderServer {
-  /** Binds `unix:/path` or `host:port` (0 = any); resolves to the port, or 0 for a socket. */
+  /** Binds `unix:/path` or `host:port` (0 = any port). Resolves to the port, or to 0 for a socket. */
   listen(address: string, credentials: ServerCredentials): Promise<number>;
-  /** Health turns SERVING. */
+  /** Sets the health to SERVING. */
   serve(): void;
-  /** Health turns NOT_SERVING; resolves when the calls in flight have ended. */
+  /** Sets the health to NOT_SERVING. Resolves when all open calls have ended. */
   drain(): Promise<void>;
 }
 
@@ -56,92 +56,25 @@ interface GrpcCall {
   on(event: 'cancelled', listener: () => void): unknown;
 }
 
-/** A call without a deadline, or with a far one, gets this. */
+/** The longest time until the deadline of a call. */
 const deadlineMsMax = 60 * 60 * 1000;
 
 const empty = Buffer.alloc(0);
 
 export function createEncoderServer(options: EncoderServerOptions): EncoderServer {
-  const { core, log } = options;
   const server = new GrpcServer({
     'grpc.max_receive_message_length': messageBytesMax,
     'grpc.max_send_message_length': messageBytesMax,
-    // Statistics that nobody reads.
+    // Its statistics are not read.
     'grpc.enable_channelz': 0,
   });
   const setHealth = addHealthService(server);
   const queryServers = new Set<QueryServer>();
-  const instance = randomUUID();
   let listener: Server | undefined;
-
   server.addService(encoderService, {
-    GetInfo: unary<unknown, GetInfoResponse>(log, async () => ({
-      models: core.models.map(({ name, version, dim, windowTokensMax }) => ({
-        name,
-        version,
-        dim,
-        windowTokensMax,
-      })),
-      provider: options.provider,
-      instance,
-    })),
-
-    GetStatistics: unary<unknown, GetStatisticsResponse>(log, async () => ({
-      ...core.statistics(),
-      stageBoundsMs,
-      provider: options.provider,
-      deviceId: options.deviceId,
-      loopDelayP99Ms: options.loopDelayP99Ms(),
-      residentBytes: process.memoryUsage.rss(),
-    })),
-
-    CountTokens: unary<CountTokensRequest, CountTokensResponse>(log, async (request, limits) => {
-      if (request.texts.length > requestBounds.documents) {
-        throw new EncoderFailure('invalid', `more than ${requestBounds.documents} texts`);
-      }
-      const counts = await core.countTokens(request.texts, targeted(request, limits));
-      return { tokenCounts: bytesOf(counts) };
-    }),
-
-    LocateTokens: unary<LocateTokensRequest, LocateTokensResponse>(log, async (request, limits) => {
-      if (Buffer.byteLength(request.text) > requestBounds.locatedBytes) {
-        throw new EncoderFailure('invalid', `a text exceeds ${requestBounds.locatedBytes} bytes`);
-      }
-      const { text, chunking, chunkIndex } = request;
-      const chunk = chunking === null ? undefined : { chunking, chunkIndex };
-      const spans = await core.locateTokens({ text, chunk }, targeted(request, limits));
-      return spans === undefined
-        ? { starts: empty, ends: empty, problem: 'the tokens of this text cannot be located' }
-        : { starts: bytesOf(spans.starts), ends: bytesOf(spans.ends), problem: '' };
-    }),
-
-    EncodeQueries: (call: QueriesCall) => {
-      const queries = new QueryServer(call, {
-        core,
-        targeted,
-        statusOf: (error) => asStatus(error, undefined, log),
-        // The runtime speaks of nodes and shapes, not of the text.
-        onRefusal: ({ message }) => log.error({ reason: message }, 'a query cannot be encoded'),
-        onEnd: () => queryServers.delete(queries),
-      });
-      queryServers.add(queries);
-    },
-
-    EncodeDocuments: (call: DocumentCall) => {
-      void within(call, async (limits) => {
-        const { signal } = limits;
-        try {
-          await serveDocuments(core, call, signal, {
-            targeted: (open) => targeted(open, limits),
-            // The runtime speaks of nodes and shapes, not of the text.
-            onRefusal: ({ message }) => log.error({ reason: message }, 'a document cannot be encoded'),
-          });
-          call.end();
-        } catch (error) {
-          call.emit('error', asStatus(error, signal, log));
-        }
-      });
-    },
+    ...informationHandlers(options),
+    ...tokenHandlers(options),
+    ...encodeHandlers(options, queryServers),
   } satisfies EncoderHandlers);
 
   return {
@@ -162,8 +95,94 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
       await new Promise<void>((resolve) => {
         server.tryShutdown(() => resolve());
       });
-      // The last answers are out when their connections have ended.
+      // The last answers have left when their connections have ended.
       await disconnected;
+    },
+  };
+}
+
+function informationHandlers(options: EncoderServerOptions) {
+  const { core, log, provider, deviceId } = options;
+  const instance = randomUUID();
+  return {
+    GetInfo: unary<unknown, GetInfoResponse>(log, async () => ({
+      models: core.models.map(({ name, version, dim, windowTokensMax }) => ({
+        name,
+        version,
+        dim,
+        windowTokensMax,
+      })),
+      provider,
+      instance,
+    })),
+
+    GetStatistics: unary<unknown, GetStatisticsResponse>(log, async () => ({
+      ...core.statistics(),
+      stageBoundsMs,
+      provider,
+      deviceId,
+      loopDelayP99Ms: options.loopDelayP99Ms(),
+      residentBytes: process.memoryUsage.rss(),
+    })),
+  };
+}
+
+function tokenHandlers({ core, log }: EncoderServerOptions) {
+  return {
+    CountTokens: unary<CountTokensRequest, CountTokensResponse>(log, async (request, limits) => {
+      if (request.texts.length > requestBounds.documents) {
+        throw new EncoderFailure('invalid', `more than ${requestBounds.documents} texts`);
+      }
+      const counts = await core.countTokens(request.texts, targeted(request, limits));
+      return { tokenCounts: bytesOf(counts) };
+    }),
+
+    LocateTokens: unary<LocateTokensRequest, LocateTokensResponse>(log, async (request, limits) => {
+      if (Buffer.byteLength(request.text) > requestBounds.locatedBytes) {
+        throw new EncoderFailure('invalid', `a text exceeds ${requestBounds.locatedBytes} bytes`);
+      }
+      const { text, chunking, chunkIndex } = request;
+      const chunk = chunking === null ? undefined : { chunking, chunkIndex };
+      const spans = await core.locateTokens({ text, chunk }, targeted(request, limits));
+      return spans === undefined
+        ? { starts: empty, ends: empty, problem: 'the tokens of this text cannot be located' }
+        : { starts: bytesOf(spans.starts), ends: bytesOf(spans.ends), problem: '' };
+    }),
+  };
+}
+
+/** `queryServers`: holds the open query streams. */
+function encodeHandlers({ core, log }: EncoderServerOptions, queryServers: Set<QueryServer>) {
+  // The messages of the runtime name nodes and shapes, never the text.
+  const logRefusal =
+    (text: string) =>
+    ({ message }: Error): void =>
+      log.error({ reason: message }, `${text} cannot be encoded`);
+  return {
+    EncodeQueries: (call: QueriesCall) => {
+      const queries = new QueryServer(call, {
+        core,
+        targeted,
+        statusOf: (error) => asStatus(error, undefined, log),
+        onRefusal: logRefusal('a query'),
+        onEnd: () => queryServers.delete(queries),
+      });
+      queryServers.add(queries);
+    },
+
+    EncodeDocuments: (call: DocumentCall) => {
+      void within(call, async (limits) => {
+        const { signal } = limits;
+        try {
+          await serveDocuments(core, call, signal, {
+            targeted: (open) => targeted(open, limits),
+            onRefusal: logRefusal('a document'),
+          });
+          call.end();
+        } catch (error) {
+          call.emit('error', asStatus(error, signal, log));
+        }
+      });
     },
   };
 }
@@ -173,23 +192,11 @@ function unary<Request, Response>(
   handle: (request: Request, limits: CallLimits) => Promise<Response>,
 ): (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>) => void {
   return (call, callback) => {
-    void answer(async () => within(call, async (limits) => handle(call.request, limits)), callback, log);
+    void within(call, async (limits) => handle(call.request, limits)).then(
+      (response) => callback(null, response),
+      (error: unknown) => callback(asStatus(error, undefined, log)),
+    );
   };
-}
-
-async function answer<Response>(
-  handle: () => Promise<Response>,
-  callback: sendUnaryData<Response>,
-  log: Logger,
-): Promise<void> {
-  let response: Response;
-  try {
-    response = await handle();
-  } catch (error) {
-    callback(asStatus(error, undefined, log));
-    return;
-  }
-  callback(null, response);
 }
 
 function targeted(
@@ -204,15 +211,15 @@ function targeted(
   return { model, tenantId, ...limits };
 }
 
-/** Does what a call asks for; the signal aborts when the caller has gone or its deadline has passed. */
+/** Runs the work of a call. The signal aborts when the caller has gone or the deadline has passed. */
 async function within<T>(call: GrpcCall, work: (limits: CallLimits) => Promise<T>): Promise<T> {
   const deadlineMs = deadlineOf(call);
   const over = new AbortController();
   const gone = (): void => over.abort(new EncoderFailure('cancelled', 'the caller has gone'));
   if (call.cancelled) gone();
   else call.on('cancelled', gone);
-  // The transport ends a call at its deadline only when what was written has left: a peer may read nothing. A timer may
-  // be early by less than a millisecond.
+  // The transport ends a call at its deadline only after all writes have left, and a client may read nothing. So a timer ends
+  // it. A timer may be early by less than a millisecond.
   const late = setTimeout(
     () => over.abort(new EncoderFailure('deadline', 'the deadline has passed')),
     deadlineMs - Date.now() + 1,
@@ -229,7 +236,7 @@ function deadlineOf(call: GrpcCall): number {
   return Math.min(typeof deadline === 'number' ? deadline : deadline.getTime(), Date.now() + deadlineMsMax);
 }
 
-/** What proto/encoder.proto says of each. */
+/** As proto/encoder.proto says. */
 const statusOf = {
   invalid: status.INVALID_ARGUMENT,
   precondition: status.FAILED_PRECONDITION,
@@ -239,7 +246,7 @@ const statusOf = {
   internal: status.INTERNAL,
 } as const satisfies Record<FailureKind, status>;
 
-/** The status of a failure. Messages hold numbers and names, never text of a request. */
+/** Converts a failure to a status. Messages hold numbers and names, never the text of a request. */
 function asStatus(error: unknown, signal: AbortSignal | undefined, log: Logger): CallError {
   const failure =
     error instanceof EncoderFailure

@@ -1,18 +1,19 @@
 /**
- * Listens for the gRPC server, and hands it connections whose writes never wait.
+ * Listens for the gRPC server, and gives it connections whose writes never wait.
  *
- * Node's HTTP/2 reads nothing from a connection while a write to it waits for room in the socket. Two such ends that write
- * at a time and have filled both directions wait for each other for ever; small messages fill a socket long before
- * HTTP/2's windows end (docs/decisions/0082-an-encoder-s-writes-never-wait.md). It is enough that one end goes on reading. This is the end: what the socket
- * does not take is kept in memory. The windows of the client bound the answers among it; the rest is a few bytes a call.
+ * Node's HTTP/2 reads nothing from a connection while a write to it waits for room in the socket. If both ends write at the same
+ * time and fill both directions, they wait for each other for ever. Small messages fill a socket long before HTTP/2's windows are
+ * used up (docs/decisions/0082-an-encoder-s-writes-never-wait.md). It is enough that one end goes on reading, and that is this one:
+ * bytes that the socket does not take are kept in memory. The client's windows bound the answers among them. The rest is a few
+ * bytes per call.
  */
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 
-/** Kept for one connection at most; one that leaves more unread is closed. */
+/** A connection that leaves more bytes unread than these is closed. */
 const keptBytesMax = 4 << 20;
 
-/** `unix:/path` or `host:port`, as gRPC names them. */
+/** `address`: `unix:/path` or `host:port`, as in gRPC. */
 export async function listen(address: string, onConnection: (connection: Duplex) => void): Promise<Server> {
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
     onConnection(new KeptConnection(socket)),
@@ -69,7 +70,7 @@ class KeptConnection extends Duplex {
   }
 
   override _destroy(error: Error | null, destroyed: (error: Error | null) => void): void {
-    // Without an error the client still gets what is kept for it.
+    // Without an error the client still gets the bytes that are kept for it.
     if (error === null) this.#socket.destroySoon();
     else this.#socket.destroy();
     destroyed(error);

@@ -1,10 +1,10 @@
-/** Delay of the event loop over the last moments: a percentile since the start would hide what happens now. */
+/** The recent delay of the event loop. A percentile since the start would hide what happens now. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 const windowMs = 10_000;
 const resolutionMs = 5;
 
-/** Milliseconds, over the last one to two windows of ten seconds. */
+/** Covers the current window of ten seconds and the one before it. */
 export class LoopDelay {
   readonly #histogram = monitorEventLoopDelay({ resolution: resolutionMs });
   #previousP99Ms = 0;
@@ -21,7 +21,7 @@ export class LoopDelay {
     return Math.max(this.#previousP99Ms, this.#currentP99Ms());
   }
 
-  /** What is recorded includes the timer's own interval. */
+  /** The histogram's values include the interval of its timer. */
   #currentP99Ms(): number {
     return this.#histogram.count === 0 ? 0 : Math.max(0, this.#histogram.percentile(99) / 1e6 - resolutionMs);
   }

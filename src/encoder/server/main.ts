@@ -1,8 +1,8 @@
-/** Entry of an encoder process: catches what ends it before anything else is read. */
+/** Entry of an encoder process. It catches signals before it loads anything else. */
 import { catchEndSignals } from '../../end-signals.ts';
 
 const asked = catchEndSignals();
-// ONNX Runtime sends events about its models to its makers and keeps a database of them, unless configured otherwise before it loads.
+// Without this variable ONNX Runtime sends events about its models to its makers and stores them. It is read when the runtime loads.
 process.env['ORT_DISABLE_TELEMETRY'] = '1';
 const { runEncoder } = await import('./run.ts');
 await runEncoder(process.argv.slice(2), asked);

@@ -1,6 +1,6 @@
 /**
- * The server's side of one `EncodeQueries` stream: every query runs by itself, with its own deadline and cancellation. A
- * client that sends without reading is read from no further once `openMax` of its queries are open or unread.
+ * The server's side of one `EncodeQueries` stream. Every query has its own deadline and cancellation. When `openMax` queries of a
+ * client are open or unread, no more are read from it.
  */
 import type { ServerDuplexStream } from '@grpc/grpc-js';
 import type { CallError } from '../protocol/call-error.ts';
@@ -24,11 +24,11 @@ export type QueriesCall = ServerDuplexStream<EncodeQueriesRequest, EncodeQueries
 
 export interface QueryServerOptions {
   readonly core: EncoderCore;
-  /** What the core is asked with; an `EncoderFailure` where the request names no model. */
+  /** Makes the request to the core. Throws an `EncoderFailure` when the query names no model. */
   readonly targeted: (query: EncodeQueryRequest, limits: CallLimits) => EncodeRequest;
-  /** The status of a failure. */
+  /** Converts a failure to a status. */
   readonly statusOf: (error: unknown) => CallError;
-  /** Receives what is wrong with each query that cannot be encoded. */
+  /** Called for each query that cannot be encoded. */
   readonly onRefusal: (problem: Error) => void;
   readonly onEnd: () => void;
 }
@@ -49,7 +49,7 @@ export class QueryServer {
   readonly #writer: ItemWriter<AnswerItem>;
   readonly #options: QueryServerOptions;
   readonly #open = new Map<number, AbortController>();
-  /** Queries whose answer the transport has not taken yet. */
+  /** Queries whose answers the transport has not taken yet. */
   #unanswered = 0;
   #clientEnded = false;
 
@@ -68,11 +68,11 @@ export class QueryServer {
       for (const controller of this.#open.values()) controller.abort(callerGone());
       options.onEnd();
     });
-    // `cancelled` reports what broke.
+    // A broken stream is also cancelled.
     call.on('error', () => undefined);
   }
 
-  /** Tells the client to send no more; the stream ends when it has what it asked for. */
+  /** Asks the client to send no more queries. The stream ends when all are answered. */
   drain(): void {
     if (!this.#clientEnded) this.#writer.write({ number: 0, draining: {} });
   }

@@ -1,6 +1,6 @@
 /**
- * An encoder process. Prints one JSON line when it is ready; logs JSON lines on standard error; leaves when its
- * parent's IPC channel closes, so no encoder outlives a killed api process; drains on SIGTERM.
+ * An encoder process. It prints one JSON line when it is ready, and logs JSON lines to standard error. It drains on SIGTERM. It ends
+ * when the IPC channel to its parent closes, so that no encoder outlives a killed api process.
  */
 import { ServerCredentials } from '@grpc/grpc-js';
 import { readFileSync } from 'node:fs';
@@ -25,13 +25,13 @@ import { tuning } from './tuning.ts';
 import { checkGolden, warmUp } from './warm-up.ts';
 import { collectYoungBuffers } from '../../young-buffers.ts';
 
-/** As the command line ends when it is used wrongly. */
+/** The exit code of wrong arguments, as for the command line. */
 const usageExitCode = 2;
 
 let log: Logger;
 let sessions: SessionPool | undefined;
 
-/** `asked` is aborted when the process is asked to end. */
+/** `asked` aborts when the process is asked to end. */
 export async function runEncoder(args: readonly string[], asked: AbortSignal): Promise<void> {
   const given = parsed(args);
   if (given === undefined) return;
@@ -46,12 +46,12 @@ export async function runEncoder(args: readonly string[], asked: AbortSignal): P
     await start(given, asked);
   } catch (error) {
     if (asked.aborted) return leave('asked to end before it was ready');
-    // No request has been seen: the message can hold nothing of one.
+    // There was no request yet, so the message holds nothing of one.
     end(78, `start-up failed: ${(error as Error).message}`, error);
   }
 }
 
-/** `undefined`: what is wrong has been said, and is the exit code. */
+/** Undefined when the arguments are wrong. Then the message is printed and the exit code set. */
 function parsed(args: readonly string[]): EncoderArguments | undefined {
   try {
     return parseEncoderArguments(args);
@@ -79,7 +79,7 @@ async function start(options: EncoderArguments, asked: AbortSignal): Promise<voi
     onFatal: (reason) => end(75, reason),
   });
   if (pool.fallback !== undefined) {
-    // Most machines have none: that is worth no warning.
+    // Most machines have no CUDA, so that is no warning.
     const level = hasCudaLibrary() ? 'warn' : 'info';
     log[level]({ reason: pool.fallback }, 'CUDA did not load; using the CPU');
   }
@@ -131,7 +131,7 @@ function credentials(options: EncoderArguments): ServerCredentials {
   );
 }
 
-/** Ends well, which the runtime does not let a process do in the middle of a run: a caller that left may leave one behind. */
+/** Ends the process after the running batches. A caller that has left may have left one, and the runtime would crash in the middle of it. */
 async function leave(reason: string): Promise<void> {
   await sessions?.close();
   end(0, reason);
@@ -140,6 +140,6 @@ async function leave(reason: string): Promise<void> {
 function end(code: number, reason: string, error?: unknown): void {
   if (code === 0) log.info(reason);
   else log.fatal({ err: error }, reason);
-  // Worker threads may be inside a run that nothing can interrupt.
+  // A worker thread may be in a run, which nothing else interrupts.
   process.exit(code);
 }

@@ -1,8 +1,8 @@
-/** A unix socket file outlives a killed process, and nobody can listen on it again until it is removed. */
+/** The file of a unix socket outlives a killed process. No process can listen on it until it is removed. */
 import { rm, stat } from 'node:fs/promises';
 import { connect } from 'node:net';
 
-/** Removes the socket of `unix:/path` when no process listens on it; other addresses and files are left alone. */
+/** Removes the socket of `unix:/path` when no process listens on it. Ignores other addresses and files. */
 export async function removeStaleSocket(address: string): Promise<void> {
   if (!address.startsWith('unix:')) return;
   const file = address.slice('unix:'.length);

@@ -1,11 +1,12 @@
-/** Batch sizes and bounds: what was asked for, else what is known of the provider. */
+/** Batch sizes and bounds: the given ones, or the best ones for the provider. */
 import type { EncoderArguments } from './arguments.ts';
 import type { SchedulerOptions } from '../scheduling/scheduler.ts';
 
 /**
- * Padded tokens of a batch, and the step that lengths are padded to. On the CPU 256, 512 and 1024 tokens a batch differ by
- * 3% in tokens per CPU second, so the smallest wins: a query waits for the batch that runs. A run costs what 4 tokens cost
- * there on an idle machine and 9 with every core busy (0.5 and 1.05 ms, 0.11 a token), and on a GPU more than most batches.
+ * Padded tokens of a batch, and the step that lengths are padded to. On the CPU, batches of 256, 512 and 1024 tokens differ by 3% in
+ * tokens per CPU second. So the smallest is used, because a query waits for the running batch. There a run costs as much as 4
+ * tokens on an idle machine, and as 9 tokens when all cores are busy (0.5 and 1.05 ms, with 0.11 ms per token). On a GPU it costs
+ * more than most batches.
  */
 const best = {
   cpu: { documentBatchTokens: 256, queryBatchTokens: 256, lengthStep: 1, runTokens: 8, lookAheadBatches: 32 },

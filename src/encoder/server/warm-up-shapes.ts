@@ -1,4 +1,4 @@
-/** Which batches an encoder runs before it serves: a list that depends on the model and the sizes of batches alone. */
+/** The batches that an encoder runs before it serves. They depend on the model and the sizes of batches only. */
 import { paddedLengths, paddedTextCounts } from '../scheduling/batch-shape.ts';
 import type { BatchKind } from '../inference/session-protocol.ts';
 import type { SchedulerOptions } from '../scheduling/scheduler.ts';
@@ -8,7 +8,7 @@ import type { ServedModel } from '../model/served-model.ts';
 export interface WarmUpBatch {
   readonly kind: BatchKind;
   readonly texts: number;
-  /** Tokens of each text, special tokens excluded. */
+  /** Tokens of each text, without special tokens. */
   readonly tokens: number;
 }
 
@@ -16,15 +16,15 @@ type Model = Pick<ServedModel, 'rules' | 'windowTokensMax'>;
 type Limits = Pick<SchedulerOptions, 'lengthStep' | 'documentBatchTokens' | 'queryBatchTokens'>;
 
 /**
- * A GPU takes tens of milliseconds more for the first batch of a shape, whatever ran before it. Documents of up to so many
- * positions run in batches of every size: chunks have 256 tokens by default, their special ones, and what is too short for a chunk of its own.
+ * A GPU takes tens of milliseconds more for the first batch of a shape. Up to so many positions, documents run in batches of every
+ * size. By default a chunk has 256 tokens, its special tokens, and a remainder that is too short for a chunk of its own.
  */
 const documentPositionsMax = 288;
-/** Batches of several queries: their positions and their number. */
+/** The most positions, and the most texts, of warm-up batches of several queries. */
 const queryPositionsMax = 32;
 const queryTextsMax = 16;
 
-/** Single texts; on a GPU batches of several, too. */
+/** Single texts, and on a GPU batches of several too. */
 export function warmUpBatches(
   model: Model,
   provider: 'cpu' | 'cuda',
@@ -36,7 +36,7 @@ export function warmUpBatches(
     : [...single, ...queryBatches(model, limits), ...documentBatches(model, limits)];
 }
 
-/** Texts of 8, 16, 32 tokens and so on up to the longest one, as a query and as a document. */
+/** Texts of 8, 16, 32 tokens and so on up to the longest, as a query and as a document. */
 function singleTexts({ rules, windowTokensMax }: Model): readonly WarmUpBatch[] {
   const longest = Math.max(rules.queryPositionsMax, rules.documentPositionsMax);
   const lengths: number[] = [];
@@ -47,7 +47,7 @@ function singleTexts({ rules, windowTokensMax }: Model): readonly WarmUpBatch[] 
   ]);
 }
 
-/** One document and a full batch of every padded length; up to `documentPositionsMax` all numbers of texts between. */
+/** For each padded length one document and a full batch. Up to `documentPositionsMax` also all sizes in between. */
 function documentBatches(
   { rules, windowTokensMax }: Model,
   { lengthStep, documentBatchTokens }: Limits,

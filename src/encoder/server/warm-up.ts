@@ -1,7 +1,7 @@
 /**
- * What happens between loading a model and SERVING: one run of every length bucket and kind (so that no request pays
- * for first-time work), and the golden check (known texts must give the known ids and, within a tolerance,
- * the known rows), so that a wrong file or a miscompiled kernel never answers.
+ * Runs between loading a model and SERVING. Warm-up runs batches of every shape, so that no request pays for work of the first run.
+ * The golden check compares known texts with their known ids and, within a tolerance, with their known rows. So a wrong file or a
+ * miscompiled kernel never answers.
  */
 import { z } from 'zod';
 import { documentSequence, querySequence } from '../model/colbert-rules.ts';
@@ -36,7 +36,7 @@ export async function warmUp(
       const sequence = kind === 'query' ? querySequence(rules, content) : documentSequence(rules, content);
       const batch = Array.from({ length: texts }, () => sequence);
       await core.runTogether(index, kind, batch).catch((error: Error) => {
-        // Some graphs run short texts only.
+        // Some graphs run short texts only. The message says which text failed.
         const text = `a ${kind} of ${sequence.ids.length} tokens`;
         const words = `${model.name} version ${model.version}, ${text}: ${error.message}`;
         throw new Error(words, { cause: error });
@@ -45,7 +45,7 @@ export async function warmUp(
   }
 }
 
-/** Rejects when a model with golden texts gives something else for them. */
+/** Rejects when a model gives other ids or rows for its golden texts. */
 export async function checkGolden(core: EncoderCore, provider: 'cpu' | 'cuda'): Promise<void> {
   for (const [index, model] of core.models.entries()) {
     if (model.golden === undefined) continue;
@@ -75,9 +75,9 @@ async function checkOne(
     sequence.ids.length !== golden.input_ids.length ||
     golden.input_ids.some((id, i) => sequence.ids[i] !== id)
   ) {
-    throw new Error(`${where}: other token ids`);
+    throw new Error(`${where}: the tokenizer gives other token ids`);
   }
-  // The f32 rows of every position, whatever the kind.
+  // Documents are checked as queries, because only those give f32 rows of every position.
   const { vectors } = await core.runQuerySequence(index, {
     ...sequence,
     kept: undefined,

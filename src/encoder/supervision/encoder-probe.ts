@@ -1,4 +1,4 @@
-/** Asks one local encoder for its statistics: whether it lives, what waits, how much memory it holds. */
+/** Asks one local encoder for its statistics. */
 import { ChannelCredentials } from '@grpc/grpc-js';
 import { EncoderClient, type GetStatisticsResponse } from '../protocol/wire.ts';
 
@@ -13,7 +13,7 @@ export class EncoderProbe {
     });
   }
 
-  /** Undefined when it did not answer in time. */
+  /** Undefined when the encoder does not answer in time. */
   async statistics(timeoutMs: number): Promise<GetStatisticsResponse | undefined> {
     return new Promise((resolve) => {
       this.#rpc.getStatistics({}, { deadline: Date.now() + timeoutMs }, (error, response) => {

@@ -1,8 +1,8 @@
 /**
- * Keeps local encoder processes running: spawns them on unix sockets in a private directory, restarts one that
- * crashes (with growing delays), does not get ready, hangs (no answer to health checks) or outgrows its memory bound, and ends them all on
- * `close`. The addresses stay the same across restarts. Children hold an IPC channel to this process and leave when it
- * closes, so none survives a kill of the api process.
+ * Keeps local encoder processes running. It spawns them on unix sockets in a private directory. It restarts a process that crashes
+ * (with growing delays), does not get ready, hangs (no answer to health checks) or outgrows its memory bound. `close` ends them all.
+ * The addresses stay the same across restarts. A child ends when its IPC channel to this process closes, so that none survives a
+ * kill of the api process.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rm } from 'node:fs/promises';
@@ -16,21 +16,21 @@ import { EncoderProbe } from './encoder-probe.ts';
 import { makeSocketDirectory } from '../protocol/socket-directory.ts';
 
 export interface EncoderSupervisorOptions {
-  /** Names the supervisor: what earlier ones of this name left behind is removed. No two of a name may run at a time. */
+  /** Name of the supervisor. Directories of earlier ones of this name are removed, so no two may run at the same time. */
   readonly name?: string;
   readonly processes: number;
   readonly modelDirectories: readonly string[];
   readonly provider: Provider;
   /** Inference threads of each process; 0 = one per core, shared between the processes. */
   readonly threads: number;
-  /** GPUs, one for each process in turn; absent = the first. */
+  /** GPUs, one for each process in turn. Absent = the first GPU. */
   readonly devices?: readonly number[];
   readonly logLevel?: string;
-  /** One JSON log line of a child, or a line of ours in the same shape. */
+  /** Receives each JSON log line of a child, and lines of the supervisor in the same format. */
   readonly onLog: (line: string) => void;
-  /** Resident bytes above which a process is restarted, now; absent = unbounded. */
+  /** A process with more resident bytes is restarted. Absent = no bound. */
   readonly residentBytesMax?: () => number;
-  /** A process that is not ready within this time is killed and started again. */
+  /** A process that is not ready after this time is killed and started again. */
   readonly startMs?: number;
   /** A serving process that answers no health check for this long is killed. */
   readonly hangMs?: number;
@@ -40,30 +40,30 @@ export interface EncoderSupervisorOptions {
 
 export interface EncoderSupervisor {
   readonly addresses: readonly string[];
-  /** Resolves when every process has been ready once; rejects when one cannot start at all. */
+  /** Resolves when every process has been ready once. Rejects when one cannot start. */
   readonly ready: Promise<void>;
-  /** Process ids of the children that run now. */
+  /** Ids of the running processes. */
   processIds(): readonly number[];
-  /** Drains one process after the other and waits for its successor, so that calls always find an encoder. */
+  /** Drains one process after the other, and waits for the next one each time. So calls always find an encoder. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
 const defaults = { startMs: 240_000, hangMs: 10_000 };
 const probeIntervalMs = 1000;
-/** One that was ready can start: its clients wait less long than one that cannot would have it restarted. */
+/** A process that was ready before can start, and clients wait for it. So its delay grows less than that of one that was never ready. */
 const restartDelayMs = { first: 100, longestOnceReady: 1000, longest: 10_000 };
-/** A process that has been ready this long has its delay forgotten. */
+/** After a process has run for so long, the next delay is the first one again. */
 const stableMs = 30_000;
-/** How long a child may drain before it is killed. */
+/** A child that drains is killed after so long. */
 const drainMs = 10_000;
-/** Exit code of an encoder that cannot start: a wrong model or provider, which no restart mends. */
+/** The exit code of an encoder that cannot start: a wrong model or provider, for which a restart does not help. */
 const startUpFailure = 78;
 
 /** An encoder cannot start. */
 export class EncoderStartFailure extends Error {
   override readonly name = 'EncoderStartFailure';
-  /** What its log says of it. It names files of this machine: for the operator alone. */
+  /** The last fatal message of its log. It names files of this machine, so it is for the operator only. */
   readonly reason: string;
 
   constructor(encoder: number, reason: string) {
@@ -72,7 +72,6 @@ export class EncoderStartFailure extends Error {
   }
 }
 
-/** Spawns the encoders. */
 export async function superviseEncoders(options: EncoderSupervisorOptions): Promise<EncoderSupervisor> {
   const directory = await makeSocketDirectory(options.name);
   const children = Array.from(
@@ -80,7 +79,7 @@ export async function superviseEncoders(options: EncoderSupervisorOptions): Prom
     (_, i) => new SupervisedEncoder(options, path.join(directory, `${i}.sock`), i),
   );
   const ready = Promise.all(children.map(async (child) => child.ready)).then(() => undefined);
-  // The caller may look at it late.
+  // The caller may await it late.
   ready.catch(() => undefined);
   return {
     addresses: children.map(({ address }) => address),
@@ -194,7 +193,7 @@ class SupervisedEncoder {
     clearTimeout(startTimer);
     watching.abort();
     this.#child = undefined;
-    // What it wrote before it ended may still be on its way.
+    // The last lines of its log may still be on their way.
     if (code === startUpFailure) await logged;
     return { code, everReady, ranMs: performance.now() - startedAt, lastWords };
   }
@@ -226,7 +225,7 @@ class SupervisedEncoder {
     ];
   }
 
-  /** Kills a process that hangs or outgrows its bound; its exit brings the next one. */
+  /** Ends a process that hangs or outgrows its memory bound. After its exit the next one is spawned. */
   async #watch(child: ChildProcess, signal: AbortSignal): Promise<void> {
     const { hangMs = defaults.hangMs, residentBytesMax = () => Infinity } = this.#options;
     const probe = new EncoderProbe(this.address);
@@ -261,7 +260,7 @@ class SupervisedEncoder {
   }
 }
 
-/** SIGTERM, time to drain, then SIGKILL; resolves when it is gone. */
+/** Sends SIGTERM, and SIGKILL if the process has not drained in time. Resolves when it has ended. */
 async function terminate(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   await new Promise<void>((resolve) => {
@@ -274,7 +273,7 @@ async function terminate(child: ChildProcess): Promise<void> {
   });
 }
 
-/** The words of a line of the log that an encoder ends with. */
+/** The message of a log line, if its level is fatal. */
 function fatalMessage(line: string): string | undefined {
   try {
     const { level, msg } = JSON.parse(line) as { level?: unknown; msg?: unknown };

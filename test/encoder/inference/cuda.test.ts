@@ -132,7 +132,7 @@ describe('installing CUDA', () => {
 
   it('refuses a runtime of another version, and a provider of another build', () => {
     expect(() => installCuda(workbench({ runtimeVersion: '1.29.0' }).options)).toThrow(
-      /onnxruntime-node is 1\.29\.0, but the provider known here is for 1\.30\.0/,
+      /onnxruntime-node is 1\.29\.0, and this program knows the provider for 1\.30\.0/,
     );
     const { options, places } = workbench({}, 'def456');
     expect(() => installCuda(options)).toThrow('commit abc123, the provider from def456');

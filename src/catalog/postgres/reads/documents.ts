@@ -2,7 +2,7 @@
 import type { ClusterCatalog } from '../../cluster-contract.ts';
 import type { DocumentCount, ResolvedVersion } from '../../contract.ts';
 import type { DocumentVersion } from '../../../document-commits.ts';
-import type { Database } from '../database.ts';
+import { type Database, statements } from '../database.ts';
 import { placeNow } from '../functions.ts';
 
 type DocumentCatalog = Pick<
@@ -21,10 +21,9 @@ interface DocumentRow {
 
 interface VersionRow extends Omit<DocumentVersion, 'docId'> {}
 
-/** Returns one row when the index exists and the page is empty. */
-const page = {
-  name: 'list-documents',
-  text: `
+const sql = statements({
+  /** Returns one row when the index exists and the page is empty. */
+  listDocuments: `
 SELECT doc_id, metadata, chunk_count, found FROM indexes i LEFT JOIN LATERAL (
     SELECT *, count(*) OVER () AS found,
       sum(octet_length(metadata)) OVER (ORDER BY doc_id) - octet_length(metadata) AS bytes_before
@@ -32,15 +31,24 @@ SELECT doc_id, metadata, chunk_count, found FROM indexes i LEFT JOIN LATERAL (
       WHERE v.index_key = i.index_key AND v.died = 0 AND v.doc_id > $2 ORDER BY v.doc_id LIMIT $3::integer + 1) d
   ) d ON true
 WHERE i.id = $1 AND coalesce(bytes_before, 0) < $4 ORDER BY doc_id`,
-};
+  resolveVersions: `SELECT version_id, doc_id, metadata FROM versions JOIN indexes USING (index_key)
+    WHERE indexes.id = $1 AND version_id = ANY($2) ORDER BY array_position($2::bigint[], version_id)`,
+  countStored: `SELECT count(*) AS count FROM versions JOIN indexes USING (index_key)
+    WHERE indexes.id = $1 AND died = 0 AND doc_id = ANY($2)`,
+  findDocument: `SELECT version_id AS "versionId", metadata, chunk_count AS "chunkCount",
+      token_vectors AS "tokenVectors", place.segment_id AS "segmentId", place.record
+    FROM versions v JOIN indexes i USING (index_key) CROSS JOIN ${placeNow}
+    WHERE i.id = $1 AND v.died = 0 AND v.doc_id = $2`,
+  countDocuments: `SELECT documents_stored AS documents, (SELECT coalesce(sum(chunk_count), 0) FROM versions v
+      WHERE v.index_key = i.index_key AND v.died = 0) AS chunks
+    FROM indexes i WHERE id = $1`,
+});
 
 /** `scans`: for reads whose time grows with the documents. */
 export function documentCatalog(database: Database, scans: Database): DocumentCatalog {
   return {
     async countStored(indexId, docIds) {
-      const text = `SELECT count(*) AS count FROM versions JOIN indexes USING (index_key)
-        WHERE indexes.id = $1 AND died = 0 AND doc_id = ANY($2)`;
-      const [row] = await database.rows<{ count: number }>({ name: 'count-stored', text }, [
+      const [row] = await database.rows<{ count: number }>(sql.countStored, [
         indexId,
         docIds.map((docId) => Buffer.from(docId)),
       ]);
@@ -51,7 +59,12 @@ export function documentCatalog(database: Database, scans: Database): DocumentCa
     readMetadata: (indexId, versionIds) => resolveVersions(scans, indexId, versionIds),
 
     async listDocuments(indexId, { after = '', limit, bytesMax }) {
-      const rows = await scans.rows<DocumentRow>(page, [indexId, Buffer.from(after), limit, bytesMax]);
+      const rows = await scans.rows<DocumentRow>(sql.listDocuments, [
+        indexId,
+        Buffer.from(after),
+        limit,
+        bytesMax,
+      ]);
       const [first] = rows;
       if (first === undefined) return undefined;
       const documents = rows
@@ -63,22 +76,12 @@ export function documentCatalog(database: Database, scans: Database): DocumentCa
     },
 
     async findDocument(indexId, docId) {
-      const text = `SELECT version_id AS "versionId", metadata, chunk_count AS "chunkCount",
-          token_vectors AS "tokenVectors", place.segment_id AS "segmentId", place.record
-        FROM versions v JOIN indexes i USING (index_key) CROSS JOIN ${placeNow}
-        WHERE i.id = $1 AND v.died = 0 AND v.doc_id = $2`;
-      const [row] = await database.rows<VersionRow>({ name: 'find-document', text }, [
-        indexId,
-        Buffer.from(docId),
-      ]);
+      const [row] = await database.rows<VersionRow>(sql.findDocument, [indexId, Buffer.from(docId)]);
       return row && { ...row, docId };
     },
 
     async countDocuments(indexId) {
-      const text = `SELECT documents_stored AS documents, (SELECT coalesce(sum(chunk_count), 0) FROM versions v
-          WHERE v.index_key = i.index_key AND v.died = 0) AS chunks
-        FROM indexes i WHERE id = $1`;
-      const [row] = await scans.rows<DocumentCount>({ name: 'count-documents', text }, [indexId]);
+      const [row] = await scans.rows<DocumentCount>(sql.countDocuments, [indexId]);
       return row;
     },
   };
@@ -90,11 +93,7 @@ async function resolveVersions(
   versionIds: readonly number[],
 ): Promise<ReadonlyMap<number, ResolvedVersion>> {
   const rows = await database.rows<{ version_id: number; doc_id: Buffer; metadata: string }>(
-    {
-      name: 'resolve-versions',
-      text: `SELECT version_id, doc_id, metadata FROM versions JOIN indexes USING (index_key)
-        WHERE indexes.id = $1 AND version_id = ANY($2) ORDER BY array_position($2::bigint[], version_id)`,
-    },
+    sql.resolveVersions,
     [indexId, versionIds],
   );
   return new Map(

@@ -3,10 +3,14 @@
  * all indexes. A query never answers a call that came after it was sent, because the head may have changed in between.
  */
 import type { IndexHead } from '../../../index-state.ts';
-import type { Database } from '../database.ts';
+import { type Database, statements } from '../database.ts';
 import type { Epochs } from '../epochs.ts';
 
 type Waiting = Map<string, PromiseWithResolvers<IndexHead | undefined>>;
+
+const sql = statements({
+  readHeads: 'SELECT id, generation, layout, epoch FROM epoch_1() AS epoch, indexes WHERE id = ANY($1)',
+});
 
 export class HeadReader {
   readonly #database: Database;
@@ -40,9 +44,8 @@ export class HeadReader {
   }
 
   async #answer(waiting: Waiting): Promise<void> {
-    const text = 'SELECT id, generation, layout, epoch FROM epoch_1() AS epoch, indexes WHERE id = ANY($1)';
     try {
-      const rows = await this.#database.rows<IndexHead & { id: string }>({ name: 'read-heads', text }, [
+      const rows = await this.#database.rows<IndexHead & { id: string }>(sql.readHeads, [
         [...waiting.keys()],
       ]);
       const heads = new Map(rows.map(({ id, ...head }) => [id, head]));

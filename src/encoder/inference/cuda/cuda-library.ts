@@ -1,10 +1,9 @@
 /**
- * ONNX Runtime's CUDA execution provider: where it lies, and what must be in memory before the runtime can load it.
+ * ONNX Runtime's CUDA execution provider: where it lies, and which libraries must be loaded before it.
  *
- * The runtime looks for the provider beside its own binaries. The provider names NVIDIA's libraries without saying
- * where they are; the loader finds those of a system-wide CUDA by itself. Those that `npm run cuda:install` brought
- * lie in a folder that the loader does not know, so they are loaded first: a library whose name is in memory
- * already is not searched for again.
+ * The runtime looks for the provider beside its own binaries. The provider needs NVIDIA's libraries. The loader finds those of a
+ * system-wide CUDA by itself. Those that `npm run cuda:install` has placed lie in a folder that the loader does not know. So
+ * they are loaded first: the loader does not search for a library that is in memory already.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -16,7 +15,7 @@ export const providerLibraries = [
   'libonnxruntime_providers_cuda.so',
 ] as const;
 
-/** What the provider needs of CUDA 13 and cuDNN 9, each after what it needs itself. */
+/** The libraries of CUDA 13 and cuDNN 9 that the provider needs. Each comes after those that it needs itself. */
 export const nvidiaLibraries = [
   'libcudart.so.13',
   'libcublasLt.so.13',
@@ -29,13 +28,13 @@ export const nvidiaLibraries = [
   'libcudnn.so.9',
 ] as const;
 
-/** RTLD_NODELETE of glibc: what was loaded stays, though Node closes it when it turns out to be no addon. */
+/** RTLD_NODELETE of glibc: the library stays loaded, although Node closes it because it is no addon. */
 const keepLoaded = 0x1000;
 
 export interface CudaPlaces {
   /** The runtime's own binaries. */
   readonly runtime: string;
-  /** NVIDIA's libraries, where they were installed for us alone. */
+  /** NVIDIA's libraries that `npm run cuda:install` places. */
   readonly nvidia: string;
 }
 
@@ -50,14 +49,14 @@ export function runtimeVersion(): string {
   return (JSON.parse(readFileSync(runtimePackage(), 'utf8')) as { readonly version: string }).version;
 }
 
-/** Whether the provider is installed; detected without loading it, which would print an error. */
+/** Whether the provider is installed. It is not loaded, because that would print an error where it fails. */
 export function hasCudaLibrary({ runtime } = cudaPlaces()): boolean {
   return existsSync(path.join(runtime, 'libonnxruntime_providers_cuda.so'));
 }
 
 /**
- * Why CUDA cannot be used here, or undefined after everything that the provider needs has been loaded. Cheaper and
- * clearer than the runtime's own attempt, which prints to standard error and keeps the reason to itself.
+ * Loads everything that the provider needs. Returns why CUDA cannot be used here, or undefined. The runtime's own attempt would
+ * take longer and print to standard error without the reason.
  */
 export function cudaProblem(places = cudaPlaces()): string | undefined {
   if (!hasCudaLibrary(places)) return 'its provider is not installed: npm run cuda:install';
@@ -65,7 +64,7 @@ export function cudaProblem(places = cudaPlaces()): string | undefined {
   return driver === undefined ? nvidiaProblem(places) : `there is no NVIDIA driver (${driver})`;
 }
 
-/** Loads NVIDIA's libraries from our folder, where there is one; what is wrong with them, or undefined. */
+/** Loads NVIDIA's libraries from the folder of `cuda:install`, if there is one. Returns what is wrong with them, or undefined. */
 export function nvidiaProblem({ nvidia }: CudaPlaces): string | undefined {
   if (!existsSync(nvidia)) return undefined;
   for (const library of nvidiaLibraries) {
@@ -75,13 +74,13 @@ export function nvidiaProblem({ nvidia }: CudaPlaces): string | undefined {
   return undefined;
 }
 
-/** Loads a shared library for good; why that failed, or undefined. A bare name is searched for as the loader does. */
+/** Loads a shared library for good. Returns why that failed, or undefined. The loader searches for a bare name. */
 export function loadProblem(file: string): string | undefined {
   try {
     process.dlopen({ exports: {} }, file, constants.dlopen.RTLD_NOW | keepLoaded);
   } catch (error) {
     const { message } = error as Error;
-    // Node's words for a library that was loaded and is no addon.
+    // Node says this of a library that it has loaded and that is no addon.
     if (!message.startsWith('Module did not self-register')) return message;
   }
   return undefined;

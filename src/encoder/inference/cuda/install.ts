@@ -1,7 +1,7 @@
 /**
- * Puts the CUDA execution provider beside the installed onnxruntime-node, and NVIDIA's libraries where the encoder looks
- * for them. Downloads are kept outside `node_modules`, so that `npm ci` costs a second run and no download. Safe to
- * repeat: what is in place is left alone.
+ * Places the CUDA execution provider beside the installed onnxruntime-node, and NVIDIA's libraries where the encoder looks for
+ * them. Downloads are kept outside of `node_modules`, so that a run after `npm ci` downloads nothing. It can be repeated: files
+ * that are in place stay.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -19,7 +19,7 @@ import path from 'node:path';
 import { type CudaPlaces, nvidiaLibraries, providerLibraries } from './cuda-library.ts';
 import { nvidiaPackages, type PinnedPackage, providerPackage, requirementsOf } from './packages.ts';
 
-/** An error to print as it is, without a stack. */
+/** An error whose message is printed without a stack. */
 export class CudaInstallError extends Error {
   override readonly name = 'CudaInstallError';
 }
@@ -27,7 +27,7 @@ export class CudaInstallError extends Error {
 export interface Host {
   readonly platform: string;
   readonly arch: string;
-  /** undefined where the C library is another one. */
+  /** undefined where the C library is not glibc. */
   readonly glibc: string | undefined;
 }
 
@@ -38,9 +38,9 @@ export interface CudaInstallOptions {
   readonly places: CudaPlaces;
   /** Where downloads are kept. */
   readonly store: string;
-  /** Whether NVIDIA's libraries come from the system, or are fetched too. */
+  /** NVIDIA's libraries come from the system, and are not fetched. */
   readonly systemLibraries: boolean;
-  /** Unpacks packages into a directory and holds each against its checksum. Errors are `CudaInstallError`s. */
+  /** Unpacks packages into a directory and compares each with its checksum. Errors are `CudaInstallError`s. */
   readonly fetch: (requirements: string, target: string) => void;
   readonly onProgress: (line: string) => void;
 }
@@ -53,8 +53,8 @@ export function installCuda(options: CudaInstallOptions): void {
   const { runtimeVersion, places, onProgress, systemLibraries } = options;
   if (runtimeVersion !== providerPackage.version) {
     throw new CudaInstallError(
-      `onnxruntime-node is ${runtimeVersion}, but the provider known here is for ${providerPackage.version}; the two ` +
-        'must be the same: change src/encoder/inference/cuda/packages.ts, or install that version',
+      `onnxruntime-node is ${runtimeVersion}, and this program knows the provider for ${providerPackage.version}: ` +
+        'install that version, or change src/encoder/inference/cuda/packages.ts',
     );
   }
   const provider = fetched([providerPackage], options);
@@ -68,7 +68,7 @@ export function installCuda(options: CudaInstallOptions): void {
   }
   const nvidia = fetched(nvidiaPackages, options);
   mkdirSync(places.nvidia, { recursive: true });
-  // All of them: cuDNN loads its parts from its own folder when it needs them.
+  // All of them are placed, because cuDNN loads its parts from its own folder when it needs them.
   for (const file of sharedLibrariesUnder(nvidia)) place(file, places.nvidia, path.basename(file));
   for (const library of nvidiaLibraries) found(places.nvidia, library);
   onProgress(`NVIDIA's libraries (CUDA 13.0, cuDNN 9) are in ${places.nvidia}`);
@@ -89,7 +89,7 @@ function checkHost({ platform, arch, glibc }: Host): void {
   }
 }
 
-/** The folder that holds these packages, downloaded where it is not there yet. */
+/** The folder that holds these packages. They are downloaded if it does not exist. */
 function fetched(
   packages: readonly PinnedPackage[],
   { store, fetch, onProgress }: CudaInstallOptions,
@@ -108,7 +108,7 @@ function fetched(
   return folder;
 }
 
-/** A provider of another build crashes or refuses late; both runtimes carry the commit they were built from. */
+/** A provider of another build crashes, or fails late. Both runtimes hold the commit that they were built from. */
 function checkSameBuild(runtime: string, provider: string): void {
   const ours = buildOf(found(runtime, 'libonnxruntime.so.1'));
   const library = sharedLibrariesUnder(provider).find((file) =>
@@ -148,7 +148,7 @@ function place(file: string, directory: string, name: string): void {
   try {
     linkSync(file, target);
   } catch {
-    // In two steps: a copy that is cut off must not be taken for the library.
+    // It is renamed at the end, so that an interrupted copy is not taken for the library.
     copyFileSync(file, `${target}.partial`);
     renameSync(`${target}.partial`, target);
   }

@@ -1,4 +1,4 @@
-/** Entry of `npm run cuda:install`: fetches, places, and then says how far the provider loads on this machine. */
+/** Entry of `npm run cuda:install`: installs the provider, then reports whether it loads on this machine. */
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -54,7 +54,7 @@ function install(systemLibraries: boolean, python: string): void {
   const problem =
     nvidiaProblem(places) ?? loadProblem(path.join(places.runtime, 'libonnxruntime_providers_shared.so'));
   if (problem !== undefined) throw new CudaInstallError(problem);
-  // Only the driver can be missing now: everything else that the provider is linked against is there.
+  // Everything else that the provider is linked against is there, so only the driver can be missing.
   const driver = loadProblem('libcuda.so.1');
   if (driver !== undefined) {
     say(

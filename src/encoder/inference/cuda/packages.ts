@@ -1,9 +1,8 @@
 /**
- * What `cuda:install` fetches from the Python package index, pinned to the byte. onnxruntime-node ships no CUDA provider;
- * the wheel of the same version of `onnxruntime-gpu` is built from the same commit and holds one. It is linked against
- * CUDA 13 (`readelf -d`: libcublas.so.13, libcublasLt.so.13, libcudart.so.13, libcurand.so.10, libcuda.so.1), and
- * loads cuDNN 9 when an operator asks for it. NVIDIA's libraries are the 13.0 ones, which the oldest driver of
- * CUDA 13 (580) runs.
+ * The packages that `cuda:install` fetches from the Python package index, with their checksums. onnxruntime-node ships no CUDA
+ * provider. The wheel of the same version of `onnxruntime-gpu` is built from the same commit and holds one. It is linked against
+ * CUDA 13 (`readelf -d`: libcublas.so.13, libcublasLt.so.13, libcudart.so.13, libcurand.so.10, libcuda.so.1), and loads cuDNN 9
+ * when a graph needs it. NVIDIA's libraries are those of 13.0, which run on the oldest driver of CUDA 13 (580).
  */
 export interface PinnedPackage {
   readonly name: string;
@@ -52,7 +51,7 @@ export const nvidiaPackages: readonly PinnedPackage[] = [
   },
 ];
 
-/** A requirements file that pip holds every download against. */
+/** A requirements file with the checksums that pip compares each download with. */
 export function requirementsOf(packages: readonly PinnedPackage[]): string {
   return packages
     .map(({ name, version, sha256 }) => `${name}==${version} --hash=sha256:${sha256}\n`)

@@ -1,11 +1,11 @@
-/** Downloads through pip, the package index's own client: it knows mirrors, proxies and checksums. */
+/** Downloads with pip, which knows mirrors, proxies and checksums. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { CudaInstallError } from './install.ts';
 
-/** One wheel for every host, whatever its own Python is: the files that are taken from it do not depend on it. */
+/** The same wheel for every host: the libraries in it do not depend on the Python of the host. */
 const wheel =
   '--platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 --platform manylinux2014_x86_64 ' +
   '--implementation cp --python-version 3.12';
@@ -16,7 +16,7 @@ const pipArguments = [
   wheel,
 ].flatMap((some) => some.split(' '));
 
-/** `python` is a command. pip's own words go to standard error when it fails. */
+/** `python` is a command. When pip fails, the error holds its output. */
 export function pipFetch(python: string): (requirements: string, target: string) => void {
   return (requirements, target) => {
     const scratch = mkdtempSync(path.join(tmpdir(), 'maxsimd-cuda-'));

@@ -1,11 +1,11 @@
 /**
- * The normaliser and word splitter of BERT tokenizers, code point by code point as Hugging Face's `tokenizers`
- * does them (`normalizers/bert.rs`, `pre_tokenizers/bert.rs`). The JavaScript tokenizer library does not match it: it
- * lowercases whole strings (a final sigma differs), looks for Chinese characters in UTF-16 units, lowercases
- * before it strips accents, and knows a newer Unicode.
+ * The normaliser and the word splitter of BERT tokenizers. They agree with Hugging Face's `tokenizers` on every code point
+ * (`normalizers/bert.rs`, `pre_tokenizers/bert.rs`). The JavaScript tokenizer library does not: it lowercases whole strings (a
+ * final sigma differs), looks for Chinese characters in UTF-16 units, lowercases before it strips accents, and knows a newer
+ * Unicode.
  *
- * Normaliser: drop control characters and turn white space into spaces; put spaces around Chinese characters; NFD
- * and drop nonspacing marks; lowercase each code point. Words: split at white space, punctuation stands alone.
+ * The normaliser drops control characters and turns white space into spaces. It puts spaces around Chinese characters, decomposes
+ * (NFD) and drops nonspacing marks, and lowercases each code point. Words end at white space. Punctuation is a word by itself.
  */
 
 export interface BertNormalizerOptions {
@@ -16,9 +16,9 @@ export interface BertNormalizerOptions {
 }
 
 /**
- * Code points that this Unicode calls marks, format characters, punctuation or decomposable, and the tables
- * of `tokenizers` (Unicode 8 for categories) call letters. Found by comparing all code points with
- * `tokenizers` 0.23.3; hexadecimal ranges.
+ * Code points that are marks, format characters, punctuation or decomposable in the Unicode of this runtime, and letters in the
+ * tables of `tokenizers` (Unicode 8 for categories). Hexadecimal ranges, found by comparing all code points with `tokenizers`
+ * 0.23.3.
  */
 const laterCodePoints =
   '61d 7fd 890-891 897-89f 8ca-8e2 9fd-9fe a76 afa-aff b55 c04 c3c c77 c84 d00 d3b-d3c d81 eba ece 180f ' +
@@ -43,9 +43,9 @@ const later = new Set(
     return Array.from({ length: (last ?? first!) - first! + 1 }, (_, i) => first! + i);
   }),
 );
-/** Nonspacing marks, with two that were and without one that was not. */
+/** Nonspacing marks of Unicode 8: two more than now, and one fewer. */
 const nonspacingMarks = /[[\p{Mn}\u1734\u{1171e}]--\u{111c9}]/gv;
-/** Punctuation then that is not now. */
+/** Punctuation of Unicode 8 that is none now. */
 const formerPunctuation = '\\u166d\\u{111c9}';
 
 const control = /^[\p{Cc}\p{Cf}\p{Co}]$/u;
@@ -56,31 +56,31 @@ const asciiWhiteSpace = /[\n\r\t]/g;
 const punctuation = new RegExp(`^[\\p{P}!-\\/:-@\\[-\`{-~${formerPunctuation}]$`, 'u');
 
 /**
- * NFD sorts each run of marks, in time quadratic in its length. A combining grapheme joiner after so many marks ends the run
- * (the Stream-Safe Text Process, UAX #15 section 13; no language has longer runs), and is itself a mark that is stripped.
+ * NFD sorts each run of marks, in time quadratic in its length. So a combining grapheme joiner ends a run after so many marks (the
+ * Stream-Safe Text Process, UAX #15 section 13). No language has longer runs. The joiner is itself a mark that is stripped.
  */
 const marksMax = 30;
 const graphemeJoiner = '\u034f';
-/** Its combining class is 1: all others of a class but 0 come after it. */
+/** Its combining class is 1, the lowest. NFD puts marks of higher classes behind it. */
 const lowestMark = '\u0334';
 const partCharacters = 4096;
 
-/** What the normaliser does with a character; 0 is for one that nobody asked for yet, here and below. */
+/** What the normaliser does with a character. 0 = not computed yet, here and below. */
 const roles = { kept: 1, mark: 2, dropped: 3, space: 4, chinese: 5, later: 6, stripped: 7 } as const;
-/** What a character is to words: between them, part of one, or one by itself. */
+/** Whether a character separates words, is part of a word, or is a word by itself. */
 const kinds = { between: 1, inWord: 2, alone: 3 } as const;
 const kindsKnown = new Uint8Array(0x110000);
 
 export interface BertNormalizer {
   (text: string): string;
-  /** The parts of the normalised text, each about 1 ms of work, whatever the text holds. */
+  /** Yields the normalised text in parts. Each takes about 1 ms, whatever the text holds. */
   parts(text: string): Generator<string, void, undefined>;
 }
 
 export function bertNormalizer(options: BertNormalizerOptions): BertNormalizer {
   const rolesKnown = new Uint8Array(0x110000);
 
-  /** Appends what `text[from, ...)` becomes, up to some character beyond `enough` that may begin a part; returns its place. */
+  /** Appends the normalised form of `text[from, to)` and returns `to`, a place where a part may end. */
   const normalizePart = (text: string, from: number, into: string[]): number => {
     const enough = from + partCharacters;
     const ascii = text.slice(from, enough);
@@ -100,7 +100,7 @@ export function bertNormalizer(options: BertNormalizerOptions): BertNormalizer {
         marks += 1;
         continue;
       }
-      // NFD moves nothing over this character, or over the joiner that ends a run of marks.
+      // A part may end before this character, because NFD moves nothing over it, nor over the joiner that ends a run.
       const isLeftOut = role === roles.dropped || role === roles.stripped;
       if (at >= enough && !isLeftOut) break;
       if (role === roles.kept) {
@@ -118,7 +118,7 @@ export function bertNormalizer(options: BertNormalizerOptions): BertNormalizer {
         from = at;
         marks = 1;
       } else {
-        // Neither dropped nor decomposed: passes between the runs.
+        // A character of `later` stays as it is, between two runs that are decomposed.
         into.push(finished(run, options), text.slice(at, next));
         run = '';
       }
@@ -138,8 +138,8 @@ export function bertNormalizer(options: BertNormalizerOptions): BertNormalizer {
 }
 
 /**
- * Calls back with where each word of `text[from, ...)`, a normalised text, lies. Stops between words once it is `enough` far,
- * and returns where.
+ * Calls `take` with the place of each word of `text[from, ...)`, a normalised text. Stops between two words at or after `enough`,
+ * and returns that place.
  */
 export function forEachBertWord(
   text: string,
@@ -177,7 +177,7 @@ function roleOf(code: number, options: BertNormalizerOptions): number {
   return isOnlyStripped(character) ? roles.stripped : roles.mark;
 }
 
-/** Whether a mark may be left out before NFD: it leaves nothing, and none is kept in its place by it (its combining class is not 0). */
+/** Whether a mark may be left out before NFD: nothing of it remains, and other marks may move over it (its combining class is not 0). */
 function isOnlyStripped(character: string): boolean {
   const decomposed = character.normalize('NFD');
   const isReordered = (decomposed + lowestMark).normalize('NFD') === lowestMark + decomposed;
@@ -193,7 +193,7 @@ function kindOf(code: number): number {
 
 function finished(run: string, options: BertNormalizerOptions): string {
   const stripped = options.stripAccents ? run.normalize('NFD').replace(nonspacingMarks, '') : run;
-  // Each code point by itself: a sigma is a sigma wherever it stands.
+  // Each code point is lowercased by itself. `toLowerCase` gives a sigma at the end of a word another form.
   return options.lowercase ? stripped.replaceAll('Σ', 'σ').toLowerCase() : stripped;
 }
 

@@ -1,37 +1,37 @@
 /**
- * Pieces of a vocabulary by the text they stand for, as a double-array trie (Aoe, "An Efficient Digital Search Algorithm by
- * Using a Double-Array Structure", 1989): the child of node `s` by character `c` is `base[s] + c`, if that node's `parent` is
- * `s`. Finding the longest piece takes a step a character in one block of memory and makes no strings, where a
- * map of strings is asked for every length from the longest on, each with a hash to compute and a string to compare.
+ * The pieces of a vocabulary by their text, as a double-array trie (Aoe, "An Efficient Digital Search Algorithm by Using a
+ * Double-Array Structure", 1989). The child of node `s` by character `c` is `base[s] + c`, if the `parent` of that node is `s`.
+ * Finding the longest piece takes one step per character in one block of memory, and makes no strings. A map of strings would have
+ * to be asked for every length, from the longest on.
  */
 import { assertInvariant } from '../../../errors.ts';
 
-/** Nodes without a piece, and characters that no piece holds. */
+/** The piece of a node that has none. */
 const none = -1;
-/** Places in the fields of a node. */
+/** The fields of a node, and their number. */
 const base = 0;
 const parent = 1;
 const piece = 2;
 const stride = 4;
 const root = 1;
 const utf16Units = 1 << 16;
-/** Share of nodes in use where room for several children is not looked for again. */
+/** Where more than this share of nodes is in use, no room for several children is sought any more. */
 const crowded = 0.9;
 
 export class PieceTrie {
-  /** Id of what `longest` found last. */
+  /** The id of the piece that `longest` found last. */
   found = none;
-  /** UTF-16 units -> numbers from 1 on, so that those in use lie close together; 0 = in no piece. */
+  /** UTF-16 unit -> its number from 1 on, so that those in use lie close together; 0 = in no piece. */
   readonly #numbers = new Uint16Array(utf16Units);
   #characters = 0;
   /** [base, parent, piece, unused] of each node; parent 0 = free. */
   #nodes = new Int32Array(stride * 1024);
-  /** Below it no node is free. */
+  /** No node below this one is free. */
   #firstFree = 0;
-  /** Below it few are. */
+  /** Few nodes below this one are free. */
   #roomFrom = 0;
 
-  /** The last of equal texts counts; an empty text is none. */
+  /** Of equal texts the last counts. Empty texts are ignored. */
   constructor(pieces: Iterable<readonly [string, number]>) {
     const ids = new Map(pieces);
     ids.delete('');
@@ -44,7 +44,7 @@ export class PieceTrie {
     this.#build(texts, ids);
   }
 
-  /** Where the longest piece ends that `text[from, to)` begins with, and `found` is its id; `from` if there is none. */
+  /** Finds the longest piece that `text[from, to)` begins with. Sets `found` and returns its end; `from` if there is none. */
   longest(text: string, from: number, to: number): number {
     const nodes = this.#nodes;
     const numbers = this.#numbers;
@@ -70,7 +70,7 @@ export class PieceTrie {
     }
   }
 
-  /** Places the texts, sorted, node by node; `pending` are nodes with the range of texts that lead through them. */
+  /** Places the sorted texts node by node. `pending` holds nodes with the range of texts that lead through them. */
   #build(texts: readonly string[], ids: ReadonlyMap<string, number>): void {
     const pending = [{ node: root, first: 0, last: texts.length, depth: 0 }];
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -98,7 +98,7 @@ export class PieceTrie {
   #place(numbers: readonly number[]): number {
     const [anchor = 0] = numbers;
     while (!this.#isFree(this.#firstFree)) this.#firstFree++;
-    // A single child fills what is left between others.
+    // A single child fits between the nodes of others.
     const from = numbers.length === 1 ? this.#firstFree : this.#roomFrom;
     let taken = 0;
     for (let node = from; ; node++) {
@@ -116,7 +116,7 @@ export class PieceTrie {
     return node * stride >= this.#nodes.length || this.#nodes[node * stride + parent] === 0;
   }
 
-  /** Room for the node, and so for whatever is looked up at any offset in use. */
+  /** Grows the array for the node. So a look-up at any offset in use stays within it. */
   #reserve(node: number): void {
     assertInvariant(node < 2 ** 28, 'a vocabulary fits');
     if (node * stride < this.#nodes.length) return;

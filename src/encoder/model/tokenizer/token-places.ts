@@ -1,12 +1,12 @@
 /**
- * Where in a text its tokens lie. A BERT normaliser works character by character, but for the order of some marks, so that each
- * unit of the normalised text comes from one character; a word's pieces follow one another. Whoever asks compares the ids with
- * those of the tokenizer, and takes places with other ids for unknown.
+ * Finds where the tokens of a text lie in it. A BERT normaliser works character by character, except for the order of some marks.
+ * So each unit of the normalised text comes from one character, and the pieces of a word follow one another. The caller must
+ * compare the ids with those of the tokenizer. If they differ, the places are unknown.
  */
 import { forEachBertWord } from './bert-text.ts';
 import type { WordPieces } from './word-pieces.ts';
 
-/** Places in UTF-16 units of the text: token i is of `text.slice(starts[i], ends[i])`. */
+/** Places in UTF-16 units: token i comes from `text.slice(starts[i], ends[i])`. */
 export interface TokenPlaces {
   readonly ids: Int32Array;
   readonly starts: Uint32Array;
@@ -18,7 +18,7 @@ export interface PieceLengths {
   readonly further: ReadonlyMap<number, number>;
 }
 
-/** Lengths of pieces at the beginning of a word and further on, by id. Made at the first use: few tokenizers are asked. */
+/** Lengths of pieces, by id, at the beginning of a word and further on. They are computed at the first use, because few tokenizers need them. */
 export function createPieceLengths(
   vocabulary: ReadonlyMap<string, number>,
   prefix: string,
@@ -40,10 +40,10 @@ export interface FoundPlaces {
   readonly ends: number[];
 }
 
-/** Characters of a step: at most about 1 ms of work. */
+/** Characters of a step, which takes at most about 1 ms. */
 const stepCharacters = 1024;
 
-/** Finds the places of a text step by step, and yields where there may be a turn of the event loop. */
+/** Finds the places of a text in steps. It yields where the event loop may have a turn. */
 export function* locateBertTokens(
   text: string,
   options: {
@@ -64,7 +64,7 @@ export function* locateBertTokens(
     options.appendPieces(normal, from, to, ids);
     for (let piece = word, at = from; piece < ids.length; piece++) {
       const id = ids[piece]!;
-      // A word of unknown pieces is one token.
+      // A word that has no pieces is one unknown token.
       const isWhole = id === options.unknownId && ids.length === word + 1;
       const end = isWhole ? to : Math.min(to, at + ((piece === word ? first : further).get(id) ?? 0));
       starts.push(characterStarts[at] ?? text.length);
@@ -77,7 +77,7 @@ export function* locateBertTokens(
   }
 }
 
-/** A normalised text, and for each of its units where the character begins and ends that it comes from. */
+/** A normalised text. For each of its units, the start and end of the character that it comes from. */
 interface Characters {
   readonly normal: string[];
   readonly starts: number[];

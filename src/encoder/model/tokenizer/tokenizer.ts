@@ -1,16 +1,16 @@
 /**
- * The only importer of the tokenizer library. Texts are ordinary text throughout: `[MASK]`, `[CLS]`, a prefix or any
- * other special string that a user writes is split like every other word, because the library is built
- * without added tokens of that kind. Special tokens come from the model's rules, never from the text.
+ * The only importer of the tokenizer library.
  *
- * BERT tokenizers get a normaliser and a word splitter that agree with Hugging Face's on every code point
- * (`bert-text.ts`), and a WordPiece of our own (`word-pieces.ts`): the library spends ten times as long on passing
- * strings from step to step.
+ * Special strings in a text are ordinary text: `[MASK]`, `[CLS]` or a prefix that a user writes is split like any other word,
+ * because the library gets no added tokens of that kind. Special tokens come from the model's rules alone.
  *
- * A text is tokenised step by step with turns of the event loop between them, so that 100 KiB of text do not hold up the
- * thread that answers health checks and queries. Time is linear in the bytes of a text, whatever it holds. BERT
- * tokenizers give the same ids as in one go. The library, which is slow and takes time quadratic in the length of a run of
- * marks, gets slices; where a text has no space for a thousand characters, they end within words.
+ * BERT tokenizers get our own normaliser and word splitter, which agree with Hugging Face's on every code point (`bert-text.ts`),
+ * and our own WordPiece (`word-pieces.ts`). The library takes ten times as long, because it passes strings from step to step.
+ *
+ * A text is tokenised in steps. Between them the event loop has turns, so that 100 KiB of text do not delay health checks and
+ * queries. Time is linear in the bytes of a text, whatever it holds. BERT tokenizers give the same ids in steps as in one go. For
+ * other tokenizers the library gets slices of the text, because it takes time quadratic in the length of a run of marks. Where a
+ * text has no space in a thousand characters, a slice ends within a word.
  */
 import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -21,27 +21,27 @@ import { createPieceLengths, locateBertTokens, type FoundPlaces, type TokenPlace
 import { createWordPieces, type WordPieces } from './word-pieces.ts';
 
 export interface Tokenizer {
-  /** Ids that the tokenizer puts before and after a text (`CLS`, `SEP`). */
+  /** Ids before and after a text, by the tokenizer's template (`CLS`, `SEP`). */
   readonly head: readonly number[];
   readonly tail: readonly number[];
   readonly vocabularySize: number;
-  /** Stands for text that the vocabulary does not have; absent where it has every text. */
+  /** The id for text that the vocabulary does not have. Absent where the vocabulary has every text. */
   readonly unknownId: number | undefined;
-  /** Token ids of a text, special tokens excluded. */
+  /** Token ids of a text, without special tokens. */
   encode(text: string): Int32Array;
-  /** The same, with turns of the event loop between; rejects with the signal's reason once it is aborted. */
+  /** The same, with turns of the event loop in between. Rejects with the reason of the signal when it aborts. */
   encodeInSlices(text: string, signal: AbortSignal): Promise<Int32Array>;
-  /** Likewise, where each token of `encode` lies in the text; `undefined` where that cannot be said. */
+  /** Where each token of `encode` lies in the text; `undefined` where that is unknown. Works in slices too. */
   locateInSlices(text: string, signal: AbortSignal): Promise<TokenPlaces | undefined>;
   /** Id of a vocabulary entry. */
   idOf(token: string): number | undefined;
-  /** A text of the model's own that stands before others. Special tokens in it are special. */
+  /** Tokenises a text of the model itself that is put before others. Special tokens in it are special. */
   prompt(text: string): Prompt;
 }
 
 export interface Prompt {
   readonly ids: readonly number[];
-  /** White space at its end. It is tokenised with the text that follows: byte-level tokens begin with their space. */
+  /** White space at its end. It is tokenised with the text that follows, because byte-level tokens begin with their space. */
   readonly lead: string;
 }
 
@@ -49,15 +49,15 @@ export interface TokenizerOptions {
   /** Parsed tokenizer.json and tokenizer_config.json. */
   readonly tokenizer: Readonly<Record<string, unknown>>;
   readonly tokenizerConfig: Readonly<Record<string, unknown>>;
-  /** Strings that are special to the model though the tokenizer does not say so (prefixes). */
+  /** Strings that are special to the model but not to the tokenizer (prefixes). */
   readonly specialStrings: readonly string[];
-  /** Lowercase texts first (exports whose tokenizer lacks that step). */
+  /** Texts are lowercased first, for exports whose tokenizer lacks that step. */
   readonly lowercase: boolean;
-  /** Leave out white space at both ends of texts, as PyLate does. */
+  /** Outer white space of texts is left out, as PyLate does. */
   readonly strip: boolean;
 }
 
-/** Tables are as long as the largest id: no vocabulary comes near this one. */
+/** A bound on ids, because tables are as long as the largest id. No vocabulary comes near it. */
 const tokenIdMax = 1 << 24;
 const tokenId = z.number().int().min(0).max(tokenIdMax);
 
@@ -78,82 +78,40 @@ const tokenizerSchema = z.looseObject({
   pre_tokenizer: z.looseObject({ type: z.string() }).nullish(),
   model: z.looseObject({
     type: z.string().nullish(),
-    /** Null in tokenizers that are no WordPiece. */
+    /** Null in tokenizers other than WordPiece. */
     continuing_subword_prefix: z.string().nullish(),
     max_input_chars_per_word: z.number().default(100),
     vocab: z.unknown().refine(hasUsableIds, `ids must be integers from 0 to ${tokenIdMax}`),
   }),
 });
 
-/** Tokenises a text step by step: appends to `ids`, and yields where there may be a turn of the event loop. */
+/** Tokenises a text in steps. It appends to `ids`, and yields where the event loop may have a turn. */
 type Steps = (text: string, ids: number[]) => Generator<void, void, undefined>;
 
-/** After so long there is a turn. */
+/** After so long the event loop has a turn. */
 const turnMs = 2;
-/** Characters of a step: about 1 ms of work. */
+/** Characters of a step, which takes about 1 ms. */
 const stepCharacters = 4096;
-/** The library takes some 10 us a character. A slice ends before a space that follows something else, where there is one. */
+/** The library takes some 10 us per character. A slice ends before a space that follows another character, if there is one. */
 const librarySlices = /[^]{1,1024}$|[^]{1,1024}(?<=\S)(?= )|[^]{1,1024}/gu;
 
 export function createTokenizer(options: TokenizerOptions): Tokenizer {
   const described = tokenizerSchema.parse(options.tokenizer);
   const withSpecials = new LibraryTokenizer(options.tokenizer, options.tokenizerConfig);
   const { head, tail } = specialFrame(withSpecials);
-
   const isSpecial = (token: { content: string; special: boolean }): boolean =>
     token.special || options.specialStrings.includes(token.content);
   const added = described.added_tokens.filter((token) => !isSpecial(token));
   const plain = new LibraryTokenizer({ ...options.tokenizer, added_tokens: added }, options.tokenizerConfig);
-  const { pre_tokenizer: preTokenizer, model } = described;
-  const normalizer = withoutLowercase(described.normalizer);
-  let steps = librarySteps(plain);
-  let locate: ((text: string, into: FoundPlaces) => ReturnType<Steps>) | undefined;
-  const isBert = normalizer?.type === 'BertNormalizer' && preTokenizer?.type === 'BertPreTokenizer';
-  if (isBert) {
-    const normalize = bertNormalizer({
-      cleanText: normalizer.clean_text,
-      chineseCharacters: normalizer.handle_chinese_chars,
-      stripAccents: normalizer.strip_accents ?? normalizer.lowercase,
-      lowercase: normalizer.lowercase,
-    });
-    for (const each of [plain, withSpecials]) {
-      each.normalizer = normalize;
-      each.pre_tokenizer = bertWords;
-    }
-    const unknown = plain.model?.unk_token_id;
-    if (model.type === 'WordPiece' && unknown !== undefined && added.length === 0) {
-      const appendPieces = createWordPieces({
-        vocabulary: plain.model.tokens_to_ids,
-        continuationPrefix: model.continuing_subword_prefix ?? '##',
-        unknownId: unknown,
-        charactersMax: model.max_input_chars_per_word,
-      });
-      steps = bertSteps(normalize, appendPieces);
-      const pieces = createPieceLengths(plain.model.tokens_to_ids, model.continuing_subword_prefix ?? '##');
-      const parts = { normalize, appendPieces, pieces, unknownId: unknown };
-      locate = (text, into) => locateBertTokens(text, parts, into);
-    }
-  }
-
-  const lowercaseFirst = options.lowercase && !(isBert && normalizer.lowercase);
-
-  // Some vocabularies (Unigram) hold special tokens as ordinary pieces: those become unknown tokens.
+  const { steps, locate, lowercases } = pipelineOf(described, plain, withSpecials, added.length > 0);
+  const lowercaseFirst = options.lowercase && !lowercases;
   const unknownId = plain.model?.unk_token_id;
-  const isForbidden = new Uint8Array(Math.max(0, ...described.added_tokens.map(({ id }) => id + 1)));
-  for (const { id } of described.added_tokens.filter(isSpecial)) isForbidden[id] = 1;
-  if (unknownId !== undefined) isForbidden[unknownId] = 0;
+  const finish = finisher(described.added_tokens.filter(isSpecial), unknownId);
 
   const stepsOf = (text: string, ids: number[]): ReturnType<Steps> => {
     const wellFormed = text.toWellFormed();
     const stripped = options.strip ? withoutOuterSpace(wellFormed) : wellFormed;
     return steps(lowercaseFirst ? stripped.toLowerCase() : stripped, ids);
-  };
-  const finish = (ids: readonly number[]): Int32Array => {
-    const result = new Int32Array(ids);
-    for (let i = 0; i < result.length; i++) {
-      if (isForbidden[result[i]!] === 1) result[i] = unknownId ?? 0;
-    }
-    return result;
   };
 
   return {
@@ -186,7 +144,71 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
   };
 }
 
-/** Takes all steps, with turns of the event loop between. */
+interface Pipeline {
+  readonly steps: Steps;
+  /** Finds the places of tokens; absent where that cannot be done. */
+  readonly locate?: (text: string, into: FoundPlaces) => ReturnType<Steps>;
+  /** Whether the normaliser lowercases. */
+  readonly lowercases: boolean;
+}
+
+/** BERT's steps are our own. For other tokenizers, and for words that are added to the vocabulary, the library works. */
+function pipelineOf(
+  { normalizer: described, pre_tokenizer: preTokenizer, model }: z.output<typeof tokenizerSchema>,
+  plain: LibraryTokenizer,
+  withSpecials: LibraryTokenizer,
+  hasAddedWords: boolean,
+): Pipeline {
+  const normalizer = withoutLowercase(described);
+  if (normalizer?.type !== 'BertNormalizer' || preTokenizer?.type !== 'BertPreTokenizer')
+    return { steps: librarySteps(plain), lowercases: false };
+  const { lowercase: lowercases } = normalizer;
+  const normalize = bertNormalizer({
+    cleanText: normalizer.clean_text,
+    chineseCharacters: normalizer.handle_chinese_chars,
+    stripAccents: normalizer.strip_accents ?? lowercases,
+    lowercase: lowercases,
+  });
+  for (const each of [plain, withSpecials]) {
+    each.normalizer = normalize;
+    each.pre_tokenizer = bertWords;
+  }
+  const unknownId = plain.model?.unk_token_id;
+  if (model.type !== 'WordPiece' || unknownId === undefined || hasAddedWords)
+    return { steps: librarySteps(plain), lowercases };
+  const vocabulary = plain.model.tokens_to_ids;
+  const continuationPrefix = model.continuing_subword_prefix ?? '##';
+  const charactersMax = model.max_input_chars_per_word;
+  const appendPieces = createWordPieces({ vocabulary, continuationPrefix, unknownId, charactersMax });
+  const pieces = createPieceLengths(vocabulary, continuationPrefix);
+  return {
+    steps: bertSteps(normalize, appendPieces),
+    locate: (text, into) => locateBertTokens(text, { normalize, appendPieces, pieces, unknownId }, into),
+    lowercases,
+  };
+}
+
+/**
+ * Some vocabularies (Unigram) hold special tokens as ordinary pieces. The function that this returns makes unknown tokens of
+ * them.
+ */
+function finisher(
+  special: readonly { readonly id: number }[],
+  unknownId: number | undefined,
+): (ids: readonly number[]) => Int32Array {
+  const isForbidden = new Uint8Array(Math.max(0, ...special.map(({ id }) => id + 1)));
+  for (const { id } of special) isForbidden[id] = 1;
+  if (unknownId !== undefined) isForbidden[unknownId] = 0;
+  return (ids) => {
+    const result = new Int32Array(ids);
+    for (let i = 0; i < result.length; i++) {
+      if (isForbidden[result[i]!] === 1) result[i] = unknownId ?? 0;
+    }
+    return result;
+  };
+}
+
+/** Runs all steps, with turns of the event loop in between. */
 async function inSlices(steps: ReturnType<Steps>, signal: AbortSignal): Promise<void> {
   let turnAt = performance.now() + turnMs;
   signal.throwIfAborted();
@@ -202,7 +224,7 @@ function isSame(some: ArrayLike<number>, others: readonly number[]): boolean {
   return some.length === others.length && others.every((id, place) => some[place] === id);
 }
 
-/** A vocabulary that is a list counts its ids. */
+/** The ids of a vocabulary that is a list are its places. */
 function hasUsableIds(vocabulary: unknown): boolean {
   if (typeof vocabulary !== 'object' || vocabulary === null || Array.isArray(vocabulary)) return true;
   return Object.values(vocabulary).every((id) => Number.isInteger(id) && id >= 0 && id <= tokenIdMax);
@@ -231,15 +253,15 @@ function librarySteps(tokenizer: LibraryTokenizer): Steps {
         yield;
       }
     } finally {
-      // It keeps words to know their pieces again, and no text may outlive its request.
+      // The library caches the pieces of words. But no text may outlive its request.
       tokenizer.model?.clear_cache?.();
     }
   };
 }
 
 /**
- * What `do_lower_case` of sentence-transformers puts before BERT's normaliser is a part of that: for no code point does it matter
- * that it comes first (`tokenizers` 0.23.3).
+ * With `do_lower_case` sentence-transformers lowercases before BERT's normaliser. BERT's normaliser with `lowercase` gives the same
+ * for every code point (`tokenizers` 0.23.3), so the first step is dropped.
  */
 function withoutLowercase(
   normalizer: (Normalizer & { readonly normalizers?: readonly Normalizer[] | undefined }) | null | undefined,
@@ -262,7 +284,7 @@ function promptOf(
   return { ids, lead: text.slice(words.length) };
 }
 
-/** What the tokenizer's own template puts around a text. */
+/** The ids that the tokenizer's template puts around a text. */
 function specialFrame(tokenizer: LibraryTokenizer): { head: number[]; tail: number[] } {
   const probe = 'a';
   const framed: number[] = tokenizer.encode(probe).ids;

@@ -1,11 +1,11 @@
 /**
- * WordPiece (Wu et al., arXiv 1609.08144): the longest piece of the vocabulary that a word begins with, then the longest
- * continuation, and so on; a word that cannot be cut so is unknown as a whole.
+ * WordPiece (Wu et al., arXiv 1609.08144). A word is cut into the longest piece of the vocabulary that it begins with, then the
+ * longest continuation, and so on. A word that cannot be cut like that is unknown as a whole.
  */
 import { PieceTrie } from './piece-trie.ts';
 
 export interface WordPieceOptions {
-  /** Ids of all pieces, continuations with their prefix. */
+  /** Piece -> id. Continuations have their prefix. */
   readonly vocabulary: ReadonlyMap<string, number>;
   readonly continuationPrefix: string;
   readonly unknownId: number;
@@ -18,14 +18,14 @@ export type WordPieces = (text: string, from: number, to: number, ids: number[])
 
 export function createWordPieces(options: WordPieceOptions): WordPieces {
   const { vocabulary, continuationPrefix: prefix, unknownId, charactersMax } = options;
-  // By UTF-16 units: half a character is no piece of a well-formed vocabulary.
+  // The tries work on UTF-16 units. A well-formed vocabulary has no piece that is half a character.
   const first = new PieceTrie(vocabulary);
   const further = new PieceTrie(
     [...vocabulary]
       .filter(([piece]) => piece.startsWith(prefix))
       .map(([piece, id]) => [piece.slice(prefix.length), id]),
   );
-  /** False when it has none. */
+  /** Returns false when the word cannot be cut. */
   const cut: (...word: Parameters<WordPieces>) => boolean = (text, from, to, ids) => {
     for (let at = from, pieces = first; at < to; pieces = further) {
       const end = pieces.longest(text, at, to);
