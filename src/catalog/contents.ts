@@ -119,7 +119,7 @@ export interface ContentSegment {
 }
 
 export interface CatalogContents {
-  /** Of the pepper that its keys were hashed with. */
+  /** The fingerprint of the pepper that its keys were hashed with. */
   readonly pepperFingerprint: Uint8Array;
   /** This identifier, and every larger one, was never given. */
   readonly nextId: number;

@@ -124,7 +124,7 @@ export function openDatabase({
   };
 }
 
-/** The driver gives `sslmode` another meaning unless it is told to follow libpq. */
+/** Without `uselibpqcompat` the driver gives `sslmode` another meaning than PostgreSQL's programs. */
 function asLibpq(url: string): string {
   const parsed = new URL(url);
   if (parsed.searchParams.has('sslmode')) parsed.searchParams.set('uselibpqcompat', 'true');

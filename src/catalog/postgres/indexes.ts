@@ -11,7 +11,6 @@ import type {
 import { ServiceError } from '../../errors.ts';
 import { indexColumns, toIndexRow, type IndexColumns } from '../rows.ts';
 import { type Database, type Queries, statements } from './database.ts';
-import { lockTenant } from './locks.ts';
 
 type IndexCatalog = Pick<
   Catalog,
@@ -30,6 +29,7 @@ type IndexCatalog = Pick<
 const indexesInTurn = 32;
 
 const sql = statements({
+  lockTenant: 'SELECT id FROM tenants WHERE id = $1 FOR NO KEY UPDATE',
   countIndexes: 'SELECT count(*) AS count, bool_or(name = $2) AS taken FROM indexes WHERE tenant_id = $1',
   insertIndex: `INSERT INTO indexes (id, tenant_id, name, model, model_version, max_tokens, overlap_tokens,
       minimum_chunk_tokens, metadata_schema, status, created_at_ms)
@@ -160,6 +160,13 @@ async function deleteIndex(queries: Queries, tenantId: string, indexId: string):
   await giveUpIndexes(queries, [index.index_key]);
   await queries.rows(sql.subtractDocuments, [tenantId, index.documents_stored]);
   return true;
+}
+
+/**
+ * Transactions that add something to a tenant up to a limit run one after the other. Returns whether there is such a tenant.
+ */
+export async function lockTenant(queries: Queries, tenantId: string): Promise<boolean> {
+  return (await queries.rows(sql.lockTenant, [tenantId])).length > 0;
 }
 
 /** Commits into these indexes, and whatever else gives names to indexes of the tenant, wait from here on. */

@@ -11,7 +11,7 @@ import {
 } from '../rows.ts';
 import { auditLog } from './audit-log.ts';
 import { type Database, type Queries, statements } from './database.ts';
-import { lockTenant } from './locks.ts';
+import { lockTenant } from './indexes.ts';
 
 const sql = statements({
   insertKey: `INSERT INTO api_keys (id, tenant_id, hash, access, created_at_ms) VALUES ($1, $2, $3, $4, $5)

@@ -1,7 +1,7 @@
 /** Live nodes, and their leases for merges. All times are by the clock of the database. */
 import type { ClusterCatalog } from '../cluster-contract.ts';
 import { type Database, statements } from './database.ts';
-import type { Epochs } from './epochs.ts';
+import type { Epochs } from './reads/epochs.ts';
 
 type NodeCatalog = Pick<
   ClusterCatalog,

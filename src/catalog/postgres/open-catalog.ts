@@ -12,7 +12,7 @@ import { fingerprintOf } from '../key-pepper.ts';
 import { auditCatalog } from './audit-log.ts';
 import { commitCatalog } from './commits.ts';
 import { openDatabase, type Database, statements } from './database.ts';
-import { Epochs } from './epochs.ts';
+import { Epochs } from './reads/epochs.ts';
 import { indexCatalog } from './indexes.ts';
 import { keyCatalog } from './keys.ts';
 import { nodeCatalog } from './nodes.ts';

@@ -2,7 +2,7 @@
  * Operations of the command line on a catalog that nodes share. They take long, so they have connections of their own and are
  * no part of serving.
  */
-import { clusterStatus, type ClusterStatus } from './cluster-status.ts';
+import { clusterStatus, type ClusterStatus } from './reads/cluster-status.ts';
 import {
   noteUploads,
   occupied,

@@ -3,7 +3,7 @@ import type { ClusterCatalog, ClusterSwapInput, ChangesInput } from '../cluster-
 import { assertInvariant, ServiceError } from '../../errors.ts';
 import type { IndexChanges, IndexHead, IndexState, NamedSegment, SegmentFile } from '../../index-state.ts';
 import { type Database, type Queries, statements } from './database.ts';
-import type { Epochs } from './epochs.ts';
+import type { Epochs } from './reads/epochs.ts';
 import { placeNow } from './functions.ts';
 import { HeadReader } from './reads/head-reader.ts';
 

@@ -5,9 +5,8 @@ import type { Catalog, TenantLimits } from '../contract.ts';
 import { tenantColumns, toTenant, type TenantColumns } from '../rows.ts';
 import { auditLog, type NoteAct } from './audit-log.ts';
 import { type Database, type Queries, statements } from './database.ts';
-import { giveUpIndexes } from './indexes.ts';
+import { giveUpIndexes, lockTenant } from './indexes.ts';
 import { addKey } from './keys.ts';
-import { lockTenant } from './locks.ts';
 
 type TenantCatalog = Pick<
   Catalog,
@@ -100,7 +99,7 @@ async function createTenant(
   note: NoteAct,
   { id, name, limits, key: added }: Parameters<Catalog['createTenant']>[0],
 ): ReturnType<Catalog['createTenant']> {
-  // Of two transactions that create a tenant at the same time, the second finds the name of the first.
+  // Two transactions that create tenants run one after the other. So the second finds the name of the first.
   await queries.rows(sql.lockTenantNames);
   if ((await queries.rows(sql.tenantNameTaken, [name])).length > 0) throw duplicateTenantName();
   const createdAtMs = Date.now();

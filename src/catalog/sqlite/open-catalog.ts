@@ -15,7 +15,7 @@ import { ServiceError } from '../../errors.ts';
 import { SpaceReserve } from '../space-reserve.ts';
 import { assertDocId, assertUpsert, assertUsage } from '../checks.ts';
 import { catalogFile } from './catalog-files.ts';
-import { operating, toOperatingError, type Connection } from './connection.ts';
+import { operating, toOperatingError } from './connection.ts';
 import { assertRoom, busyTimeoutMs, keepReserve, openCatalogDatabase } from './opening.ts';
 import type { CatalogOperations } from './operations/catalog-operations.ts';
 import { IdPool } from './operations/id-pool.ts';

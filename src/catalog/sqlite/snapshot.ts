@@ -47,7 +47,7 @@ export class CatalogSnapshot {
     );
   }
 
-  /** Of the pepper that the keys were hashed with. */
+  /** The fingerprint of the pepper that the keys were hashed with. */
   pepperFingerprint(): Uint8Array {
     return operating(() =>
       this.#connection.prepare<[], Uint8Array>('SELECT key_pepper FROM catalog').pluck().get(),

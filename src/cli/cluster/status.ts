@@ -1,7 +1,7 @@
 /** `maxsimd cluster status`: shows the nodes and their shared data, from the catalog. */
 import type { Config } from '../../app/config.ts';
 import type { ClusterNodeRow } from '../../catalog/cluster-contract.ts';
-import type { ClusterStatus } from '../../catalog/postgres/cluster-status.ts';
+import type { ClusterStatus } from '../../catalog/postgres/reads/cluster-status.ts';
 import { nodeLiveMs } from '../../catalog/cluster-contract.ts';
 import { readNodeReport } from '../../service/node-report.ts';
 import { fields, mebibytes, table, timestamp, type CommandResult } from '../output.ts';

@@ -191,12 +191,20 @@ function unary<Request, Response>(
   log: Logger,
   handle: (request: Request, limits: CallLimits) => Promise<Response>,
 ): (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>) => void {
-  return (call, callback) => {
-    void within(call, async (limits) => handle(call.request, limits)).then(
-      (response) => callback(null, response),
-      (error: unknown) => callback(asStatus(error, undefined, log)),
-    );
+  const answer = async (
+    call: ServerUnaryCall<Request, Response>,
+    callback: sendUnaryData<Response>,
+  ): Promise<void> => {
+    let response: Response;
+    try {
+      response = await within(call, async (limits) => handle(call.request, limits));
+    } catch (error) {
+      callback(asStatus(error, undefined, log));
+      return;
+    }
+    callback(null, response);
   };
+  return (call, callback) => void answer(call, callback);
 }
 
 function targeted(

@@ -4,7 +4,7 @@
  */
 import type { IndexHead } from '../../../index-state.ts';
 import { type Database, statements } from '../database.ts';
-import type { Epochs } from '../epochs.ts';
+import type { Epochs } from './epochs.ts';
 
 type Waiting = Map<string, PromiseWithResolvers<IndexHead | undefined>>;
 

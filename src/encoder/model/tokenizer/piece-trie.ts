@@ -31,7 +31,7 @@ export class PieceTrie {
   /** Few nodes below this one are free. */
   #roomFrom = 0;
 
-  /** Of equal texts the last counts. Empty texts are ignored. */
+  /** The last of equal texts counts. Empty texts are ignored. */
   constructor(pieces: Iterable<readonly [string, number]>) {
     const ids = new Map(pieces);
     ids.delete('');

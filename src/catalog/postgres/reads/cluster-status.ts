@@ -1,5 +1,5 @@
 /** Numbers for people on a catalog that nodes share, at one moment. Times are by the clock of the database. */
-import { type Database, type Queries, statements } from './database.ts';
+import { type Database, type Queries, statements } from '../database.ts';
 
 export interface SegmentsInState {
   readonly state: 'uploading' | 'sealed' | 'replaced';
