@@ -1,4 +1,4 @@
-/** Entry of `npm run package`: the packages of this platform, in `build/release`. */
+/** Entry of `npm run package`: makes the packages of this platform, in `build/release`. */
 import path from 'node:path';
 import { root } from './manifests.ts';
 import { pack } from './pack.ts';

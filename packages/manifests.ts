@@ -31,14 +31,14 @@ export type Manifest = Readonly<Record<string, unknown>> & {
 };
 
 export const checkout = checkoutSchema.parse(readJson(path.join(root, 'package.json')));
-/** Platforms of the packages. Each is packed on its own platform (`.ci/packages.yml`). */
+/** The platforms that have packages. Each package is made on its own platform (`.ci/packages.yml`). */
 export const platforms = ['linux-x64', 'linux-arm64', 'darwin-arm64'] as const;
 export const platform = `${process.platform}-${process.arch}`;
 /** The runtime that a platform's package bundles. */
 export const bundled = 'onnxruntime-node';
 
 const shared = { version: checkout.version, license: checkout.license, type: 'module' };
-/** npm leaves an optional package out that names another platform. */
+/** npm does not install an optional package of another platform. */
 const here = {
   os: [process.platform],
   cpu: [process.arch],
@@ -51,7 +51,7 @@ export function programManifest(): Manifest {
     name: checkout.name,
     description: checkout.description,
     ...shared,
-    // The launcher's; the program has the Node that the launcher finds.
+    // The launcher needs this version. It finds the Node for the program.
     engines: { node: '>=20' },
     bin: { maxsimd: 'bin/maxsimd.mjs' },
     dependencies: { ...own, '@maxsimd/model-minilm-l6': checkout.version },
@@ -81,7 +81,7 @@ export function platformManifest(): Manifest {
   };
 }
 
-/** npm leaves an optional package out whose `engines` do not suit, so that only an older Node brings another. */
+/** npm does not install an optional package whose `engines` do not fit. So only an older Node gets this package. */
 export function nodeManifest(): Manifest {
   return {
     name: `@maxsimd/node-${platform}`,
@@ -93,7 +93,7 @@ export function nodeManifest(): Manifest {
   };
 }
 
-/** The runtime's manifest without its install script, which downloads, and without the packages that only it needs. */
+/** The manifest of the runtime without its install script, which downloads, and without the packages of that script. */
 export function bundledManifest(): Manifest {
   const manifest = readManifest(bundled);
   const common = 'onnxruntime-common';
@@ -101,7 +101,7 @@ export function bundledManifest(): Manifest {
   return { ...rest, dependencies: { [common]: manifest.dependencies?.[common] } };
 }
 
-/** The package from npm that has the Node of a platform. */
+/** The npm package with the Node of a platform. */
 export function nodePackage(name: string): { readonly name: string; readonly version: string } {
   const found = Object.entries(checkout.optionalDependencies).find(([key]) => key.endsWith(`-${name}`));
   if (found === undefined) throw new Error(`package.json names no Node for ${name}`);

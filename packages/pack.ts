@@ -1,4 +1,4 @@
-/** Puts the files of each package together under `build/packages` and packs them with `npm pack`. */
+/** Collects the files of each package under `build/packages` and packs them with `npm pack`. */
 import { execFile, execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -19,7 +19,7 @@ const stages = path.join(root, 'build', 'packages');
 const run = promisify(execFile);
 const modules = path.join(root, 'node_modules');
 
-/** Packs all packages of this platform into an emptied directory; the names of the files, `maxsimd-*.tgz`. */
+/** Empties the directory and packs all packages of this platform into it. Returns the names of the files, `maxsimd-*.tgz`. */
 export async function pack(directory: string): Promise<string[]> {
   for (const emptied of [stages, directory]) {
     rmSync(emptied, { recursive: true, force: true });
@@ -55,7 +55,7 @@ function stagePlatform(): string {
   copy(path.join(root, 'build', 'Release'), stage, ['maxsimd.node', 'page-checksums.so']);
   const runtime = path.join(stage, 'node_modules', bundled);
   copy(path.join(modules, bundled), runtime, ['dist', 'README.md']);
-  // Its providers for GPUs are installed beside it, and stay out.
+  // Providers for GPUs may be installed beside the runtime. They are not packed.
   const binaries = path.join('bin', 'napi-v6', process.platform, process.arch);
   const source = path.join(modules, bundled, binaries);
   const own = readdirSync(source).filter((name) => /^(libonnxruntime\.|onnxruntime_binding)/.test(name));
@@ -68,7 +68,7 @@ function stagePlatform(): string {
 
 function stageNode(): string {
   const stage = stageOf(nodeManifest());
-  // Its own licence, not ours.
+  // The licence of Node replaces ours.
   copy(path.join(modules, nodePackage(`${process.platform}-${process.arch}`).name), stage, [
     'bin/node',
     'LICENSE',

@@ -1,6 +1,6 @@
 /**
- * Entry of `npm run release`: checks the changelog, packs this platform's packages and the clients into `build/release`,
- * installs them into empty folders as a user would, and adds bills of materials of what came with them (CycloneDX, by npm
+ * Entry of `npm run release`. It checks the changelog, packs this platform's packages and the clients into `build/release`, and
+ * installs them into empty folders as a user would. Then it adds bills of materials of the installed packages (CycloneDX, by npm
  * and by cyclonedx-py) and the checksums of all files.
  */
 import { execFileSync } from 'node:child_process';
@@ -13,7 +13,7 @@ import { packPython, packTypeScript } from '../clients/tools/pack.ts';
 import { checkout, platform, root } from './manifests.ts';
 import { pack } from './pack.ts';
 
-/** What is installed must stay below. */
+/** The installation must not take more. */
 const installedBytesMax = 350e6;
 
 const release = path.join(root, 'build', 'release');
@@ -35,7 +35,7 @@ writeBill();
 await installPython();
 writeChecksums();
 
-/** The first section is that of this version, and says something. */
+/** Checks that the first section is that of this version, and that it has entries. */
 function checkChangelog(): void {
   const [, section = ''] = readFileSync(path.join(root, 'CHANGELOG.md'), 'utf8').split(/^## /m);
   const [heading = '', ...lines] = section.split('\n');
@@ -65,7 +65,7 @@ function installPackages(): void {
   });
 }
 
-/** The wheel, in an environment of its own with what a user would get beside it today. */
+/** Installs the wheel into an environment of its own, with the dependencies that a user would get today. */
 async function installPython(): Promise<void> {
   const environment = path.join(root, 'build', 'maxsimd-client-installation');
   const python = path.join(environment, 'bin', 'python');
@@ -74,7 +74,7 @@ async function installPython(): Promise<void> {
   const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
   await run(python, [...install, path.join(release, wheel)], root);
   await run(python, ['-c', "from maxsimd import Maxsimd; Maxsimd('http://x', 'y').close()"], root);
-  // pip is of the environment, not of the client.
+  // pip belongs to the environment, not to the client.
   await run(python, ['-m', 'pip', 'uninstall', '--quiet', '--yes', 'setuptools', 'pip'], root);
   const requirements = path.join(import.meta.dirname, 'requirements.txt');
   const tool = path.join(await pythonEnvironment('python-bill', requirements), 'cyclonedx-py');
@@ -108,7 +108,7 @@ function writeBill(): void {
   writeFileSync(file, withoutAddresses(output));
 }
 
-/** Without the addresses that this machine had the packages from. */
+/** Removes the addresses from which this machine got the packages. */
 function withoutAddresses(text: string): string {
   const bill = billSchema.parse(JSON.parse(text));
   for (const component of bill.components) {

@@ -73,7 +73,6 @@ const longFunctions: readonly string[] = [
   'src/http/routes/indexes.ts without a name',
   'src/http/routes/ranking.ts rankingRoutes',
   'src/http/routes/ranking.ts without a name',
-  'deploy/local/seaweedfs.ts startSeaweed',
   'native/test/codes/residual_codes_test.cpp plain',
 ];
 

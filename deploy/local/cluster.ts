@@ -1,6 +1,6 @@
 /**
- * Several nodes on this machine, with all that they share: PostgreSQL, SeaweedFS, Redis, one encoder and HAProxy, each a
- * child of this process and ended with it. For a look at a cluster, and for the tests.
+ * Several nodes on this machine, with the servers that they share: PostgreSQL, SeaweedFS, Redis, one encoder and HAProxy. Each is
+ * a child of this process and ends with it. For trying a cluster, and for the tests.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
@@ -14,13 +14,13 @@ import { freePort } from './free-port.ts';
 import { startServer, type RunningServer } from './server-process.ts';
 
 export interface ClusterOptions {
-  /** Made if it is missing, and new; every parent must be open to all users. */
+  /** A new directory, created if it is missing. All users must be able to read its parents. */
   readonly directory: string;
   readonly nodes: number;
   readonly balance: 'index' | 'turns';
-  /** Variables of the nodes; they win. */
+  /** Variables of the nodes, before all others. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Where the balancer listens; absent = a free one. */
+  /** Port of the balancer. Absent = a free one. */
   readonly port?: number;
 }
 
@@ -32,18 +32,18 @@ export interface LocalNode extends RunningServer {
 }
 
 export interface SharedServices {
-  /** Their files, and whatever else should go with them. */
+  /** Holds their files. */
   readonly directory: string;
   readonly postgres: RunningPostgres;
   readonly redis: RunningRedis;
   readonly seaweed: RunningSeaweed;
-  /** The variables by which a node, or the command line, takes part. */
+  /** The variables that a node, or the command line, needs to use them. */
   readonly environment: Readonly<Record<string, string>>;
   stop(): Promise<void>;
 }
 
 export interface LocalCluster extends SharedServices {
-  /** Where the balancer listens. */
+  /** The URL of the balancer. */
   readonly url: string;
   readonly nodes: readonly LocalNode[];
   readonly balancer: RunningServer;
@@ -67,7 +67,7 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
     const name = `node-${place}`;
     const node = await startNode(under(name), {
       ...environment,
-      // Whose connections are whose.
+      // Connections show the name of their node.
       MAXSIMD_CATALOG_URL: `${shared.postgres.url}?application_name=${name}`,
       ...options.environment,
     });
@@ -93,7 +93,7 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
   };
 }
 
-/** Starts what nodes share, without any node. */
+/** Starts the servers that nodes share, without any node. */
 export async function startSharedServices(directory: string): Promise<SharedServices> {
   const programs = await installServers();
   await mkdir(directory, { recursive: true });

@@ -1,26 +1,25 @@
 /**
- * Debian packages that a test or a local cluster needs and a fresh machine lacks, installed as root or by a `sudo` that asks nothing.
- * Fetching them is bounded in time; installing what has been fetched is not, as cutting it short would leave dpkg
- * half-way.
+ * Installs Debian packages that a test or a local cluster needs, as root or by a `sudo` without a password. Fetching them is bounded
+ * in time. Installing is not, because an interrupted dpkg leaves packages half installed.
  */
 import { spawnSync } from 'node:child_process';
 
-/** Bounds each step that fetches. */
+/** The bound of each step that fetches. */
 const fetchMsMax = 120_000;
 const options = [
   '--yes',
   '--quiet',
   '--no-install-recommends',
   '-oAcquire::Retries=1',
-  // Lists that cannot be fetched are an error, or the reason given would be that there is no such package.
+  // If lists cannot be fetched, that must be the error, not that there is no such package.
   '-oAPT::Update::Error-Mode=any',
   '-oAcquire::http::Timeout=20',
   '-oDPkg::Lock::Timeout=60',
 ];
 
 /**
- * Why the tools, each with its package, are not there; `undefined` = they are, installed where they were missing.
- * `versionOptions`: of tools that print their version otherwise than by `--version`.
+ * Installs tools that are missing, each with its package. Returns why that failed; `undefined` when all tools are there.
+ * `versionOptions`: the options of tools that do not print their version with `--version`.
  */
 export function installMissingTools(
   packageOf: Readonly<Record<string, string>>,
@@ -39,7 +38,7 @@ function install(packages: readonly string[]): string | undefined {
   if (!isRoot && spawnSync('sudo', ['-n', 'true']).status !== 0) return 'neither root nor sudo';
   const fetch = (...args: readonly string[]) => aptGet(isRoot, args, fetchMsMax);
   if (fetch('install', '--download-only', ...packages) !== undefined) {
-    // The lists of a fresh machine are empty, those of an old one name packages that are gone.
+    // The lists of a new machine are empty. Those of an old one name packages that are gone.
     const stale = fetch('update');
     const failure = fetch('install', '--download-only', ...packages);
     if (failure !== undefined) return stale ?? failure;
@@ -47,7 +46,7 @@ function install(packages: readonly string[]): string | undefined {
   return aptGet(isRoot, ['install', '--no-download', ...packages], 0);
 }
 
-/** What went wrong; a timeout of 0 ms is none. */
+/** Returns what went wrong, or undefined. A timeout of 0 ms means none. */
 function aptGet(isRoot: boolean, args: readonly string[], timeout: number): string | undefined {
   const { status, error, stderr } = spawnSync(
     isRoot ? 'env' : 'sudo',

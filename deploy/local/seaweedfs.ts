@@ -1,4 +1,4 @@
-/** A SeaweedFS of one's own, one process, that speaks S3 on a loopback port and knows one pair of keys. */
+/** Starts SeaweedFS as one process. It serves S3 on a loopback port, with one pair of keys. */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,13 +17,13 @@ export interface SeaweedOptions {
   readonly program: string;
   readonly directory: string;
   readonly port: number;
-  /** It speaks TLS with them (PEM files). */
+  /** PEM files for TLS. Absent = no TLS. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string };
 }
 
 export interface RunningSeaweed extends RunningServer {
   readonly bucket: string;
-  /** The AWS variables that lead to it. */
+  /** The AWS variables to use it. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -43,8 +43,6 @@ export async function startSeaweed(options: SeaweedOptions): Promise<RunningSeaw
   };
   await writeFile(keys, JSON.stringify({ identities: [identity] }), { mode: 0o600 });
   const endpoint = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
-  const ports = await Promise.all(Array.from({ length: 7 }, freePort));
-  const [master, masterGrpc, volume, volumeGrpc, filer, filerGrpc, s3Grpc] = ports.map(String);
   const client = new S3Client({
     endpoint,
     region,
@@ -56,50 +54,13 @@ export async function startSeaweed(options: SeaweedOptions): Promise<RunningSeaw
   const server = await startServer({
     name: 'SeaweedFS',
     command: program,
-    args: [
-      '-logtostderr',
-      'server',
-      `-dir=${data}`,
-      '-ip=127.0.0.1',
-      '-ip.bind=127.0.0.1',
-      `-master.port=${master}`,
-      `-master.port.grpc=${masterGrpc}`,
-      '-master.volumeSizeLimitMB=1024',
-      '-master.telemetry=false',
-      // Ten seconds otherwise, once or twice, before a restarted one leads itself.
-      '-master.electionTimeout=500ms',
-      '-master.heartbeatInterval=50ms',
-      `-volume.port=${volume}`,
-      `-volume.port.grpc=${volumeGrpc}`,
-      '-volume.max=0',
-      '-volume.preStopSeconds=0',
-      '-filer',
-      `-filer.port=${filer}`,
-      `-filer.port.grpc=${filerGrpc}`,
-      '-s3',
-      `-s3.port=${port}`,
-      `-s3.port.grpc=${s3Grpc}`,
-      `-s3.config=${keys}`,
-      '-s3.port.iceberg=0',
-      '-s3.port.lance=0',
-      ...(tls === undefined ? [] : [`-s3.cert.file=${tls.cert}`, `-s3.key.file=${tls.key}`]),
-    ],
+    args: await argumentsOf({ data, port, keys, tls }),
     port,
     logFile: path.join(directory, 'weed.log'),
     environment: { HOME: directory },
-    // Its orderly end takes longer than the patience of `stop`; what it has answered is in files by then.
+    // Its orderly end takes longer than `stop` waits. All that it has answered is in files.
     stopSignal: 'SIGKILL',
-    // A bucket is made before the part that keeps objects has been found, above all after a restart.
-    probe: async () => {
-      await client.send(new CreateBucketCommand({ Bucket: bucket })).catch((error: unknown) => {
-        if (!(error instanceof Error && error.name.startsWith('BucketAlready'))) throw error;
-      });
-      const probed = { Bucket: bucket, Key: 'probe' };
-      await client.send(new PutObjectCommand({ ...probed, Body: Buffer.alloc(64 * 1024) }));
-      const { Body: body } = await client.send(new GetObjectCommand(probed));
-      await body?.transformToByteArray();
-      await client.send(new DeleteObjectCommand(probed));
-    },
+    probe: () => probe(client),
   });
   return {
     ...server,
@@ -111,4 +72,56 @@ export async function startSeaweed(options: SeaweedOptions): Promise<RunningSeaw
       AWS_SECRET_ACCESS_KEY: secretAccessKey,
     },
   };
+}
+
+async function argumentsOf({
+  data,
+  port,
+  keys,
+  tls,
+}: Pick<SeaweedOptions, 'port' | 'tls'> & { readonly data: string; readonly keys: string }): Promise<
+  string[]
+> {
+  const ports = await Promise.all(Array.from({ length: 7 }, freePort));
+  const [master, masterGrpc, volume, volumeGrpc, filer, filerGrpc, s3Grpc] = ports.map(String);
+  return [
+    '-logtostderr',
+    'server',
+    `-dir=${data}`,
+    '-ip=127.0.0.1',
+    '-ip.bind=127.0.0.1',
+    `-master.port=${master}`,
+    `-master.port.grpc=${masterGrpc}`,
+    '-master.volumeSizeLimitMB=1024',
+    '-master.telemetry=false',
+    // With the default a restarted server waits ten seconds, once or twice, before it elects itself.
+    '-master.electionTimeout=500ms',
+    '-master.heartbeatInterval=50ms',
+    `-volume.port=${volume}`,
+    `-volume.port.grpc=${volumeGrpc}`,
+    '-volume.max=0',
+    '-volume.preStopSeconds=0',
+    '-filer',
+    `-filer.port=${filer}`,
+    `-filer.port.grpc=${filerGrpc}`,
+    '-s3',
+    `-s3.port=${port}`,
+    `-s3.port.grpc=${s3Grpc}`,
+    `-s3.config=${keys}`,
+    '-s3.port.iceberg=0',
+    '-s3.port.lance=0',
+    ...(tls === undefined ? [] : [`-s3.cert.file=${tls.cert}`, `-s3.key.file=${tls.key}`]),
+  ];
+}
+
+/** A bucket can be created before the part that stores objects is found, above all after a restart. So an object is stored too. */
+async function probe(client: S3Client): Promise<void> {
+  await client.send(new CreateBucketCommand({ Bucket: bucket })).catch((error: unknown) => {
+    if (!(error instanceof Error && error.name.startsWith('BucketAlready'))) throw error;
+  });
+  const probed = { Bucket: bucket, Key: 'probe' };
+  await client.send(new PutObjectCommand({ ...probed, Body: Buffer.alloc(64 * 1024) }));
+  const { Body: body } = await client.send(new GetObjectCommand(probed));
+  await body?.transformToByteArray();
+  await client.send(new DeleteObjectCommand(probed));
 }

@@ -1,4 +1,4 @@
-/** A server as a child process: ready when it answers, ended with this process whatever ends that. */
+/** Runs a server as a child process. It is ready when it answers, and it ends with this process. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -7,11 +7,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 export interface RunningServer {
   readonly port: number;
-  /** Ends it and waits for that; idempotent. */
+  /** Ends it and waits for its end. Idempotent. */
   stop(signal?: NodeJS.Signals): Promise<void>;
-  /** Sends a signal, and waits for nothing. */
+  /** Sends a signal without waiting. */
   kill(signal: NodeJS.Signals): void;
-  /** Starts it again, on the same port and data, once it has ended. */
+  /** Starts it again after its end, with the same port and data. */
   start(): Promise<void>;
 }
 
@@ -24,9 +24,9 @@ export interface ServerCommand {
   readonly environment?: Readonly<Record<string, string>>;
   /** An unprivileged user of the system, for a server that refuses root. */
   readonly user?: string;
-  /** Ends it in an orderly way. */
+  /** The signal for an orderly end. Default SIGTERM. */
   readonly stopSignal?: NodeJS.Signals;
-  /** Rejects until the server answers; absent = it accepts a connection. */
+  /** Rejects until the server answers. Absent = the server must accept a connection. */
   readonly probe?: () => Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export async function startServer(server: ServerCommand): Promise<RunningServer>
   };
 }
 
-/** Linux ends it with its parent; `setpriv` is part of every Debian. */
+/** On Linux `setpriv`, which every Debian has, ends the server with its parent. */
 function withParent({ command, args, user, stopSignal }: ServerCommand): [string, string[]] {
   if (process.platform !== 'linux') return [command, [...args]];
   const identity = user === undefined ? [] : [`--reuid=${user}`, '--regid=nogroup', '--clear-groups'];
