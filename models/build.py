@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def write_tokenizer(path: Path) -> None:
-    """The package's tokenizer without its truncation and padding, which are the service's business."""
+    """The tokenizer of the package without truncation and padding, which the service does itself."""
     tokenizer = json.loads((source.model_directory() / "tokenizer.json").read_text())
     tokenizer["truncation"] = tokenizer["padding"] = None
     path.write_text(json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -129,7 +129,7 @@ def manifest(reference: onnx.ModelProto) -> dict:
 
 
 def known_quality() -> dict:
-    """{model_sha256, results}: the results measured so far on exactly the present graph."""
+    """{model_sha256, results}: the results that were measured on this graph."""
     digest = checksum(TARGET / INT8)["sha256"]
     known = json.loads(QUALITY.read_text()) if QUALITY.exists() else {}
     return known if known.get("model_sha256") == digest else {"model_sha256": digest, "results": {}}
@@ -141,7 +141,7 @@ def checksum(path: Path) -> dict:
 
 
 def golden() -> list[dict]:
-    """For a self-check at start: the first values of some rows of `output`, before any weight."""
+    """Golden values for the check at start: the first values of some rows of `output`, before any weight."""
     running = encoder.session(TARGET / INT8, threads=1)
     tokenizer = encoder.tokenizer(TARGET / "tokenizer.json")
     found = []

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rebuilds the default model from a clean checkout: own virtual environment, pinned packages, no GPU.
+# Rebuilds the default model from a clean checkout, in its own virtual environment, with pinned packages, without a GPU.
 # Needs Python 3.11 or newer, a package index for pip and 3 GB of disk; about five minutes on two idle cores.
 set -eu
 cd "$(dirname "$0")"

@@ -1,4 +1,4 @@
-"""Fits the steps of 8-bit activations: what the f32 graph computes on the fit text, point by point."""
+"""Fits the steps of 8-bit activations to the values that the f32 graph computes on the fit text, at each point."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import graph
 from source import Weights
 
 PASSAGES = 400
-# How much of a channel's outliers is moved into the weights: 0 none, 1 all. Measured; see the model card.
+# The share of a channel's outliers that is moved into the weights: 0 none, 1 all. Measured; see the model card.
 MOVED = 0.75
 
 
 class Observed(graph.LinearF32):
-    """Remembers which value is quantised at each point, and the weights behind it."""
+    """Records the value that is quantised at each point, and the weights behind it."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
@@ -48,7 +48,7 @@ def steps(weights: Weights, tokenizer_file: Path, wheels: Path) -> dict[str, gra
 def _ranges(
     model: onnx.ModelProto, names: list[str], tokenizer_file: Path, wheels: Path
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Least and greatest value of every channel of every value."""
+    """The least and the greatest number of each channel of each value."""
     texts = [f"{title} {body}" for title, body in fit_text.passages(wheels)[:PASSAGES]]
     contents = encoder.pieces(encoder.tokenizer(tokenizer_file), texts)
     sequences = [encoder.framed(content[: encoder.WINDOW_TOKENS]) for content in contents]
@@ -63,7 +63,7 @@ def _ranges(
 
 
 def _steps(least: np.ndarray, greatest: np.ndarray, weights: np.ndarray) -> graph.Steps:
-    """256 values from the least to the greatest of all channels, each divided by its own share of the outliers."""
+    """Steps that give 256 values from the least to the greatest of all channels. Each channel is divided by its share of the outliers."""
     largest = np.maximum(np.abs(least), np.abs(greatest))
     largest = np.maximum(largest, np.median(largest))
     share = largest**MOVED / weights ** (1 - MOVED)

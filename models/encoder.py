@@ -1,6 +1,6 @@
-"""Runs a model graph over texts the way the service does: windows, length-sorted batches, slices.
+"""Runs a model graph over texts as the service does: windows, batches sorted by length, slices.
 
-Only the recipe's own tools use this; the service has its own encoder.
+Only the tools of the recipe use this. The service has its own encoder.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def run(
     outputs: Sequence[str],
     batch_tokens_max: int = BATCH_TOKENS_MAX,
 ) -> Iterator[tuple[int, list[np.ndarray]]]:
-    """(number of the sequence, its rows of each output), longest sequences first."""
+    """Yields (number of the sequence, its rows of each output), longest sequences first."""
     order = sorted(range(len(sequences)), key=lambda number: (-len(sequences[number]), number))
     start = 0
     while start < len(order):

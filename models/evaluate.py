@@ -5,9 +5,9 @@
 Each directory holds `corpus.jsonl.gz` ({id, title, text}), `queries.jsonl` ({id, text}) and
 `qrels.tsv` (header; query id, document id, gain). A document's text is title, space, text; its
 score is that of its best chunk (256 content tokens, 32 shared). The last hidden states of the
-f32 graph are kept as f16 under `.cache/evaluate`; everything else is computed from them, but for
-the shipped model, which runs itself: int8 document vectors, f32 query vectors times token weights.
-Writes the results into `quality.json` beside the model; `build.py` copies them into the manifest.
+f32 graph are kept as f16 under `.cache/evaluate`, and all systems are computed from them. Only the
+shipped model runs itself: int8 document vectors, f32 query vectors times token weights. The results
+go into `quality.json` beside the model, and `build.py` copies them into the manifest.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import source
 
 RANKED = 100
 BLOCK_TOKENS = 12_000
-# On a CPU the f16 graph casts its weights anew in every run.
+# On a CPU the f16 graph casts its weights again in every run.
 BATCH_TOKENS = {build.INT8: encoder.BATCH_TOKENS_MAX, build.F16: 8192}
 BM25 = {
     "BM25, plain (k1 0.9, b 0.4)": {"k1": 0.9, "b": 0.4, "stem": False, "stopwords": []},
@@ -55,7 +55,7 @@ class Collection:
 
 @dataclass(frozen=True)
 class Chunks:
-    """Token sequences and whose they are; `offsets` are in token rows."""
+    """Token sequences, and the text that each comes from. `offsets` are in token rows."""
 
     sequences: list[encoder.Pieces]
     owners: np.ndarray
@@ -104,7 +104,7 @@ def jsonl(path: Path) -> list[dict]:
 
 
 def systems(collection: Collection, tokenizer: encoder.Tokenizer):
-    """(name, {ndcg@10, recall@100}) of every system of the table."""
+    """Yields (name, {ndcg@10, recall@100}) for every system of the table."""
     contents = encoder.pieces(tokenizer, collection.document_texts)
     documents = chunks([encoder.windows(content) for content in contents])
     queries = chunks([[encoder.framed(content)[1:-1]] for content in encoder.pieces(tokenizer, collection.query_texts)])
@@ -229,7 +229,7 @@ def bm25(collection: Collection, k1: float, b: float, stem: bool, stopwords: str
 
 
 def quality(collection: Collection, scores: np.ndarray) -> dict:
-    """Means over the judged queries; ties fall to the earlier document."""
+    """Means over the judged queries. Of documents with equal scores the earlier one comes first."""
     gains, recalls = [], []
     discount = 1 / np.log2(np.arange(2, 12))
     for query, row in zip(collection.queries, scores):

@@ -3,10 +3,10 @@
     .venv/bin/python export.py DIRECTORY
 
 writes DIRECTORY/onnx/model.onnx (f32), model_quantized.onnx and tokenizer.json, in the layout of Transformers.js. The
-graph has the standard operators that exporters leave of BERT, in their order; the runtime fuses what it knows. The
-quantised one is what `quantize_dynamic` makes of it with the settings of Transformers.js' own `q8`: int8 weights,
-one scale a tensor, activations quantised per tensor and so per batch. Behind it, in f32, the shipped model's
-projection and L2 norm, so that the work and the result are those of the shipped graph.
+graph has the standard operators that exporters make of BERT, in their order, and the runtime fuses those that it
+knows. `quantize_dynamic` makes the quantised graph with the settings of `q8` in Transformers.js: int8 weights with one
+scale per tensor, and activations quantised per tensor, and so per batch. Both end with the projection and the L2 norm of
+the shipped model, in f32, so that their work and result compare with those of the shipped graph.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fits the head: projection, centring mean, token weights.
 
-Everything is fitted on the text of `fit_text.py`; no evaluation data is read here.
+Everything is fitted on the text of `fit_text.py`. No evaluation data is read here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DIM = 128
 FIT_TOKENS_MAX = 450_000
 SEED = 20260101
 
-# Word pieces that do not count in a query: measured better than counting them. Unknown words do count.
+# Word pieces without weight in a query. Measured, that is better than with their weights. Unknown words have weight.
 FRAME_IDS = [PAD_ID, CLS_ID, SEP_ID]
 # The vocabulary lists whole words by falling frequency from this id on.
 FIRST_WORD_ID = 1996
@@ -26,7 +26,7 @@ RANK_OFFSET = 1000
 
 
 def hidden_states(weights: Weights, tokenizer_file: Path, wheels: Path, cache: Path) -> tuple[np.ndarray, np.ndarray]:
-    """(hidden states f16 [tokens, 384], offsets [passages + 1]) of the fit text; kept in `cache`."""
+    """(hidden states f16 [tokens, 384], offsets [passages + 1]) of the fit text. They are stored in `cache`."""
     if not (cache / "offsets.npy").exists():
         cache.mkdir(parents=True, exist_ok=True)
         texts = [f"{title} {body}" for title, body in fit_text.passages(wheels)]
@@ -62,8 +62,8 @@ def orthogonal_projection() -> np.ndarray:
 def token_weights() -> np.ndarray:
     """[vocabulary] weights of query tokens: log(rank + 1000), about 1 for a middling word.
 
-    WordPiece vocabularies list words by falling frequency in the text they were made from, so
-    the rank stands for the inverse frequency without any further text.
+    WordPiece vocabularies list words by falling frequency in the text that they were made from. So
+    the rank stands for the inverse frequency, and no other text is needed.
     """
     rank = np.maximum(np.arange(VOCABULARY) - FIRST_WORD_ID, 1)
     weights = np.log(rank + RANK_OFFSET) / np.log(5 * RANK_OFFSET)

@@ -4,7 +4,7 @@ The wheels listed in `fit-packages.txt` (pinned, hashed, pure Python) are opened
 never installed or run. Three kinds of text are taken from them: docstrings of modules, classes
 and functions; the package description; and, in botocore, the service documentation. A passage is
 a (title, body) pair: the first paragraph and the rest. Code, tables and formulas are left out.
-Each package gives at most `CHARACTERS_MAX` characters, so that no field of knowledge prevails.
+Each package gives at most `CHARACTERS_MAX` characters, so that no field dominates.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Passage = tuple[str, str]
 
 @cache
 def passages(wheels: Path) -> tuple[Passage, ...]:
-    """All passages of the wheels in a directory; the order depends on the texts alone."""
+    """All passages of the wheels in a directory. Their order depends on the texts only."""
     found: list[Passage] = []
     for wheel in sorted(wheels.glob("*.whl")):
         own = {passage for _, text in _texts(wheel) if (passage := _passage(text))}
@@ -46,7 +46,7 @@ def passages(wheels: Path) -> tuple[Passage, ...]:
 
 
 def headings(wheels: Path) -> list[Passage]:
-    """(heading, body) of what is documented under a name of two words or more that nothing else has."""
+    """Yields (heading, body) for each documented thing whose name has two words or more and is unique."""
     named = {
         (" ".join(words).lower(), passage[1])
         for wheel in sorted(wheels.glob("*.whl"))
@@ -62,7 +62,7 @@ def _shuffle(passage: Passage) -> bytes:
 
 
 def _texts(wheel: Path) -> Iterator[tuple[str, str]]:
-    """(name of what is documented, or empty; text)"""
+    """Yields (name of the documented thing, or an empty one; text)."""
     with ZipFile(wheel) as archive:
         for name in archive.namelist():
             if "/tests/" in name or "/test/" in name:

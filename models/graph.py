@@ -7,8 +7,8 @@
                                                                     document_scale  f32  [batch, tokens]
       -> weight of each token as a query token                   -> token_weight    f32  [batch, tokens]
 
-Nothing crosses the rows of a batch: activations are quantised with fixed steps or per row, never per tensor, and
-masked positions get exactly zero attention. Rows at masked positions hold values without a meaning.
+The rows of a batch do not affect each other: activations are quantised with fixed steps or per row, never per tensor,
+and masked positions get exactly zero attention. Rows at masked positions hold values without a meaning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPSETS = [helper.make_opsetid("", 18), helper.make_opsetid(FUSED, 1)]
 IR_VERSION = 9
 HEAD = HIDDEN // HEADS
 BARRIER = 30_000.0
-# GELU's least value, and the u8 that stands for zero behind it.
+# The least value of GELU, and the u8 that stands for zero after it.
 GELU_LEAST, GELU_ZERO = -0.17, 24
 
 Norm = tuple[np.ndarray, np.ndarray]  # gain, shift
@@ -35,7 +35,7 @@ Norm = tuple[np.ndarray, np.ndarray]  # gain, shift
 
 @dataclass(frozen=True)
 class Head:
-    """What turns hidden states into token vectors.
+    """The parameters that turn hidden states into token vectors.
 
     projection: [384, dim]; centring: [dim], the mean of unit document token vectors;
     token_weights: [vocabulary], the weight of a word piece in a query.
@@ -47,7 +47,7 @@ class Head:
 
 
 class Graph:
-    """Collects nodes and constants; every method returns the name of a value."""
+    """Collects nodes and constants. Every method returns the name of a value."""
 
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
@@ -75,7 +75,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Steps:
-    """How a point of the network becomes 8-bit: u8 = round(x / step) + zero; one step a channel."""
+    """The 8-bit form of a point of the network: u8 = round(x / step) + zero, with one step per channel."""
 
     step: np.ndarray  # f32 [channels]
     zero: int
@@ -83,9 +83,9 @@ class Steps:
 
 @dataclass(frozen=True)
 class Rows:
-    """A value as products take it: `name`, and for int8 how its u8 are to be read.
+    """A value that products take: its `name`, and for int8 the meaning of its u8.
 
-    `steps` of a channel are folded into the weights, `scales` [.., 1] of a row multiply the product.
+    The weights are multiplied by the `steps` of channels, the product by the `scales` [.., 1] of rows.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Rows:
 
 
 class LinearF32:
-    """x @ w in f32: the reference the int8 graph is measured against."""
+    """x @ w in f32: the reference that the int8 graph is compared with."""
 
     def words(self, graph: Graph, table: np.ndarray) -> str:
         return graph.node("Gather", graph.constant("words", table), "input_ids")
@@ -109,7 +109,7 @@ class LinearF32:
         return y, self.rows(graph, point, y)
 
     def made_for(self, point: str, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A linear layer whose results are what `rows` of that point takes."""
+        """A linear layer. `rows` of that point takes its results."""
         return weight, bias
 
     def rows(self, graph: Graph, point: str, x: str) -> Rows:
@@ -127,11 +127,11 @@ class LinearF32:
 class LinearInt8:
     """x @ w with int8 weights (a scale per output column) and 8-bit activations.
 
-    Where activations come out of a linear map (LayerNorm's gain, the attention's values) they have a fixed step per
-    channel: the map divides by it, the weights behind are multiplied by it, as SmoothQuant (arXiv:2211.10438) moves
-    outliers of few channels into weights, so that quantising is one rounding. Behind GELU they have a scale per row.
-    Nothing depends on other rows, so a text's vectors do not depend on its neighbours. Tables of
-    embeddings are int8 with a scale per row.
+    Activations after a linear map (the gain of LayerNorm, the values of attention) have a fixed step per channel. The
+    map divides by the step, and the next weights are multiplied by it, as SmoothQuant (arXiv:2211.10438) moves the
+    outliers of few channels into weights. So quantising is one rounding. Activations after GELU have a scale per row.
+    No row depends on another one, so the vectors of a text do not depend on its batch. Tables of embeddings are int8
+    with a scale per row.
     """
 
     def __init__(self, steps: dict[str, Steps]) -> None:
@@ -162,7 +162,7 @@ class LinearInt8:
         return Rows(self._rounded(graph, x, at.zero), at.zero, at.step)
 
     def activated(self, graph: Graph, x: str) -> Rows:
-        """GELU is never below -0.17: all but a few of the 256 values serve what is above zero."""
+        """GELU is never below -0.17, so almost all of the 256 values are above zero."""
         largest = graph.node("ReduceMax", x, graph.axes(-1), keepdims=1)
         scales = graph.node("Mul", largest, graph.number(1 / (255 - GELU_ZERO)))
         scales = graph.node("Max", scales, graph.number(-GELU_LEAST / GELU_ZERO))
@@ -191,7 +191,7 @@ Linear = LinearF32 | LinearInt8
 
 
 def build(weights: Weights, head: Head | None, linear: Linear) -> onnx.ModelProto:
-    """The whole model; without a head, the last hidden states as `hidden` f32 [batch, tokens, 384]."""
+    """The whole model. Without a head its output is `hidden` f32 [batch, tokens, 384], the last hidden states."""
     graph = Graph()
     hidden = _transformer(graph, weights, linear)
     outputs = []
@@ -221,8 +221,8 @@ def assembled(graph: Graph, outputs: list[onnx.ValueInfoProto]) -> onnx.ModelPro
 
 
 def _transformer(graph: Graph, weights: Weights, linear: Linear) -> str:
-    """Residuals are added by Sum: before LayerNormalization, the runtime would turn an Add into SkipLayerNormalization,
-    which takes six times as long as the two on a CPU (onnxruntime 1.30)."""
+    """Adds residuals by Sum. The runtime would fuse an Add and LayerNormalization into SkipLayerNormalization, which takes
+    six times as long as the two on a CPU (onnxruntime 1.30)."""
     barrier = _barrier(graph)
     norm, x = weights.norm, graph.node("Add", linear.words(graph, weights.words), linear.positions(graph, weights.positions))
     for number, layer in enumerate(weights.layers):
@@ -251,11 +251,11 @@ def normalised(graph: Graph, point: str, x: str, norm: Norm) -> str:
 
 
 def _barrier(graph: Graph) -> str:
-    """What keeps attention from masked positions: f32 [batch, tokens, heads * (head + 1)], to be added to keys.
+    """Keeps attention from masked positions: f32 [batch, tokens, heads * (head + 1)], to be added to keys.
 
-    Every head has one more dimension, in which queries are 1, keys 0, and keys of masked positions so low that
-    their softmax is exactly zero. The runtime's attention is faster without a mask: it then works in blocks that
-    stay in the cache.
+    Every head has one more dimension. There queries are 1, keys are 0, and keys of masked positions are so low that their
+    softmax is exactly zero. Without a mask the runtime's attention is faster, because it works in blocks that stay in the
+    cache.
     """
     mask = graph.node("Cast", "attention_mask", to=TensorProto.FLOAT)
     lowered = graph.node("Mul", graph.node("Sub", mask, graph.number(1)), graph.number(BARRIER))
@@ -274,7 +274,7 @@ def projection(graph: Graph, head: Head) -> str:
 
 
 def finish(graph: Graph, head: Head, project: Callable[[], str]) -> list[onnx.ValueInfoProto]:
-    """Everything behind the projection, in f32, and the outputs; `project` gives f32 [batch, tokens, dim]."""
+    """All nodes after the projection, in f32, and the outputs. `project` gives f32 [batch, tokens, dim]."""
     weights = graph.constant("token_weights", head.token_weights.astype(np.float32))
     graph.node("Gather", weights, "input_ids", output="token_weight")
 

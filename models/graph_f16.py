@@ -5,14 +5,14 @@
          operators that ONNX Runtime's CUDA provider has in f16, with matrix products of f16 between them
       -> projection in f16, then the head of `graph.py` in f32, int8 output included
 
-The int8 graph is wrong for a GPU: its 8-bit products have no CUDA kernels there and would run on the CPU, with
-copies around each. Both graphs have the same weights to the bit: the int8 tables and matrices lie in `model.onnx`
-only, this file names their byte ranges there (ONNX external data), and the runtime turns them into f16
-once, without the steps of the int8 graph's activations, when it folds constants at load. So the variant adds a fraction of a megabyte, and hosts of both kinds can
-serve one index.
+The int8 graph does not fit a GPU: CUDA has no kernels for its 8-bit products, so they would run on the CPU, with copies
+before and after each. Both graphs have the same weights to the bit. The int8 tables and matrices lie in `model.onnx` only.
+This file names their byte ranges there (ONNX external data). The runtime turns them into f16 once, when it folds constants at
+load, without the steps of the int8 graph's activations. So this graph adds a fraction of a megabyte, and hosts of both
+kinds can serve one index.
 
-Attention takes the number of attended tokens of each text (its mask is a prefix), the form that the fused CUDA
-kernels know. A text with none would have an undefined softmax; the service never sends one.
+Attention takes the number of attended tokens of each text (its mask is a prefix), because the fused CUDA kernels need
+that form. The softmax of a text without attended tokens is undefined. The service never sends one.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from onnx import TensorProto, numpy_helper
 import graph as int8_graph
 from source import HEADS, HIDDEN, LAYER_NORM_EPSILON, LAYERS
 
-# In the int8 graph attention's values are in 8-bit steps and the weights behind them small: about this much. A power of
-# two brings both into the middle of f16.
+# In the int8 graph the values of attention are in 8-bit steps, and the next weights are small, by about this factor. A power
+# of two brings both into the middle of the range of f16.
 VALUE_STEP = 1 / 64
 
 
 class Stored:
-    """The constants of the int8 graph, and where their bytes lie in its file."""
+    """The constants of the int8 graph, and the places of their bytes in its file."""
 
     def __init__(self, file: Path) -> None:
         self._location = file.name
@@ -43,7 +43,7 @@ class Stored:
         return numpy_helper.to_array(self._tensors[name])
 
     def external(self, name: str) -> onnx.TensorProto:
-        """The same tensor without its bytes: their place in the other file."""
+        """The same tensor, with the place of its bytes in the other file instead of the bytes."""
         tensor = self._tensors[name]
         offset = self._content.index(tensor.raw_data)
         place = {"location": self._location, "offset": str(offset), "length": str(len(tensor.raw_data))}
@@ -54,7 +54,7 @@ class Stored:
 
 
 def build(int8_file: Path) -> onnx.ModelProto:
-    """The f16 graph over the weights of the int8 graph; must be written beside it."""
+    """The f16 graph over the weights of the int8 graph. Both files must be in one folder."""
     stored = Stored(int8_file)
     graph = int8_graph.Graph()
 
@@ -65,7 +65,7 @@ def build(int8_file: Path) -> onnx.ModelProto:
         return graph.node("Mul", graph.node("Cast", name, to=TensorProto.FLOAT), scale)
 
     def behind_norm(point: str, wide: str) -> str:
-        """Weights for what a LayerNorm gives, not for its steps."""
+        """Weights for the values of a LayerNorm instead of its 8-bit steps."""
         steps = graph.constant(f"{point}_rows", stored.value(f"{point}_steps")[:, None])
         return graph.node("Div", wide, steps)
 

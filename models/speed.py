@@ -1,4 +1,4 @@
-"""Tokens a second of the shipped graph and of the f32 graph on this machine: best of many runs.
+"""Tokens per second of the shipped graph and of the f32 graph on this machine: the best of many runs.
 
     .venv/bin/python speed.py
 """
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def fastest(running, outputs: list[str], inputs: dict[str, np.ndarray]) -> float:
-    """Seconds of the fastest of the runs that fit into `SECONDS`; the first is not counted."""
+    """Seconds of the fastest of the runs that fit into `SECONDS`. The first run does not count."""
     running.run(outputs, inputs)
     times, end = [], time.perf_counter() + SECONDS
     while time.perf_counter() < end:

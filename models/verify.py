@@ -1,8 +1,8 @@
 """Measures one graph against another, and a text alone against the same text in batches.
 
-    agreement:    cosines of `output` rows of two graphs on passages of the fit text that no fitted
-                  value has seen
-    independence: the largest difference, in int8 steps, and the share of components that differ at all
+    agreement:    cosines of `output` rows of two graphs, on passages of the fit text that were not
+                  used for fitting
+    independence: the largest difference, in int8 steps, and the share of components that differ
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def agreement(one, other, tokenizer_file: Path, wheels: Path) -> dict:
 
 
 def independence(shipped: onnxruntime.InferenceSession) -> dict:
-    """A text's int8 rows alone against its rows in batches of other texts and with more padding."""
+    """Compares the int8 rows of a text that runs alone with its rows in batches of other texts and with more padding."""
     random = np.random.default_rng(SEED)
     sequences = [encoder.framed(random.integers(1000, VOCABULARY, length).tolist()) for length in LENGTHS]
     outputs = ["document_int8", "document_scale"]

@@ -79,9 +79,12 @@ async function argumentsOf({
   port,
   keys,
   tls,
-}: Pick<SeaweedOptions, 'port' | 'tls'> & { readonly data: string; readonly keys: string }): Promise<
-  string[]
-> {
+}: {
+  readonly data: string;
+  readonly port: number;
+  readonly keys: string;
+  readonly tls: SeaweedOptions['tls'] | undefined;
+}): Promise<string[]> {
   const ports = await Promise.all(Array.from({ length: 7 }, freePort));
   const [master, masterGrpc, volume, volumeGrpc, filer, filerGrpc, s3Grpc] = ports.map(String);
   return [

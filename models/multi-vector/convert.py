@@ -1,6 +1,6 @@
 """Exports a checkpoint as sentence-transformers 6 saves its `MultiVectorEncoder`: see `models/convert.sh`.
 
-Every key says what the checkpoint says. What the service cannot do as the checkpoint says is refused.
+Every key has the value of the checkpoint. A checkpoint that the service cannot follow is refused.
 """
 
 import sys
@@ -33,7 +33,7 @@ def load(checkpoint: str) -> tuple[MultiVectorEncoder, Transformer, list, MultiV
 
 
 def prompt_of(model: MultiVectorEncoder, kind: str) -> str:
-    """Refuses one that the tokenizer joins with the text: the service tokenises them apart, at the white space between."""
+    """Refuses a prompt that the tokenizer joins with the text. The service tokenises them apart, at the white space between them."""
     tokenizer = model.tokenizer
     prompt = model.prompts.get(kind, model.prompts.get(model.default_prompt_name)) or ""
     # An added token may end with the space.
@@ -49,7 +49,7 @@ def prompt_of(model: MultiVectorEncoder, kind: str) -> str:
 
 
 def lengths(transformer: Transformer) -> dict:
-    """Expansion and lengths. `fixed` queries have one length; `min` ones at least that."""
+    """Expansion and lengths. `fixed` queries have one length, `min` queries have at least that length."""
     backbone, tokenizer, expansion = transformer.model, transformer.tokenizer, transformer.query_expansion
 
     def most(what: str) -> int:
@@ -69,7 +69,7 @@ def lengths(transformer: Transformer) -> dict:
 
 
 def known_words(mask: MultiVectorMask, tokenizer) -> list[str]:
-    """Words that are no token skip nothing in sentence-transformers."""
+    """In sentence-transformers a word that is no token skips nothing."""
     return [
         word for word in dict.fromkeys(mask.skiplist_words)
         if tokenizer.convert_tokens_to_ids(word) not in (None, tokenizer.unk_token_id) or word == tokenizer.unk_token
@@ -83,7 +83,7 @@ def convert(checkpoint: str, out: Path) -> None:
         "query_prefix": prompt_of(model, "query"),
         "document_prefix": prompt_of(model, "document"),
         "skiplist_words": known_words(mask, model.tokenizer),
-        # sentence-transformers puts it into the tokenizer.
+        # sentence-transformers stores it in the tokenizer.
         "do_lower_case": False,
         **lengths(transformer),
     })

@@ -2,8 +2,9 @@
 
 `python checkpoints.py OUT` writes for each of them OUT/<name>/checkpoint (to be exported) and OUT/<name>/expected.json with
 expected.f32: token vectors of texts and the scores of queries against documents. `bert` and `modernbert` have weights drawn
-with a fixed seed, larger than at a start of training, so that the vectors of tokens and texts differ well. `trained` has
-those of all-MiniLM-L6-v2 (models/source-package.txt) behind a projection onto random orthonormal axes, and texts of people.
+with a fixed seed. They are larger than at the start of a training, so that the vectors of tokens and texts differ well.
+`trained` has the weights of all-MiniLM-L6-v2 (models/source-package.txt), a projection onto random orthonormal axes, and
+texts that people wrote.
 """
 
 import json
@@ -35,9 +36,10 @@ SPECIAL = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pa
 
 
 def texts(count: int, words: int, seed: int) -> list[str]:
-    """Sentences of words of this project's documents, with punctuation, capitals, accents and other scripts among them, and white space at the ends.
+    """Random sentences of words of this project's documents, with punctuation, capitals, accents, other scripts, and white space at
+    the ends.
 
-    No special tokens: to PyLate they are special in a text too, and here they are ordinary text.
+    They have no special tokens, which are special in a text for PyLate and ordinary text for the service.
     """
     words_of = (ROOT / "README.md").read_text().split() + (ROOT / "docs/reliability.md").read_text().split()
     source = sorted({word for word in words_of if len(word) <= 12})
@@ -49,7 +51,7 @@ def texts(count: int, words: int, seed: int) -> list[str]:
 
 
 def written_texts() -> tuple[list[str], list[str]]:
-    """Sentences of this project's documents, and titles of its decisions as queries."""
+    """Sentences of this project's documents. The titles of its decisions are the queries."""
     sentences, titles = [], []
     for file in sorted((ROOT / "docs").rglob("*.md")):
         text = re.sub(r"```.*?```", "", file.read_text(), flags=re.DOTALL)

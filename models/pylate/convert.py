@@ -1,4 +1,4 @@
-"""Exports a checkpoint as PyLate saves it: see `models/convert.sh`. Every key says what the checkpoint says."""
+"""Exports a checkpoint as PyLate saves it: see `models/convert.sh`. Every key has the value of the checkpoint."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from onnx_export import EAGER, TokenVectors, within_positions, write_export
 
 
 class UnitLength(nn.Module):
-    """PyLate does it in `encode`."""
+    """As PyLate does in `encode`."""
 
     def forward(self, features: dict) -> dict:
         return {"token_embeddings": nn.functional.normalize(features["token_embeddings"], p=2, dim=-1)}
@@ -38,7 +38,7 @@ def convert(checkpoint: str, out: Path) -> None:
         "document_length": within_positions(colbert.document_length, backbone, "document_length"),
         "do_query_expansion": bool(colbert.do_query_expansion),
         "attend_to_expansion_tokens": bool(colbert.attend_to_expansion_tokens),
-        # PyLate expands with what it pads with.
+        # PyLate expands queries with the padding token.
         "mask_token_id": colbert.tokenizer.pad_token_id,
         "skiplist_words": colbert.skiplist_words,
         "do_lower_case": bool(getattr(colbert[0], "do_lower_case", False)),

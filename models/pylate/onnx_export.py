@@ -1,8 +1,8 @@
 """The export of a late-interaction checkpoint of the BERT, ModernBERT or XLM-RoBERTa family: graph, tokenizer and keys, for `maxsimd models add`.
 
-Attention is exported as PyTorch computes it step by step ("eager"), which callers ask for when they load the checkpoint. The
-other graph masks with minus infinity, and a position that sees no attended one (padding beyond ModernBERT's window) becomes
-NaN, and with it the text beside a longer one.
+Attention is exported as PyTorch computes it step by step. Callers must load the checkpoint with "eager" attention for that. The
+other graph masks with minus infinity. Then a position that sees no attended one (padding beyond ModernBERT's window) becomes NaN,
+and with it a text that shares a batch with a longer one.
 """
 
 import json
@@ -17,7 +17,7 @@ EAGER = {"attn_implementation": "eager"}
 
 
 class TokenVectors(nn.Module):
-    """The backbone and what the checkpoint does with each token's vector after it."""
+    """The backbone, and the layers of the checkpoint after it."""
 
     def __init__(self, backbone: nn.Module, heads: list[nn.Module]):
         super().__init__()
@@ -33,7 +33,7 @@ class TokenVectors(nn.Module):
 
 
 def positions(backbone: nn.Module) -> int:
-    """The longest sequence that the backbone takes. RoBERTa counts its positions from behind the padding."""
+    """The longest sequence that the backbone takes. RoBERTa counts its positions from after the padding id."""
     embeddings = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
     padding = getattr(embeddings, "padding_idx", None)
     most = getattr(backbone.config, "max_position_embeddings", None)
@@ -50,7 +50,7 @@ def within_positions(length: int, backbone: nn.Module, what: str) -> int:
 
 
 def write_export(out: Path, vectors: TokenVectors, tokenizer, keys: dict) -> None:
-    """`keys` are those of onnx_config.json that depend on who saved the checkpoint."""
+    """`keys`: the keys of onnx_config.json that depend on the library that saved the checkpoint."""
     vectors.eval()
     out.mkdir(parents=True, exist_ok=True)
     example = tokenizer(["two texts", "of different length"], padding=True, return_tensors="pt")

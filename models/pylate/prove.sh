@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes checkpoints of PyLate with random weights and trained ones, and exports them: `models/pylate/prove.sh OUT`. See `test/end-to-end/pylate.test.ts`.
+# Makes checkpoints of PyLate, with random and with trained weights, and exports them: `models/pylate/prove.sh OUT`. See `test/end-to-end/pylate.test.ts`.
 set -eu
 here=$(dirname "$0")
 out=$1

@@ -1,7 +1,7 @@
 """Scores of PyLate.
 
-`python score.py FOLDER` scores the vectors in FOLDER/served.f32, which lie there like those of expected.f32 (`checkpoints.py`), and
-prints a row for each query.
+`python score.py FOLDER` scores the vectors in FOLDER/served.f32, which has the layout of expected.f32 (`checkpoints.py`). It prints a
+row for each query.
 """
 
 import json
