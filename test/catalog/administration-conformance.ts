@@ -1,4 +1,4 @@
-/** What every `Catalog` keeps for operators: access of keys, usage by day, and the log of acts. */
+/** Tests of every `Catalog` for operators: access of keys, usage by day, the audit log. */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Catalog } from '../../src/catalog/contract.ts';
@@ -79,7 +79,7 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
     it('are each listed once, whatever is deleted while a page is read', async () => {
       const { catalog } = current();
       const { id } = await newTenant(catalog);
-      // More than a page reads in one turn.
+      // A page reads fewer indexes in one turn of the event loop.
       const all = [];
       for (let made = 0; made < 100; made += 1) all.push(await newIndex(catalog, id));
       const gone = new Set<string>();
@@ -87,7 +87,7 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       let page: Awaited<ReturnType<Catalog['listIndexes']>> = [];
       do {
         const reading = catalog.listIndexes(id, { limit: 40, after: page.at(-1) });
-        // In this page, at its end and in the next one.
+        // Indexes in this page, at its end and in the next page.
         for (const place of [seen.length + 35, seen.length + 39, seen.length + 45]) {
           const index = all[place];
           if (index === undefined) continue;
@@ -132,7 +132,7 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       await catalog.recordUsage(usageOf(id, { requests: 2, searches: 1, inputTokens: 2n ** 60n }));
       await catalog.recordUsage(usageOf(id, { requests: 1, scores: 1, inputTokens: 1n }));
       const { documents: _stored, ...totals } = await catalog.usageTotals(id, month);
-      // All of it belongs to a month that is over.
+      // All of this usage belongs to a month that is over.
       expect(await catalog.usageDays(id, '2026-10-01', '2026-10-31')).toEqual([
         { day: lastOfMonth, ...totals },
       ]);
@@ -181,7 +181,7 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       expect(await under.catalog.hasSessionEnded(session.digest)).toBe(false);
       await under.catalog.endSession(session);
       await under.catalog.endSession(session);
-      // Its key is gone, or never was.
+      // The key is erased, or never existed.
       await under.catalog.endSession({ ...session, digest: digestOf(2), keyId: randomUUID() });
       await under.reopen();
       const { catalog } = under;
@@ -220,7 +220,7 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       await catalog.setTenantSuspended(id, false);
       await catalog.setTenantLimits(id, { inputTokens: 2n ** 62n });
       await catalog.revokeKey(key.id);
-      // It is revoked already.
+      // The key is revoked already.
       await catalog.revokeKey(key.id);
       await catalog.deleteTenant(id);
       await under.reopen();

@@ -29,7 +29,7 @@ describe('an API key', () => {
       }
     }
     expect([...counts.keys()].toSorted().join('')).toBe(alphabet);
-    // 88,000 draws of 62: 1419 each, standard deviation 37. Eight deviations never happen by chance.
+    // 88,000 draws of 62 characters: each about 1,419 times, with a standard deviation of 37. Eight deviations do not happen by chance.
     for (const count of counts.values()) expect(Math.abs(count - 1419)).toBeLessThan(8 * 37);
   });
 

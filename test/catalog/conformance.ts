@@ -1,6 +1,6 @@
 /**
- * What every `Catalog` must do, whatever it is built on. `describeCatalog` runs all of it against one
- * implementation: this file has tenants, keys, indexes and usage; documents and segments have their own.
+ * Tests that every implementation of `Catalog` must pass. `describeCatalog` runs all of them on one implementation. This file has
+ * those of tenants, keys, indexes and usage. Documents and segments have files of their own.
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -20,7 +20,7 @@ import {
 import { describeModel } from './model-conformance.ts';
 import { describeSegments } from './segment-conformance.ts';
 
-/** One catalog and the means to close it and open what it stored again. */
+/** A catalog, and a way to close it and open it again. */
 export interface CatalogUnderTest {
   readonly catalog: Catalog;
   reopen(): Promise<void>;
@@ -247,7 +247,7 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       );
       const first = await catalog.listIndexes(tenantId, { limit: 2 });
       expect(first).toEqual(byPlace.slice(0, 2));
-      // The place that a page ended at outlives the index that was there.
+      // The last place of a page stays valid when its index is deleted.
       await catalog.deleteIndex(tenantId, first[1]!.id);
       expect(await catalog.listIndexes(tenantId, { limit: 2, after: first[1]! })).toEqual(
         byPlace.slice(2, 4),
@@ -325,7 +325,7 @@ function describeIndexes(current: () => CatalogUnderTest): void {
         catalog.swapIndexNames(tenantId, c.id, b.id),
       ]);
       const named = results.filter((result) => /^(renamed|created)$/.test(outcomeOf(result)));
-      // One that has got the name by a swap may be given it again.
+      // An index that got a name by a swap may be renamed to the same name.
       expect(named.length).toBeGreaterThan(0);
       const names = (await catalog.listIndexes(tenantId)).map(({ name }) => name);
       expect(names).toContain('wanted');

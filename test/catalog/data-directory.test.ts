@@ -13,7 +13,7 @@ import { newDirectory } from '../support/machine/temporary-directory.ts';
 
 const source = path.resolve(import.meta.dirname, '../../src/catalog');
 
-/** Runs a program of one line; resolves with its first line of output, and leaves it running. */
+/** Starts a program of one line. Resolves with its first line of output while it runs on. */
 async function start(code: string) {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -67,7 +67,7 @@ describe('the lock of the data directory', () => {
     const directory = await newDirectory();
     const { child } = await start(
       `import { lockDataDirectory } from ${JSON.stringify(path.join(source, 'data-directory.ts'))};
-       // What nobody refers to would be collected, and its lock with it.
+       // Without a reference the lock could be garbage-collected.
        globalThis.lock = lockDataDirectory(${JSON.stringify(directory)});
        console.log('locked');
        setInterval(() => {}, 1000);`,

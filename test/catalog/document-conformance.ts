@@ -122,7 +122,7 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       expect(await writer.catalog.countStored(indexId, ['a', 'b', 'c', 'd'])).toBe(2);
       expect((await writer.catalog.usageTotals(tenantId, month)).documents).toBe(2);
       expect((await writer.catalog.loadIndexState(indexId)).generation).toBe(3);
-      // A version of another index is none of this one's.
+      // A version of another index is not found.
       expect(await remove(ids.slice(3), { indexId: (await newIndex(writer.catalog, tenantId)).id })).toEqual({
         outcome: 'absent',
       });
@@ -152,7 +152,7 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       );
       const results = await Promise.all(batches.map((documents) => writer.commit(documents)));
       const generations = results.map((result) => (result.outcome === 'committed' ? result.generation : 0));
-      // In which order, the catalog decides.
+      // The catalog decides the order.
       expect(generations.toSorted((a, b) => a - b)).toEqual(
         Array.from({ length: 100 }, (_, place) => place + 1),
       );
@@ -197,7 +197,7 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       expect(await replacing(live!.versionId)).toEqual({ outcome: 'document_changed' });
       expect(before.generation).toBe(2);
       expect((await writer.catalog.loadIndexState(writer.index.id)).generation).toBe(3);
-      // A refusal is charged nothing.
+      // Refused commits charge nothing.
       expect((await writer.catalog.usageTotals(writer.index.tenantId, month)).requests).toBe(1);
       await writer.catalog.deleteIndex(writer.index.tenantId, writer.index.id);
       expect(await replacing(live!.versionId)).toEqual({ outcome: 'index_missing' });
@@ -265,7 +265,7 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       }));
       for (const limit of [1, 2, 5, stored.length, 1000])
         expect(await listAll(writer, limit)).toEqual(expected);
-      // Exactly full, and one beyond.
+      // A page that is exactly full, and one with a document more.
       const { id } = writer.index;
       const full = await writer.catalog.listDocuments(id, { limit: stored.length, bytesMax: large });
       expect(full?.hasMore).toBe(false);

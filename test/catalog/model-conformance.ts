@@ -1,4 +1,4 @@
-/** Random histories of one tenant against the model: every answer and every state in between. */
+/** Random histories of one tenant, compared with the model: every answer and every state in between. */
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -18,7 +18,7 @@ type Step =
       readonly tokens: number;
     }
   | { readonly kind: 'delete'; readonly pick: number; readonly docId: string }
-  /** By the version that is live now, or one that was. */
+  /** Replaces the live version, or names one that has died. */
   | { readonly kind: 'replace'; readonly pick: number; readonly docId: string; readonly isLate: boolean }
   | { readonly kind: 'setDocumentsMax'; readonly documents: number }
   | { readonly kind: 'forget'; readonly pick: number; readonly behind: number }
@@ -307,7 +307,7 @@ class History {
     assert.equal(await this.#catalog.forgetDeadVersions(index.id, generation), expected);
   }
 
-  /** Moves what is live into a new segment while one more document dies; removes all older segments. */
+  /** Moves live versions into a new segment while one more document dies. Removes all older segments. */
   async #compact(index: ModelIndex, diesMeanwhile: string): Promise<void> {
     await this.#addSegment(index);
     const target = index.segments.at(-1);

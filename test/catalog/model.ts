@@ -1,4 +1,4 @@
-/** The catalog as simple as it can be said: one tenant, arrays and maps, no durability. */
+/** A simple model of the catalog: one tenant, arrays and maps, nothing durable. */
 
 export interface ModelVersion {
   readonly docId: string;
@@ -38,7 +38,7 @@ export class Model {
     return [...this.indexes.values()].reduce((total, index) => total + this.live(index).length, 0);
   }
 
-  /** The outcome, and the rows changed if it is `committed`. */
+  /** Returns the outcome. Changes the rows if it is `committed`. */
   upsert(index: ModelIndex, documents: readonly ModelVersion[]): 'committed' | 'document_allowance_exceeded' {
     const docIds = new Set(documents.map(({ docId }) => docId));
     const replaced = this.live(index).filter(({ docId }) => docIds.has(docId));
@@ -64,7 +64,7 @@ export class Model {
     return before - index.versions.length;
   }
 
-  /** What `loadIndexState` must return: a version without a segment waits only to be forgotten. */
+  /** The versions that `loadIndexState` must return. Versions without a segment are not among them. */
   placed(index: ModelIndex): ModelVersion[] {
     return index.versions
       .filter(({ segmentId }) => segmentId !== 0)

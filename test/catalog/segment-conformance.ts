@@ -77,7 +77,7 @@ export function describeSegments(current: () => CatalogUnderTest): void {
       const [a, b, c] = await writer.upsert(['a', 'b', 'c']);
       await writer.delete('c');
       const target = await newSegment(catalog, index.id);
-      // The snapshot of the merge: a and b live. Then b dies, a newcomer goes elsewhere.
+      // In the snapshot of the merge a and b are alive. Then b dies, and a new document goes to another segment.
       await writer.delete('b');
       const newcomer = await DocumentWriter.start(catalog, index.tenantId);
       await newcomer.upsert(['a']);
@@ -94,7 +94,7 @@ export function describeSegments(current: () => CatalogUnderTest): void {
       expect(segments.map(({ id, recordsReferenced }) => [id, recordsReferenced])).toEqual([[target, 2]]);
       expect([...versions.versionIds]).toEqual([b?.versionId, a?.versionId]);
       expect([...versions.died]).toEqual([3, 0]);
-      // A reader that pinned an older generation still resolves what was not moved.
+      // A reader of an older generation still resolves a version that was not moved.
       const dropped = c?.versionId ?? 0;
       expect((await catalog.resolveVersions(index.id, [dropped])).get(dropped)?.docId).toBe('c');
       expect(await catalog.forgetDeadVersions(index.id, 3)).toBe(2);

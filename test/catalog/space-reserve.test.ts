@@ -1,4 +1,4 @@
-/** Deletes on a full disk: what they need is kept for them, and for nobody else. */
+/** Deletions on a full disk: the reserve is kept for them alone. */
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -42,7 +42,7 @@ describe.skipIf(noDisks !== undefined)('a full disk', () => {
     await catalog.setTenantSuspended(tenantId, true);
     await catalog.deleteTenant(tenantId);
     await catalog.purgeDeleted();
-    // The server looks every few seconds.
+    // The server checks for room every few seconds.
     await eventually(() => notices.find((notice) => notice.startsWith('the disk is full')), {
       withinMs: 20_000,
       what: 'the full disk is noticed',

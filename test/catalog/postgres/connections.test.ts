@@ -1,4 +1,4 @@
-/** Reads that take long wait for each other; what everybody needs does not wait for them. */
+/** Reads that take long wait for each other. Admission, searches and commits do not wait for them. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
@@ -23,7 +23,7 @@ it.each(['counts', 'lists of documents', 'openings of indexes'] as const)(
       'lists of documents': () => catalog.listDocuments(id, { limit: 1, bytesMax: 1 }),
       'openings of indexes': () => catalog.changesSince({ indexId: id, generation: -1, segmentIds: [] }),
     }[kind];
-    // As if each read for long.
+    // Makes each read take long.
     const lock = await lockRows(url, 'LOCK TABLE versions IN ACCESS EXCLUSIVE MODE');
     const reads = Promise.allSettled(Array.from({ length: 40 }, (): Promise<unknown> => read()));
     try {

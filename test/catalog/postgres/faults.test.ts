@@ -31,7 +31,7 @@ async function open(url: string): Promise<ClusterCatalog> {
   return catalog;
 }
 
-/** A catalog behind a proxy, and one that is not. */
+/** A catalog behind a proxy, and one with a direct connection. */
 async function openBehindProxy() {
   const url = await newDatabase(postgres);
   const { host } = new URL(url);
@@ -49,7 +49,7 @@ async function waitingCommits(url: string): Promise<number> {
   return (await queryDatabase(url, text)).length;
 }
 
-/** What it rejects with; `undefined` when it does not. */
+/** The error that the promise rejects with; `undefined` when it resolves. */
 function reasonOf(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => undefined,
@@ -113,7 +113,7 @@ describe('a commit whose connection is lost', () => {
       const results = await catalog.commitUpserts([upsertOf(0), upsertOf(2, 0), upsertOf(1)]);
       expect(results).toMatchObject([
         { value: { outcome: 'committed', generation: generation + 1 } },
-        // Nobody can say any more that it was its allowance.
+        // The connection is lost, so the reason of the refusal is unknown.
         { status: 'rejected', reason: unavailable },
         { value: { outcome: 'committed', generation: generation + 2 } },
       ]);
@@ -127,14 +127,14 @@ describe('a commit whose connection is lost', () => {
     const lock = await lockRows(url, lockIndexes);
     const refused = reasonOf(commitDelta(catalog, index, delta));
     await untilWaiting(url, 1);
-    // The server does not notice, and goes on waiting.
+    // The server does not notice that and goes on waiting.
     proxy.cutOnceAfter(0);
     await expect(catalog.ping()).rejects.toMatchObject(unavailable);
     expect(await refused).toMatchObject(unavailable);
     expect(await waitingCommits(url)).toBe(1);
     await lock.release();
     await untilWaiting(url, 0);
-    // The lock is free again for whoever comes after it.
+    // The lock is free again for the next commit.
     expect(await upsertDelta(direct, index, ['b'])).toBe(1);
     expect((await direct.usageTotals(index.tenantId, month)).documents).toBe(1);
   });

@@ -36,7 +36,7 @@ beforeEach(async () => {
 });
 afterEach(() => Promise.all(nodes.map((node) => node.close())));
 
-/** Which of so many nodes comes next. */
+/** Picks the next of so many nodes. */
 const nodeAt = (place: number): ClusterCatalog => nodes[place % nodes.length]!;
 
 describe('upserts that share a transaction', () => {
@@ -166,7 +166,7 @@ describe('commits of several nodes to one index', () => {
         return (await commitDelta(node, own, delta)).outcome;
       });
       const deleted = nodeAt(client + 1).deleteIndex(tenantId, own.id);
-      // A segment that came too late has no index any more.
+      // The index of a segment that came too late is gone.
       const outcomes = await Promise.allSettled(upserts);
       for (const outcome of outcomes) {
         if (outcome.status === 'fulfilled') expect(outcome.value).toMatch(/^(committed|index_missing)$/);
@@ -217,7 +217,7 @@ describe('changes', () => {
       const follower = pick(followers);
       if (random() < 0.6) await follower.follow(pick(nodes));
     }
-    // One falls so far behind that it must begin anew.
+    // One node falls so far behind that it must reopen the index.
     await followers[0]!.follow(nodes[0]);
     for (const node of nodes) await upsertDelta(node, index, docIds.slice(0, 2));
     await nodes[0].forgetDeadVersions(index.id, (await nodes[0].readHead(index.id))!.generation);
@@ -243,7 +243,7 @@ describe('changes', () => {
   });
 });
 
-/** Two of the segments, or as many as there are, become one. */
+/** Merges two of the segments, or fewer if there are fewer. */
 async function merge(node: ClusterCatalog, random: () => number): Promise<void> {
   const lease = (await node.acquireMergeLease(index.id, 'merger', 60_000))!;
   const all = await changesFor(node, -1, []);
@@ -274,12 +274,12 @@ async function changesFor(
   return changes;
 }
 
-/** What a node knows: the records of its segments, by the changes alone. */
+/** The state of a node, which it learns by changes alone: the records of its segments. */
 class FollowingNode {
   #generation = -1;
   readonly #records = new Map<number, Map<number, { readonly versionId: number; died: number }>>();
 
-  /** Returns whether it had to begin anew. */
+  /** Returns whether it had to reopen the index. */
   async follow(node: ClusterCatalog): Promise<boolean> {
     const input = {
       indexId: index.id,
@@ -351,7 +351,7 @@ describe('a turn to merge', () => {
     await a.releaseMergeLease(lease);
     const next = (await b.acquireMergeLease(index.id, 'b', 0))!;
     expect(next.fence).toBeGreaterThan(lease.fence);
-    // Run out, but nobody else has it.
+    // The lease has expired, but no other node has taken it.
     expect(await b.renewMergeLease(next, 0)).toBe(true);
     const last = (await a.acquireMergeLease(index.id, 'a', 60_000))!;
     expect(last.fence).toBeGreaterThan(next.fence);

@@ -1,6 +1,6 @@
 /**
- * No statement of a node reads a large table whole: neither while there are many small indexes, nor while one index is most of
- * the catalog, nor by a plan that PostgreSQL keeps for all values. The server counts the rows that scans of whole tables read.
+ * No statement of a node reads a whole large table. That holds with many small indexes, with one index that is most of the catalog,
+ * and with a plan that PostgreSQL keeps for all values. The server counts the rows that scans of whole tables read.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -27,7 +27,7 @@ const largeDocuments = 8_000;
 const times = 7;
 const largeTables = `'versions', 'placements'`;
 
-/** Indexes 1 to `smallIndexes` have a segment each, the next one has all the others. */
+/** The indexes 1 to `smallIndexes` have one segment each. The next index has all other segments. */
 async function fill(url: string, tenantId: string): Promise<void> {
   const large = smallIndexes + 1;
   await queryDatabase(
@@ -123,7 +123,7 @@ it('no statement reads all versions, or all places', { timeout: 120_000 }, async
     await catalog.forgetGarbage(garbage.map(({ segmentId }) => segmentId));
   }
   await catalog.close();
-  // Documents of deleted indexes go at the start.
+  // Documents of deleted indexes are purged at the start.
   catalog = await open();
   const isPurged = async () =>
     (await queryDatabase(url, 'SELECT FROM purges')).length === 0 ? true : undefined;
@@ -131,7 +131,7 @@ it('no statement reads all versions, or all places', { timeout: 120_000 }, async
   await catalog.close();
   expect(await rowsOfScans(url)).toEqual(before);
 
-  // Such a scan is counted.
+  // A planted scan is counted.
   await queryDatabase(url, `SELECT count(*) FROM placements WHERE version_id % 2 = 0`);
   expect(await rowsOfScans(url)).not.toEqual(before);
 });

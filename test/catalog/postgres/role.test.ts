@@ -1,4 +1,4 @@
-/** The catalog asks no more of its role than a database of its own. */
+/** The catalog's role needs no rights beyond a database of its own. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RunningPostgres } from '../../../deploy/local/postgres.ts';

@@ -1,4 +1,4 @@
-/** Nodes of two versions on one catalog: the newer program is this one with migrations planted behind its own. */
+/** Nodes of two versions on one catalog. The newer program is this one, with planted migrations after its own. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { nodeLiveMs } from '../../../src/catalog/cluster-contract.ts';
@@ -23,7 +23,7 @@ const afterNext = [...next, contracting];
 
 const document = (docId: string) => ({ docId, metadata: {}, chunks: [[[1, 2, 3, 4, 5, 6, 7, 8]]] });
 
-/** Writes and searches in turns until it is ended; rejects with what a node that serves must not meet. */
+/** Writes and searches in turns until it is ended. Rejects with any error that a serving node must not meet. */
 function serve(node: Node, name: string) {
   const written: string[] = [];
   const ended = new AbortController();
@@ -64,7 +64,7 @@ it(
     await serving.untilMore();
     await servingToo.untilMore();
     await Promise.all([serving.end(), servingToo.end()]);
-    // A node of the old version that begins anew, and one that starts only now.
+    // A node of the old version that reopens the index, and one that starts now.
     await old.reopen();
     const late = await stage.newNode();
     expect(await newer.remove('old 0')).toBe(true);

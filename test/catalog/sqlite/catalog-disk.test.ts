@@ -1,4 +1,4 @@
-/** What a catalog has acknowledged stays, whatever became of the syncs before. */
+/** Acknowledged commits stay, even if earlier syncs failed. */
 import { describe, expect, it } from 'vitest';
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { Disk, noDisks } from '../../support/machine/disk.ts';
@@ -14,7 +14,7 @@ async function create({ catalog }: CatalogProcess, id: string): Promise<void> {
   await catalog.createTenant({ id, name: id, limits: generousLimits });
 }
 
-/** Disks forget what they could not sync: no later sync makes it durable. */
+/** A disk forgets data that it could not sync, and no later sync makes them durable. */
 function failSyncs(
   disk: Disk,
   fail: boolean,

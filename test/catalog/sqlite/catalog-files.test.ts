@@ -1,4 +1,4 @@
-/** A used data directory whose files do not belong together is refused and left as it is; a new one never is. */
+/** A used data directory whose files do not belong together is refused and not changed. A new directory is never refused. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { watch } from 'node:fs';
@@ -16,7 +16,7 @@ let tenants: number;
 beforeAll(async () => {
   used = await newDirectory();
   tenants = await addTenant(used);
-  // As the index store leaves it.
+  // The state that the index store leaves.
   await mkdir(path.join(used, 'segments', 'an index'));
   await writeFile(path.join(used, 'segments', 'an index', '1.seg'), 'a segment');
 });
@@ -35,7 +35,7 @@ async function copyOf(directory: string): Promise<string> {
   return copy;
 }
 
-/** Every file with its content; what SQLite shares between processes beside a database is no content. */
+/** Every file with its content, without the files that SQLite shares between processes. */
 async function contentOf(directory: string): Promise<ReadonlyMap<string, string>> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries
@@ -126,7 +126,7 @@ describe('a used data directory', () => {
 
   it('that lost commits to a damaged write-ahead log is refused', async () => {
     const directory = await copyOf(used);
-    // What is left of a process that was killed: the log that no close has emptied.
+    // A killed process leaves its log, because no close has emptied it.
     const catalog = await openCatalog({ directory });
     const { id } = await newTenant(catalog);
     const documents = await DocumentWriter.start(catalog, id);
@@ -181,7 +181,7 @@ describe('a new data directory', () => {
   });
 });
 
-/** Opens a directory in a process that is killed after so many changes of what the directory holds. */
+/** Opens a directory in a process that is killed after so many changes in the directory. */
 async function openUntil(directory: string, changes: number): Promise<void> {
   const code = `const { openCatalog } = await import(${JSON.stringify(source)});
     const catalog = await openCatalog({ directory: ${JSON.stringify(directory)} });
@@ -200,7 +200,7 @@ async function openUntil(directory: string, changes: number): Promise<void> {
   watcher.close();
 }
 
-/** Flips a bit; the result puts it back. */
+/** Flips a bit. Returns the function that flips it back. */
 async function flip(file: string, place: number): Promise<() => Promise<void>> {
   const change = async (): Promise<void> => {
     await using handle = await open(file, 'r+');

@@ -1,12 +1,11 @@
 /**
- * A process that commits to a catalog until it is asked to stop, fails or is killed. Arguments: directory,
- * tenant id, name of its index, number of commits. Standard output, a line an event, written
- * synchronously so that a kill loses none:
+ * A process that commits to a catalog until it is done, fails or is killed. Arguments: directory, tenant id, number of commits,
+ * bytes of metadata. It writes one line per event to standard output, synchronously, so that a kill loses none:
  *
  *     index ID | start N | ack N GENERATION | recorded | failed N CODE | done
  *
- * Commit n writes the documents `n a`, `n b` and `shared`, and charges 10 tokens; every commit is followed
- * by a usage event of 1 token.
+ * Commit n writes the documents `n a`, `n b` and `shared`, and charges 10 tokens. A usage event of 1 token follows each
+ * commit.
  */
 import { writeSync } from 'node:fs';
 import { ServiceError } from '../../../src/errors.ts';
@@ -55,7 +54,7 @@ function say(line: string): void {
     try {
       left = left.subarray(writeSync(1, left));
     } catch (error) {
-      // Whoever reads is behind.
+      // The reader is slower.
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
     }
   }

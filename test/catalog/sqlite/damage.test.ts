@@ -1,7 +1,4 @@
-/**
- * What a damaged `catalog.db` answers: what it answered before, or an error. Never something else, and never
- * less. `TEST_SEED` repeats a run.
- */
+/** A damaged `catalog.db` gives the answers that it gave before, or an error. `TEST_SEED` repeats a run. */
 import { copyFile, open, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -44,7 +41,7 @@ describe('a damaged catalog', () => {
       let detected = 0;
       for (let round = 0; round < count; round += 1) {
         const damaged = damage(random, bytes);
-        // To SQLite a file without bytes is a new database; such a directory is refused before (`catalog-files.ts`).
+        // SQLite takes an empty file for a new database. A directory with one is refused earlier (`catalog-files.ts`).
         if (damaged.bytes.length === 0) continue;
         for (const log of ['-wal', '-shm']) await rm(copy + log, { force: true });
         await writeFile(copy, damaged.bytes);
@@ -55,7 +52,7 @@ describe('a damaged catalog', () => {
         }
       }
       console.log(`damaged catalogs: ${detected} of ${count} detected`);
-      // Free pages are on no way that is asked for.
+      // No question reads a free page.
       expect(detected).toBeGreaterThan(count / 2);
     },
     10_000 + count * 1_000,
@@ -85,7 +82,7 @@ it.each([1, 20, 100])(
     await copyFile(file, running);
     const writer = await openWriter({ path: running, durability: 'process_death', busyTimeoutMs: 100 });
     writer.pragma('user_version = 99');
-    // As a process that is killed leaves them.
+    // The state that a killed process leaves.
     for (const log of ['', '-wal']) await copyFile(running + log, copy + log);
     writer.close();
     await truncate(copy, (await sizeOf(copy)) - pages * pageBytes);
@@ -111,7 +108,7 @@ it('an index that lost a document without a trace cannot be opened', async () =>
   writer.close();
 });
 
-/** Whether anything that is asked meets the damage; what does not must be answered as before. */
+/** Whether any question meets the damage. All others must be answered as before. */
 async function isFound(copy: string): Promise<boolean> {
   const { answers, refused } = await ask(copy);
   for (const [question, answer] of answers) expect(answer, question).toBe(intact.get(question));
@@ -119,7 +116,7 @@ async function isFound(copy: string): Promise<boolean> {
   return refused > 0;
 }
 
-/** Asks everything, as a process that opens the database. */
+/** Asks all questions, as a process that has just opened the database. */
 async function ask(database: string): Promise<{ answers: ReadonlyMap<string, string>; refused: number }> {
   const answers = new Map<string, string>();
   const asked = questions();
@@ -199,7 +196,7 @@ function groupsOf<Item>(items: readonly Item[]): readonly (readonly Item[])[] {
   );
 }
 
-/** Tenants with keys, and indexes of documents short and long, live and dead. */
+/** Stores tenants with keys, and indexes with short and long, live and dead documents. */
 async function newContent(): Promise<{ readonly file: string; readonly stored: readonly Stored[] }> {
   const directory = await newDirectory();
   const catalog = await openCatalog({ directory });
@@ -226,7 +223,7 @@ async function sizeOf(copy: string): Promise<number> {
   return (await readFile(copy)).length;
 }
 
-/** As after a write that went elsewhere. */
+/** The damage of a write to the wrong place. */
 async function misplacePage(copy: string): Promise<void> {
   await using handle = await open(copy, 'r+');
   const versions = await pageOf(copy, 'versions');

@@ -1,4 +1,4 @@
-/** What is particular to the SQLite catalog: its files, versions, purges and threads. */
+/** Tests of the SQLite catalog alone: its files, versions, purges and threads. */
 import Database from 'better-sqlite3';
 import { readFile, readdir, writeFile } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -18,7 +18,7 @@ async function open(directory: string): Promise<SqliteCatalog> {
   return catalog;
 }
 
-/** Reads a database beside the catalog, as nothing but a test would. */
+/** Reads a database beside the open catalog. Only tests do that. */
 function inspect<Result>(
   directory: string,
   file: string,
@@ -187,7 +187,7 @@ describe('a page of indexes', () => {
     const all = (await catalog.listIndexes(tenantId, { limit: 60 })).map(({ id }) => id);
     const file = path.join(directory, 'catalog.db');
     const other = await openWriter({ path: file, durability: 'process_death', busyTimeoutMs: 1_000 });
-    // It has begun, and other work of the thread has its turn.
+    // The list has begun, and now other work of the thread has its turn.
     const reading = catalog.listIndexes(tenantId, { limit: 50 });
     for (const id of all.slice(40, 42)) other.prepare('DELETE FROM indexes WHERE id = ?').run(id);
     other.close();
@@ -223,7 +223,7 @@ describe('the threads of the SQLite catalog', () => {
       await Promise.all([0, 1, 2, 3].map((lane) => batch(number + lane)));
     }
     delay.disable();
-    // Measured 1 ms with 2 busy cores; the bound only leaves room for a machine that is busier still.
+    // Measured: 1 ms with 2 busy cores. The bound leaves room for a busier machine.
     expect(delay.percentile(50) / 1e6).toBeLessThan(20);
   });
 });

@@ -1,4 +1,4 @@
-/** Processes that share, lose and outgrow a catalog: what was acknowledged is there, nothing is there by half. */
+/** Processes that share a catalog, are killed, or run out of space. Acknowledged writes stay, and no write is there in part. */
 import Database from 'better-sqlite3';
 import { spawn } from 'node:child_process';
 import type { ChildProcessByStdio } from 'node:child_process';
@@ -63,7 +63,7 @@ interface Audit {
   readonly documents: number;
 }
 
-/** Reads back all that a process wrote and holds it against what it said. */
+/** Compares everything that a process wrote with its output. */
 async function audit(catalog: SqliteCatalog, process: CommitProcess): Promise<Audit> {
   const state = await catalog.loadIndexState(process.indexId);
   const { versionIds, died, born } = state.versions;

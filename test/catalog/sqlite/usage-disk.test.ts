@@ -1,4 +1,4 @@
-/** What becomes of usage when its disk is full, read-only or loses power. */
+/** Usage on a disk that is full, read-only, or loses power. */
 import Database from 'better-sqlite3';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -30,7 +30,7 @@ async function whenNothingWaits(catalog: RemoteCatalog): Promise<void> {
   });
 }
 
-/** A tenant keeps its usage from being taken for that of an erased one. */
+/** Usage needs a tenant. Without one it would be erased as that of an erased tenant. */
 async function createTenant(catalog: RemoteCatalog): Promise<void> {
   await catalog.createTenant({ id: tenantId, name: 'tenant', limits: generousLimits });
 }

@@ -1,4 +1,4 @@
-/** Usage in `usage.db`, or in memory until it can be: it counts once, and a ledger stops nobody. */
+/** Usage is written to `usage.db`, or waits in memory until that is possible. It counts once, and a broken ledger stops no request. */
 import Database from 'better-sqlite3';
 import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -20,7 +20,7 @@ async function open(directory: string, owned = true): Promise<SqliteCatalog> {
   return catalog;
 }
 
-/** Another opener of `usage.db`. */
+/** Opens `usage.db` a second time. */
 function openBeside(directory: string): Database.Database {
   return new Database(path.join(directory, 'usage.db'));
 }
@@ -74,7 +74,7 @@ describe('usage', () => {
       searches: events,
       inputTokens: 2n ** 40n * BigInt(events),
     });
-    // A slow disk may have taken longer to begin the log anew than requests wait.
+    // On a slow disk the restart of the log may take longer than requests wait.
     await whenNothingWaits(catalog);
     expect(requestsWritten(directory)).toBe(events);
     expect(statSync(path.join(directory, 'usage.db-wal')).size).toBeLessThan(4_100 * 4_120);
@@ -164,7 +164,7 @@ describe('a damaged usage ledger', () => {
     const catalog = await open(directory);
     await catalog.recordUsage(usageOf(tenantId, { requests: 1 }));
     const other = openBeside(directory);
-    // Makes the ledger read its pages anew.
+    // Makes the ledger read its pages again.
     other.exec("INSERT INTO usage_months SELECT 'other', month, 1, 1, 1, 1, 1, NULL FROM usage_months");
     other.pragma('wal_checkpoint(TRUNCATE)');
     other.close();
@@ -202,12 +202,12 @@ describe('a damaged usage ledger', () => {
     const intact = readFileSync(file);
     for (let round = 0; round < 24; round++) {
       let bytes = Buffer.from(intact);
-      // Half of them in the header of the file and the page of the schema.
+      // Half of the damage is in the header of the file and the page of the schema.
       const at = random.integer(0, round % 2 === 0 ? 200 : bytes.length - 1);
       if (round % 3 === 0) bytes = bytes.subarray(0, at);
       else if (round % 3 === 1) bytes.fill(random.integer(0, 255), at, at + 64);
       else bytes[at] = (bytes[at] ?? 0) ^ (1 << random.integer(0, 7));
-      // One that says it is of a newer program is refused.
+      // A ledger that claims to be of a newer program is refused.
       intact.copy(bytes, 60, 60, 64);
       for (const name of readdirSync(directory))
         if (name.startsWith('usage.db')) rmSync(path.join(directory, name));

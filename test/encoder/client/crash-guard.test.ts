@@ -1,4 +1,4 @@
-/** Texts that end the encoder that runs them: who is refused, who is answered, and how many encoders end. */
+/** Texts that end the encoder that runs them: which calls are refused, which are answered, and how many encoders end. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createEncoderPool, type EncoderPoolOptions } from '../../../src/encoder/client/pool.ts';
 import type { EncoderPool, EncodeOptions } from '../../../src/encoder/protocol/contract.ts';
@@ -26,7 +26,7 @@ async function stage(count = 1, options: Partial<EncoderPoolOptions> = {}) {
   return { pool, events, encoders, encoder: encoders[0]! };
 }
 
-/** What became of a query: `answered`, or why it was not. */
+/** The outcome of a query: `answered`, or why it was not. */
 async function ask(pool: EncoderPool, text: string, changes: Partial<EncodeOptions> = {}): Promise<string> {
   try {
     const query = await pool.encodeQuery(text, callOptions(pool, { model: foreignModel, ...changes }));
@@ -37,7 +37,7 @@ async function ask(pool: EncoderPool, text: string, changes: Partial<EncodeOptio
   }
 }
 
-/** What became of each document of a call. */
+/** The outcome of each document of a call. */
 async function store(pool: EncoderPool, texts: readonly string[]): Promise<string[]> {
   const documents = await encodeAll(pool, texts, { model: foreignModel });
   return documents.map(({ problem, chunkRows }) => problem ?? (chunkRows.length > 0 ? 'answered' : 'empty'));
@@ -87,7 +87,7 @@ describe('a query that ends the encoder that runs it', () => {
     controller.abort(new Error('gone'));
     await expect(left).rejects.toThrow('gone');
     expect(await ask(pool, 'unencodable')).toBe(refused);
-    // Among others and alone, each time.
+    // Each time among others and then alone.
     expect(encoder.ends).toHaveLength(4);
   });
 
@@ -179,7 +179,7 @@ describe('a query that was running when the encoder ended', () => {
     await until(() => encoder.runs.length === 3);
     controller.abort(new Error('gone'));
     await expect(left).rejects.toThrow('gone');
-    // Beside the other, then two times alone: it takes two alone to be refused.
+    // It ran beside the other one, then alone. A text is refused only after two ends alone.
     for (const runs of [4, 5]) {
       await until(() => encoder.runs.length === runs);
       encoder.kill();

@@ -1,4 +1,4 @@
-/** What the api process keeps of calls that are over. */
+/** The api process keeps no memory of calls that are over. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -10,7 +10,7 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 async function usedBytes(): Promise<number> {
-  // What a finaliser lets go is collected the next time.
+  // Memory that a finaliser frees is collected the next time.
   for (let i = 0; i < 4; i++) {
     collectGarbage();
     await turn();

@@ -1,4 +1,4 @@
-/** The pool against real encoder processes: what callers see when encoders die, hang, refuse or are left. */
+/** The pool with real encoder processes: the outcomes for callers when encoders die, hang or refuse, and when callers leave. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -20,7 +20,7 @@ const unavailable = expect.objectContaining({ code: 'service_unavailable' }) as 
 const longText = 'the late interaction of token vectors in every document '.repeat(400);
 const chunking = { maxTokens: 20, overlapTokens: 4, minimumChunkTokens: 2 };
 
-/** What a call came to: `answered`, or the code of its `ServiceError`. */
+/** The outcome of a call: `answered`, or the code of its `ServiceError`. */
 async function outcome<T>(work: Promise<T>): Promise<string> {
   try {
     await work;
@@ -130,7 +130,7 @@ describe('an encoder that hangs', () => {
   });
 });
 
-/** Forwards connections to a socket until they are cut off: then nothing comes through and neither end learns of it. */
+/** Forwards connections to a socket until they are cut. Then nothing comes through, and neither end notices. */
 async function wireTo(address: string) {
   const connections = new Set<Socket>();
   const server = createServer((near) => {
@@ -200,7 +200,7 @@ describe('documents', () => {
 });
 
 describe('a caller', () => {
-  // None of them does anything to the encoder: one serves them all.
+  // None of these tests changes the encoder, so one serves them all.
   let encoders: Encoders;
   beforeAll(async () => {
     encoders = await startEncoders();
@@ -264,7 +264,7 @@ describe('a caller', () => {
       );
     }
     expect(reasons.filter((reason) => reason !== 'gone')).toEqual([]);
-    // Behind all the others in the stream of queries.
+    // Its query is the last in the stream.
     await pool.encodeQuery('the', callOptions(pool));
     const idle = await statisticsOnceIdle(supervisor.addresses[0]!);
     expect(idle).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });

@@ -62,7 +62,7 @@ describe('a corrupt query reply', () => {
 
 describe('a caller who leaves a document call', () => {
   it('learns what was run of the documents that are not whole', async () => {
-    // The first document lacks a part, and the second is whole after it.
+    // The first document lacks a part. The second, which comes after it, is whole.
     encoder.behave({ parts: ([first, second]) => [{ ...first!, last: false }, second!], neverEnds: true });
     const { pool } = await poolOn();
     const controller = new AbortController();

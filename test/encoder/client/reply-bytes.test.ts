@@ -1,6 +1,6 @@
 /**
- * Replies of an encoder as any bytes: a wire message with damage, and messages whose fields have any value that their
- * types allow. Each is a `CorruptReply`, or what it gives has the sizes that it says. `TEST_SEED` repeats a run.
+ * Replies of an encoder with any bytes: damaged wire messages, and messages whose fields have any value that their types allow.
+ * Each is a `CorruptReply`, or the decoded arrays have the stated sizes. `TEST_SEED` repeats a run.
  */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -35,7 +35,7 @@ const uint32 = fc.oneof(
   fc.constantFrom(2 ** 16, 2 ** 16 + 1, 2 ** 31, 2 ** 32 - 1),
 );
 const float = fc.oneof(fc.constant(0.5), fc.double(), fc.constantFrom(NaN, Infinity, 1e-320));
-/** Bytes of elements, and now and then some more. */
+/** Bytes of elements, sometimes with a remainder. */
 const bytes = fc.oneof(
   fc
     .array(fc.constantFrom(0, 1, 2, 255, 65_536, 0xffff_ffff), { maxLength: 4 })
@@ -68,7 +68,7 @@ const part = fc.record({
 const spans = fc.record({ starts: bytes, ends: bytes, problem: text });
 const model = fc.record({ name: text, version: text, dim: uint32, windowTokensMax: uint32 });
 
-/** Whatever is decoded is sound; a `CorruptReply` is as good. */
+/** Returns whether it decodes. Then the result is checked. Otherwise it must be a `CorruptReply`. */
 function decodes<Decoded>(decode: () => Decoded, check: (decoded: Decoded) => void): boolean {
   let decoded: Decoded;
   try {
@@ -104,7 +104,7 @@ function checkSpans(reply: LocateTokensResponse): void {
   );
 }
 
-/** True if all parts were taken. */
+/** Returns whether all parts were accepted. */
 function collect(parts: readonly PartMessage[]): boolean {
   const collector = new DocumentCollector(dim, [5, 0, 2]);
   return parts.every((message) =>
@@ -230,7 +230,7 @@ describe(`replies (seed ${seed})`, () => {
   });
 });
 
-/** Bytes that are no message fail the call: an error as good as any. */
+/** Bytes that are no message may give any error, because it fails the call. */
 function parsed<Message>(parse: () => Message): Message | undefined {
   try {
     return parse();

@@ -1,4 +1,4 @@
-/** Texts that the model cannot encode, in a real encoder: they are refused, whatever shares their batch is not. */
+/** Texts that the model cannot encode, in a real encoder. They are refused, and texts in the same batch are encoded. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Encoders, encodeAll, startEncoders } from '../../support/encoder/encoders.ts';
 import { serveFailingModel } from '../../support/encoder/failing-model.ts';
@@ -6,7 +6,7 @@ import { serveFailingModel } from '../../support/encoder/failing-model.ts';
 const model = await serveFailingModel();
 let encoders: Encoders;
 beforeAll(async () => {
-  // Restarts take their time on a busy machine.
+  // Restarts may take long on a busy machine.
   encoders = await startEncoders({ modelDirectories: [model.directory] }, { healWaitMs: 20_000 });
 });
 afterAll(async () => {

@@ -1,4 +1,4 @@
-/** Queries that the model cannot encode, in real encoders: they are refused, whatever runs beside them is not. */
+/** Queries that the model cannot encode, in real encoders. They are refused, and queries beside them are answered. */
 import { describe, expect, it } from 'vitest';
 import type { EncodedQuery, EncoderPool } from '../../../src/encoder/protocol/contract.ts';
 import { callOptions, encodersOfTest } from '../../support/encoder/encoders.ts';
@@ -8,7 +8,7 @@ const model = await serveFailingModel();
 
 const honest = 'the late interaction';
 
-// Restarts take their time on a busy machine.
+// Restarts may take long on a busy machine.
 const start = async () => encodersOfTest({ modelDirectories: [model.directory] }, { healWaitMs: 20_000 });
 
 /** `count` queries at once, the sixth of them unencodable. */
@@ -22,7 +22,7 @@ async function encodeTogether(pool: EncoderPool, count: number, unencodable: str
   return { outcome, others: queries };
 }
 
-/** What shares a batch moves the last bits. */
+/** The other texts of a batch may change the last bits. */
 function expectLike(query: EncodedQuery, expected: EncodedQuery): void {
   expect(query.problem).toBeUndefined();
   expect(query.rows).toBe(expected.rows);

@@ -1,4 +1,4 @@
-/** Without a GPU: what `cuda:install` does to a folder, what a host without CUDA reads, and the graph for GPUs. */
+/** Tests without a GPU: the files of `cuda:install`, the messages on a host without CUDA, and the graph for GPUs. */
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -39,7 +39,7 @@ interface Bench {
   readonly fetched: string[];
 }
 
-/** A runtime folder of a commit, and an index whose provider is of another or the same. */
+/** A runtime folder of a commit, and a package index whose provider is of the same or another commit. */
 function workbench(changes: Partial<CudaInstallOptions> = {}, providerCommit = 'abc123'): Bench {
   const root = temporaryDirectory();
   const runtime = path.join(root, 'runtime');

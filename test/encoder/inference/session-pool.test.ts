@@ -93,7 +93,7 @@ describe('a worker', () => {
     expect(pool.roomFor('query')).toBe(Infinity);
     await padded(128);
     const long = padded(300);
-    // The other worker has it, and no query behind it.
+    // The other worker has the batch, and takes no query behind it.
     expect(pool.roomFor('query')).toBe(128);
     const short = padded(100);
     await Promise.all([long, short]);

@@ -1,4 +1,4 @@
-/** A ColBERT directory in the layout of PyLate / next-plaid exports, served by a real encoder, against the paper's rules. */
+/** A ColBERT directory in the layout of PyLate / next-plaid exports. A real encoder serves it, and its rows follow the paper's rules. */
 import * as fc from 'fast-check';
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -38,7 +38,7 @@ const text = fc
   .map((parts) => parts.join(' '));
 const chunking = { maxTokens: 8, overlapTokens: 2, minimumChunkTokens: 3 };
 
-/** Windows of the text, by the rules of the README rather than by the chunker. */
+/** Windows of the text, computed by the rules of the README and not by the chunker. */
 function windowsOf(tokens: readonly string[]): string[][] {
   const { maxTokens, overlapTokens, minimumChunkTokens } = chunking;
   const windows: string[][] = [];
@@ -49,7 +49,7 @@ function windowsOf(tokens: readonly string[]): string[][] {
   }
 }
 
-/** Rows of each chunk as f64 values, with what int8 may be off. */
+/** Rows of each chunk as f64 values, with the error that int8 allows. */
 function expectChunks(document: EncodedDocument, expected: number[][][]): void {
   expect([...document.chunkRows]).toEqual(expected.map((rows) => rows.length));
   const scales = halfValues(document.scales);

@@ -20,7 +20,7 @@ const texts = ['', 'a stone house by the river', '[MASK] ß Å 水 \u0301\u0301 
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** Values that readers of sizes, ids, names and lists go wrong with. */
+/** Values that often break readers of sizes, ids, names and lists. */
 const strange: readonly Json[] = [
   [null, true, '', '__proto__', 'x'.repeat(70_000), '\ud800', '../../etc/passwd', {}, []],
   [-1, 0, 0.5, 1e308, 2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER, 1e-320],
@@ -65,7 +65,7 @@ async function isRefused(directory: string): Promise<boolean> {
   const started = process.cpuUsage();
   let model;
   try {
-    // What lists models reads them, too.
+    // The list of installed models reads these files too.
     await installedModels([path.resolve(directory, '../..')]);
     model = await loadModel(directory);
   } catch (error) {
@@ -80,7 +80,7 @@ async function isRefused(directory: string): Promise<boolean> {
   return false;
 }
 
-/** Another value, one less or one more, at any place. */
+/** Changes a value at any place, or removes or adds one. */
 function change(random: Random, bytes: Buffer): { readonly what: string; readonly bytes: Buffer } {
   const root = { root: JSON.parse(bytes.toString()) as Json };
   const changes = Array.from({ length: random.pick([1, 1, 1, 2, 3]) }, () => {
@@ -105,7 +105,7 @@ function change(random: Random, bytes: Buffer): { readonly what: string; readonl
   return { what: changes.join(', '), bytes: Buffer.from(JSON.stringify(root.root) ?? 'null') };
 }
 
-/** The tiny model with the files that are optional. */
+/** The tiny model with all optional files. */
 async function installTiny(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true });
   const files = await readdir(tinyModel);

@@ -1,8 +1,8 @@
 /**
  * Checkpoints that PyLate and sentence-transformers 6 saved, as `models/convert.sh` exports them (`test/fixtures/exports`, with the
- * programs that made them): for every text as many rows as those libraries give, with the same values. The texts begin and end
- * with all kinds of white space, which PyLate removes and sentence-transformers does not. Every night the exports are made anew,
- * which takes some gigabytes of Python packages; `TEST_EXPORTS=DIRECTORY` does the same now, in that directory.
+ * programs that made them): for every text the service gives as many rows as those libraries, with the same values. The texts begin and end
+ * with all kinds of white space, which PyLate removes and sentence-transformers does not. Every night the exports are made
+ * again, which takes some gigabytes of Python packages. `TEST_EXPORTS=DIRECTORY` does the same at once, in that directory.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -48,7 +48,7 @@ it.runIf(isMade)(
   3_600_000,
 );
 
-/** Texts with another number of rows, or with other values. */
+/** Lists the texts that have another number of rows, or other values. */
 async function differences(directory: string): Promise<readonly string[]> {
   const model = await loadModel(directory);
   const expected = JSON.parse(readFileSync(path.join(directory, 'expected.json'), 'utf8')) as Expected;

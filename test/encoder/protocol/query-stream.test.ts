@@ -1,4 +1,4 @@
-/** Queries over one stream that stays open: with real encoders, and with peers that keep to nothing. */
+/** Queries over one stream that stays open, with real encoders and with peers that break the protocol. */
 import { credentials, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -137,8 +137,8 @@ describe('the encoder’s end of a stream of queries', () => {
     for (let number = 1; number <= count; number++) ask({ number, query, timeoutMs: 160_000 });
     const probe = new EncoderProbe(address);
     onTestFinished(() => probe.close());
-    // Its answers fill the transport, then their bound; what it has not read stays with the client. A second without a run
-    // tells this from a busy machine.
+    // Its answers fill the transport, and then their bound is reached. Further queries stay with the client. After a second
+    // without a run it is not just a busy machine.
     await until(async () => {
       const before = await probe.statistics(1000);
       await pause(1000);
@@ -172,7 +172,7 @@ function open(address: string, reading = true) {
   return { stream, ask, responses, ended };
 }
 
-/** An encoder of our own making, for what a real one never does. */
+/** A fake encoder, for behaviour that a real one never shows. */
 async function peer(onQueries: (call: QueriesCall) => void): Promise<string> {
   const server = new Server();
   addHealthService(server)('SERVING');

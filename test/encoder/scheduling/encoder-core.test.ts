@@ -76,7 +76,7 @@ async function core(fails: (ids: Int32Array) => boolean) {
   return { core: encoder, sessions, request, unencodable: unencodable!, broken };
 }
 
-/** Sends the texts so that all but the first wait together; gives back what became of each. */
+/** Sends the texts so that all but the first wait together. Returns the outcome of each. */
 async function encodeTogether(
   { core: encoder, sessions, request }: Awaited<ReturnType<typeof core>>,
   texts: readonly string[],
@@ -102,7 +102,7 @@ describe('a run that fails', () => {
     const outcomes = await encodeTogether(stage, texts);
     expect(outcomes.filter((outcome) => outcome === 'answered')).toHaveLength(39);
     expect(outcomes[17]).toBe('the graph failed');
-    // The first alone, the others together, each of these alone, and one run to see that the model works.
+    // The runs: the first text alone, the others together, each of these alone, and one text that shows that the model works.
     expect(stage.sessions.batches).toHaveLength(2 + 39 + 1);
     expect(stage.broken).toEqual([]);
     expect(stage.core.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
@@ -134,7 +134,7 @@ describe('a run that fails', () => {
       Array.from({ length: 500 }, () => 'the'),
     );
     expect(new Set(outcomes)).toEqual(new Set(['the graph failed']));
-    // Each in its batch, alone, and with a text that tells whether the model works; that one alone, too, if it shared a batch.
+    // Each text runs in its batch and alone. A text that shows whether the model works runs too, and alone if it shared a batch.
     expect(stage.sessions.batches.length).toBeLessThanOrEqual(4 * 500);
     expect(stage.core.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
   });
@@ -206,7 +206,7 @@ describe('documents whose chunks overlap by nearly all of them', () => {
 describe('documents that would take far longer than their deadline', () => {
   it('are refused at once and counted, with the time until they would not', async () => {
     const stage = await core(() => false);
-    // Batches of a millisecond tell the rate.
+    // Batches of one millisecond show the rate.
     await encodeTogether(
       stage,
       Array.from({ length: 800 }, () => 'the late interaction'),

@@ -20,7 +20,7 @@ const options: SchedulerOptions = {
 };
 const room = { query: Infinity, document: Infinity };
 
-/** A job of texts of given lengths, which notes what became of it. */
+/** A job of texts of given lengths. It notes its outcome. */
 class NotedJob implements Job {
   readonly kind: BatchKind;
   readonly modelIndex: number;
@@ -28,7 +28,7 @@ class NotedJob implements Job {
   deadlineMs = Infinity;
   cancelled = false;
   isInternal = false;
-  /** Entries that may be handed out: a reader that is behind lowers it. */
+  /** Entries that may be taken now. A slow reader lowers it. */
   allowed = Infinity;
   dropped: string | undefined;
   pending: Entry[];
@@ -100,7 +100,7 @@ describe('batches', () => {
   it('cost together what the cheapest cut of the sorted texts costs, a run being worth some tokens', () => {
     const costOf = (lengths: readonly number[]): number =>
       options.runTokens + Math.max(...lengths) * lengths.length;
-    /** Tries every way to cut; each mask says where. */
+    /** Tries every way to cut the texts. Each mask is one way. */
     const cheapest = (lengths: readonly number[]): number => {
       const sorted = lengths.toSorted((a, b) => a - b);
       let best = Infinity;
@@ -148,14 +148,14 @@ describe('batches', () => {
     expect(lengthsOf(one.next(0, room))).toEqual(lengths);
     const two = scheduler({ documentBatchTokens: 160, workers: 2 }, [new NotedJob('document', lengths)]);
     expect(lengthsOf(two.next(0, room))).toEqual([40, 40]);
-    // Less than a dozen runs are worth is not cut any further.
+    // A batch that costs less than a dozen runs is not cut any further.
     const little = scheduler({ documentBatchTokens: 160, workers: 2 }, [new NotedJob('document', [30, 30])]);
     expect(lengthsOf(little.next(0, room))).toEqual([30, 30]);
   });
 
   it('look ahead no further than the window, however well later texts would fit', () => {
     const lengths = [30, 80, 80, 30, 30];
-    // 110 tokens of look-ahead hold the first two texts; the third reaches beyond.
+    // A look-ahead of 110 tokens holds the first two texts. The third goes beyond it.
     const near = scheduler({ lookAheadBatches: 1.1 }, [new NotedJob('document', lengths)]);
     expect(lengthsOf(near.next(0, room))).toEqual([30]);
     const far = scheduler({}, [new NotedJob('document', lengths)]);

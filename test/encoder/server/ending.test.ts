@@ -1,4 +1,4 @@
-/** How an encoder process ends when it is asked to: by itself, with 0, whatever it is doing. */
+/** An encoder process that is asked to end does so by itself, with code 0, at any time. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
@@ -24,7 +24,7 @@ async function startEncoder() {
   return { address, child, errors: () => errors };
 }
 
-/** Tells it to end; its exit code, or the signal that ended it. */
+/** Asks it to end. Returns its exit code, or the signal that ended it. */
 async function terminated(child: ChildProcess): Promise<unknown> {
   const closed = once(child, 'close');
   child.kill('SIGTERM');
@@ -37,7 +37,7 @@ describe('an encoder that is asked to end', () => {
     const { address, child, errors } = await startEncoder();
     const probe = new EncoderProbe(address);
     onTestFinished(() => probe.close());
-    // It answers as soon as it listens, which is before it serves.
+    // An encoder answers as soon as it listens, and that is before it serves.
     await until(async () => (await probe.statistics(1000)) !== undefined);
     expect(await terminated(child)).toBe(0);
     expect(errors()).not.toContain('terminate');

@@ -16,15 +16,12 @@ import { encodersOfTest, until } from '../../support/encoder/encoders.ts';
 
 const query = { model: { name: 'colbert-tiny', version: '1' }, tenantId: 't', text: 'the late interaction' };
 
-/**
- * Two ends that write while neither reads would wait for each other for ever, and Node's HTTP/2 does not read
- * while a write waits.
- */
+/** Node's HTTP/2 does not read while a write waits. So two ends that write at the same time would wait for each other for ever. */
 it('reads on while nobody reads its answers', { timeout: 90_000 }, async () => {
   const { supervisor } = await encodersOfTest();
   const encoder = supervisor.addresses[0]!;
   const valve = await openValve(encoder);
-  // So large a window that the socket is full before it.
+  // The window is so large that the socket is full first.
   const client = new EncoderClient(valve.address, credentials.createInsecure(), {
     'grpc-node.flow_control_window': 16 << 20,
   });
@@ -53,7 +50,7 @@ it('reads on while nobody reads its answers', { timeout: 90_000 }, async () => {
   expect(answers.filter(({ number, reply }) => number === 3 && reply)).toHaveLength(1);
 });
 
-/** A way to the encoder that lets requests through, and answers while it is open. */
+/** A connection to the encoder that lets requests through, and answers only while it is open. */
 async function openValve(encoder: string) {
   const file = path.join(tmpdir(), `maxsimd-valve-${process.pid}.sock`);
   const upstream = new Socket({ readableHighWaterMark: 1 } as object);

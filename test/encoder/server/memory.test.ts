@@ -1,4 +1,4 @@
-/** Encoders that cannot have the memory they ask for. */
+/** Encoders that get less memory than they need. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -13,7 +13,7 @@ import {
 
 const mebibyte = 2 ** 20;
 
-/** Bytes of writable memory that a process may still ask for. */
+/** Bytes of memory that a process may still allocate. */
 function limitMemory(processId: number, moreBytes: number): void {
   const status = readFileSync(`/proc/${processId}/status`, 'utf8');
   const usedBytes = Number(/^VmData:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
@@ -33,12 +33,12 @@ describe.runIf(process.platform === 'linux')('an encoder without memory for a ba
     const chunking = { maxTokens: 300, overlapTokens: 0, minimumChunkTokens: 1 };
     const texts = Array.from({ length: 40 }, () => 'a '.repeat(300));
     const startedAt = performance.now();
-    // Twelve thousand tokens in one batch take more than that. An encoder that is ended by it is restarted without the limit.
+    // A batch of twelve thousand tokens takes more. An encoder that ends for it is restarted without the limit.
     const outcome = await encodeAll(pool, texts, { chunking, deadlineMs: Date.now() + 60_000 }).then(
       () => 'answered',
       (error: unknown) => (error as { readonly code: string }).code,
     );
-    // Its parts are tried alone afterwards, which may succeed; what must not be is a hang or another failure.
+    // The parts of the batch run alone afterwards, which may succeed. A hang or another failure must not happen.
     expect(['answered', 'service_unavailable']).toContain(outcome);
     expect(performance.now() - startedAt).toBeLessThan(30_000);
 

@@ -1,4 +1,4 @@
-/** The statuses of proto/encoder.proto, seen by a client that keeps to nothing. */
+/** The statuses of proto/encoder.proto, for a client that breaks the protocol. */
 import { type ClientDuplexStream, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -48,7 +48,7 @@ function connect(address: string) {
   };
 }
 
-/** Sends the messages and gives back what the call came to. */
+/** Sends the messages and returns the outcome of the call. */
 async function ended(
   stream: Stream,
   messages: readonly EncodeDocumentsRequest[],
@@ -141,7 +141,7 @@ describe('the encoder', () => {
     onTestFinished(() => probe.close());
     const { expired } = (await probe.statistics(1000))!;
     const metadata = new Metadata();
-    // Only the encoder knows of this deadline: the client's end does nothing at it, like a process that is stopped.
+    // The client does nothing at this deadline, like a stopped process. Only the encoder acts on it.
     metadata.set('grpc-timeout', '8S');
     const stream = client.documents(metadata);
     onTestFinished(() => stream.cancel());
@@ -164,14 +164,14 @@ describe('the encoder', () => {
     const before = (await probe.statistics(1000))!.tokens;
     const stream = client.documents();
     stream.on('error', () => undefined);
-    // Asks for messages and takes none: the buffers fill and flow control closes.
+    // The client asks for messages and takes none. So the buffers fill, and flow control stops the encoder.
     stream.on('readable', () => undefined);
     for (const message of [{ open: { ...open, documentCount: 60 } }, ...texts, { proceed: {} }])
       stream.write(message);
     stream.end();
     const run = async (): Promise<number> => (await probe.statistics(1000))!.tokens - before;
     let last = -1;
-    // Stopped once two looks in a row see the same, some time after it began.
+    // The encoder has stopped when two checks in a row see the same count.
     await until(async () => {
       const now = await run();
       const stopped = now > 0 && now === last;

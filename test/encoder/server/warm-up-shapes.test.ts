@@ -1,4 +1,4 @@
-/** What an encoder runs before it serves: which batches, and that they reach the sessions as they stand in the list. */
+/** The batches of warm-up, and that they reach the sessions with the listed shapes. */
 import { describe, expect, it } from 'vitest';
 import { EncoderCore, type InferencePool } from '../../../src/encoder/scheduling/encoder-core.ts';
 import { paddedTexts } from '../../../src/encoder/scheduling/batch-shape.ts';
@@ -24,7 +24,7 @@ const rules = {
 const model = { rules, windowTokensMax: 509 };
 const limits = { lengthStep: 16, documentBatchTokens: 16_384, queryBatchTokens: 2048 };
 
-/** `texts x padded length` of every batch of a kind, special tokens included. */
+/** `texts x padded length` of every batch of a kind, with special tokens. */
 function shapesOf(
   kind: 'query' | 'document',
   ...given: Parameters<typeof warmUpBatches>

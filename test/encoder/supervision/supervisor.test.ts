@@ -22,7 +22,7 @@ import {
 
 const entry = path.resolve(import.meta.dirname, '../../../src/encoder/server/main.ts');
 
-/** Starts a program and gives back the first line it prints. */
+/** Starts a program and returns the first line that it prints. */
 async function firstLine(
   file: string,
   args: readonly string[],
@@ -71,7 +71,7 @@ describe('the supervisor', () => {
     const [address] = supervisor.addresses;
     const [killed] = supervisor.processIds();
     process.kill(killed!, 'SIGKILL');
-    // The pool may be without an encoder for so short a time that nobody sees it.
+    // The pool may be without an encoder for a time too short to be seen.
     await until(() => supervisor.processIds().some((id) => id !== killed));
     await until(async () =>
       pool.encodeQuery('the', callOptions(pool)).then(
@@ -110,7 +110,7 @@ describe('the supervisor', () => {
     });
     const [first] = supervisor.processIds();
     const chunking = { maxTokens: 500, overlapTokens: 0, minimumChunkTokens: 1 };
-    // One batch of a hundred thousand tokens runs far longer, on fast machines too.
+    // A batch of a hundred thousand tokens runs far longer, even on fast machines.
     const texts = Array.from({ length: 200 }, () => 'a '.repeat(500));
     const work = encodeAll(pool, texts, { chunking, deadlineMs: Date.now() + 600_000 });
     work.catch(() => undefined);
@@ -140,7 +140,7 @@ describe('the supervisor', () => {
   it('that is killed with its encoders leaves sockets to the next one of its name', async () => {
     const name = randomUUID();
     const { child, encoder, directory } = await supervising(name);
-    // Before it is replaced.
+    // The old process, before it is replaced.
     process.kill(encoder, 'SIGKILL');
     child.kill('SIGKILL');
     await until(() => !isAlive(encoder));

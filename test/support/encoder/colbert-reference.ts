@@ -1,6 +1,6 @@
 /// <reference lib="esnext.float16" />
 /**
- * The tiny ColBERT of test/fixtures/colbert-tiny, computed anew from the paper's rules (Khattab and Zaharia, SIGIR 2020,
+ * The tiny ColBERT of test/fixtures/colbert-tiny, computed again from the paper's rules (Khattab and Zaharia, SIGIR 2020,
  * section 3.2) and the formula in its generator. It shares no code with the encoder: it builds the padded
  * sequences as strings of tokens, and computes rows one by one in f64.
  */

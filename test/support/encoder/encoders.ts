@@ -34,7 +34,7 @@ export interface SpawnedEncoders {
   readonly logs: string[];
 }
 
-/** Spawns one encoder of the tiny model, where nothing else is said, and does not wait for it. */
+/** Spawns one encoder, by default of the tiny model, without waiting for it. */
 export async function spawnEncoders(
   options: Partial<EncoderSupervisorOptions> = {},
 ): Promise<SpawnedEncoders> {
@@ -77,7 +77,7 @@ export async function startEncoders(
   return { supervisor, pool, events, logs, close };
 }
 
-/** The same, closed at the end of the test. */
+/** The same, but they are closed at the end of the test. */
 export async function encodersOfTest(
   options: Partial<EncoderSupervisorOptions> = {},
   poolOptions: Partial<EncoderPoolOptions> = {},
@@ -87,7 +87,7 @@ export async function encodersOfTest(
   return encoders;
 }
 
-/** Waits for a condition that another process brings about. */
+/** Waits for a condition that another process fulfils. */
 export async function until(condition: () => boolean | Promise<boolean>, withinMs = 20_000): Promise<void> {
   const deadline = performance.now() + withinMs;
   while (!(await condition())) {

@@ -1,6 +1,6 @@
 /**
- * A copy of the tiny model that cannot encode three words: with `spoiling` the graph gives no numbers, with `failing` it
- * fails, with `crashing` the process dies when it runs it. The encoder that serves it is the real one.
+ * A copy of the tiny model that cannot encode three words. With `spoiling` the graph gives NaN, with `failing` it fails, and with
+ * `crashing` the process dies. The real encoder serves it.
  */
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -13,7 +13,7 @@ import { tinyModel } from './encoders.ts';
 export interface FailingModel {
   readonly directory: string;
   readonly words: { readonly spoiling: string; readonly failing: string; readonly crashing: string };
-  /** `NODE_OPTIONS` of the encoder, without which `crashing` is a word like others. */
+  /** `NODE_OPTIONS` of the encoder. Without them `crashing` is an ordinary word. */
   readonly nodeOptions: string;
 }
 
@@ -26,7 +26,7 @@ const hidden = 16;
 const embeddingValue = (token: number, column: number): number =>
   Math.sin(12.9898 * token + 78.233 * column + 1);
 
-/** Gone after the tests of the file. */
+/** Makes the model. It is removed after the tests of the file. */
 export async function makeFailingModel(): Promise<FailingModel> {
   const root = await newDirectory();
   // A model directory is NAME/VERSION.
@@ -38,14 +38,14 @@ export async function makeFailingModel(): Promise<FailingModel> {
   const tokenizer = JSON.parse(await readFile(tokenizerFile, 'utf8')) as TokenizerFile;
   const { vocab } = tokenizer.model;
   const spoilingId = vocab[words.spoiling]!;
-  // Beyond the embedding table.
+  // This id is beyond the embedding table.
   vocab[words.failing] = 1_000_000;
   await writeFile(tokenizerFile, JSON.stringify(tokenizer));
 
   const graphFile = path.join(directory, 'model.onnx');
   const graph = await readFile(graphFile);
   const row = Float32Array.from({ length: hidden }, (_, column) => embeddingValue(spoilingId, column));
-  // The first values are those of float64 rounded, whatever the last bit of a sine.
+  // The first values are rounded float64 values, so that the last bit of a sine does not matter.
   const at = graph.indexOf(Buffer.from(row.buffer, 0, 8));
   if (at < 0) throw new Error('this is a bug: the embedding of a word is not where it was');
   Buffer.from(new Float32Array(hidden).fill(Number.NaN).buffer).copy(graph, at);
@@ -59,7 +59,7 @@ export async function makeFailingModel(): Promise<FailingModel> {
   };
 }
 
-/** The same, in every encoder that the tests of the file spawn: `crashing` kills them where a test runs it. */
+/** The same model, in every encoder that the tests of the file spawn. `crashing` kills such an encoder. */
 export async function serveFailingModel(): Promise<FailingModel> {
   const model = await makeFailingModel();
   process.env['NODE_OPTIONS'] = model.nodeOptions;

@@ -1,6 +1,6 @@
 /**
- * An encoder that ends when it runs a text with the word `unencodable`, as a process does: every connection breaks, and
- * some time later another process answers at the same address. A real one takes a second for each end.
+ * A fake encoder that ends when it runs a text with the word `unencodable`: all connections break, and some time later another one
+ * answers at the same address. A real encoder takes a second for each end.
  */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -14,11 +14,11 @@ export interface MortalEncoder {
   readonly runs: readonly string[];
   /** The texts that were running at each end. */
   readonly ends: readonly (readonly string[])[];
-  /** How long it runs each text, and how long it is gone after an end. */
+  /** The time to run a text, and the time between an end and the next start. */
   readonly times: { runMs: number; goneMs: number };
-  /** Ends it, whatever it runs. */
+  /** Ends it at once. */
   kill(): void;
-  /** Breaks its connections, and it goes on. */
+  /** Breaks its connections while it runs on. */
   cut(): void;
 }
 

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import type { ServedModel } from '../../../src/encoder/model/served-model.ts';
 import { SessionPool } from '../../../src/encoder/inference/session-pool.ts';
 
-/** Closed at the end of the test. Each worker has one thread. */
+/** Opens a pool that is closed at the end of the test. Each worker has one thread. */
 export async function sessionsOfTest(model: ServedModel, workers = 1): Promise<SessionPool> {
   const pool = await SessionPool.open({
     models: [model.session],

@@ -1,4 +1,4 @@
-/** Token vectors as the graph of a model gives them, before they are stored in 8 bits. */
+/** Token vectors of a model's graph, before they are quantised. */
 import { documentSequence, querySequence, type Sequence } from '../../../src/encoder/model/colbert-rules.ts';
 import type { SessionPool } from '../../../src/encoder/inference/session-pool.ts';
 import type { ServedModel } from '../../../src/encoder/model/served-model.ts';
@@ -19,7 +19,7 @@ export async function unquantisedRows(
   { ids, attended, kept }: Sequence,
 ): Promise<Float32Array> {
   const { output } = await sessions.run({
-    // Which is the one whose vectors are not quantised.
+    // Only query batches have vectors that are not quantised.
     kind: 'query',
     modelIndex: 0,
     ids,

@@ -1,7 +1,6 @@
 /**
- * An encoder for tests of the service, where the model does not matter but control does: words are tokens,
- * a word's vector depends on the word alone, every window of `maxTokens` words is a chunk. Work can be held up
- * and made to fail. The real encoder stands in the end-to-end tests.
+ * A fake encoder for tests of the service. Words are tokens, the vector of a word depends on the word alone, and every window of
+ * `maxTokens` words is a chunk. A test can delay its work and make it fail. The end-to-end tests run the real encoder.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type {
@@ -24,10 +23,10 @@ export const wordModel: EncoderModel = {
 
 export class WordEncoder implements EncoderPool {
   served: readonly EncoderModel[] = [wordModel];
-  /** Texts that went through inference (tokens counted only are not among them). */
+  /** Texts that were encoded, without those whose tokens were only counted. */
   readonly inferred: string[] = [];
-  /** Awaited before each document is given out. */
-  /** What keeps a text from being encoded. */
+  /** Awaited before each document is yielded. */
+  /** Why a text cannot be encoded. */
   problemOf: (text: string) => string | undefined = () => undefined;
   beforeDocument: (text: string) => Promise<void> = async () => undefined;
   beforeQuery: (text: string) => Promise<void> = async () => undefined;
@@ -72,7 +71,7 @@ export class WordEncoder implements EncoderPool {
     const words = wordsOf(text);
     return {
       inputTokens: words.length,
-      // A query of spaces still has the tokens that frame it.
+      // A query of spaces still has its special tokens.
       rows: Math.max(1, words.length),
       vectors: queryVectors(words.length === 0 ? [''] : words),
       offsets: new Float32Array(Math.max(1, words.length)).fill(0.25),

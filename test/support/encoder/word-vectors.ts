@@ -1,4 +1,4 @@
-/** A text's tokens and vectors where the model does not matter: words are tokens, a word's vector depends on it alone. */
+/** Tokens and vectors of a text without a model: words are tokens, and the vector of a word depends on the word alone. */
 import { createHash } from 'node:crypto';
 
 export const wordDim = 16;

@@ -20,7 +20,7 @@ it('starts a thread again that could not open its file', async () => {
   const file = path.join(await newDirectory(), 'thread.db');
   const client = clientOf(file);
   const asked = (): Promise<unknown> => client.request('restartLog');
-  // Nothing opens a directory as a database.
+  // SQLite cannot open a directory as a database.
   await mkdir(file);
   for (let time = 0; time < 2; time++) {
     const refused = {
@@ -42,7 +42,7 @@ it('starts a thread before anything is asked of it', async () => {
   const client = clientOf(file);
   expect(existsSync(file)).toBe(false);
   client.start();
-  // It creates the file that it opens.
+  // The thread creates the file that it opens.
   await eventually(() => existsSync(file) || undefined, { withinMs: 10_000, what: 'a file of the thread' });
   await client.request('restartLog');
   await client.close();

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { PieceTrie } from '../../../../src/encoder/model/tokenizer/piece-trie.ts';
 
 it('the longest piece that a text begins with is found, whatever characters there are', () => {
-  // Few characters make many pieces that begin alike, many make nodes with many children.
+  // With few characters many pieces begin alike. With many characters nodes have many children.
   const texts = (characters: number) =>
     fc.string({
       unit: fc.integer({ min: 0x60, max: 0x60 + characters }).map((code) => String.fromCharCode(code)),
@@ -20,7 +20,7 @@ it('the longest piece that a text begins with is found, whatever characters ther
       const trie = new PieceTrie(pieces);
       const ids = new Map(pieces.filter(([text]) => text !== ''));
       for (const text of [...ids.keys(), ...asked]) {
-        // It lies between others.
+        // The piece lies between others in the text.
         const from = 2;
         const to = from + text.length;
         let end = to;

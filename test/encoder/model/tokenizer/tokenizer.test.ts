@@ -27,12 +27,12 @@ const tokenizer = await open(defaultModel);
 const never = new AbortController().signal;
 const idsOf = (text: string): number[] => [...tokenizer.encode(text)];
 
-/** Marks of two classes, the lower one after the higher, so that canonical order moves each of them past all others. */
+/** Marks of two classes, the lower class after the higher one. So canonical order moves each of them past all others. */
 function marksOutOfOrder(count: number, [higher, lower]: [string, string] = ['\u0315', '\u0300']): string {
   return higher.repeat(count / 2) + lower.repeat(count / 2);
 }
 
-/** Processor time of one run, whatever else the machine does: of so many runs that the clock's ticks do not matter. */
+/** Processor time of one run. It is measured over so many runs that the ticks of the clock do not matter. */
 function processorMs(work: () => unknown): number {
   const spentMs = (since?: NodeJS.CpuUsage): number => {
     const { user, system } = process.threadCpuUsage(since);

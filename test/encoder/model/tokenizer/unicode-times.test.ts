@@ -1,6 +1,6 @@
 /**
- * Texts of the largest legal size out of every part of Unicode: none holds the encoder's event loop, and none costs more
- * than its bytes. Unicode's blocks are made of rows of 128 code points, or lie within one.
+ * Texts of the largest legal size from every part of Unicode. None blocks the encoder's event loop, and the time of each is
+ * proportional to its bytes. Unicode's blocks consist of rows of 128 code points, or lie within one.
  */
 import { describe, expect, it } from 'vitest';
 
@@ -11,15 +11,15 @@ import { defaultModel } from '../../../support/encoder/encoders.ts';
 import { announceRandom } from '../../../support/running/random.ts';
 import { turnsOf } from '../../../support/turns.ts';
 
-/** Turns end after 2 ms of work; the rest is room for the collector of garbage and a slow machine. */
+/** Turns end after 2 ms of work. The rest is room for the garbage collector and a slow machine. */
 const holdMsMax = 50;
-/** A quarter of the text costs a quarter of the time: the ratio of the two for a byte, with room for the clock. */
+/** The most that a byte of a whole text may cost, compared with a byte of a quarter of it. */
 const growthMax = 3;
-/** Shorter times cannot be compared. */
+/** Shorter times are too inexact to be compared. */
 const comparedMs = 30;
 
 const rowLength = 128;
-/** In canonical order it comes before almost every other. */
+/** In canonical order this mark comes before almost every other. */
 const lowestMark = '\u0334';
 const { tokenizer } = await loadModel(defaultModel);
 
@@ -36,13 +36,13 @@ const rows: readonly Row[] = Array.from({ length: 0x11_0000 / rowLength }, (_, r
     .filter((character) => !/\p{Cn}/u.test(character)),
 })).filter(({ characters }) => characters.length > 0);
 
-/** The parts again and again, up to so many bytes. */
+/** Repeats the parts up to so many bytes. */
 function filled(parts: readonly string[], bytes: number): string {
   const part = parts.join('');
   return part.repeat(Math.max(1, Math.floor(bytes / Buffer.byteLength(part))));
 }
 
-/** The row as it is, as one word, its marks out of order, and each of its characters on a letter. */
+/** Four texts of a row: as it is, as one word, with its marks out of order, and with each character on a letter. */
 function textsOf({ characters }: Row, bytes: number): Readonly<Record<string, string>> {
   // One that canonical order moves behind the lowest mark; others end a run.
   const marks = characters.filter((character) => {
