@@ -105,7 +105,7 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
   });
 
   describe('access of a key', () => {
-    it('is full, or what it was made with', async () => {
+    it('is full unless the key was made with another one', async () => {
       const under = current();
       const id = randomUUID();
       const key = { id: randomUUID(), hash: new Uint8Array(32) };
@@ -124,7 +124,7 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
   });
 
   describe('usage by day', () => {
-    it('adds up to the month, from whatever wrote it', async () => {
+    it('adds up to the month, whichever database holds it', async () => {
       const { catalog } = current();
       const { id } = await newTenant(catalog);
       const writer = await DocumentWriter.start(catalog, id);
@@ -242,7 +242,7 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       expect(ids).toEqual(ids.toSorted((one, other) => other - one));
     });
 
-    it('names whoever acts through it', async () => {
+    it('names the actor of each act', async () => {
       const { catalog } = current();
       const acts = catalog.actingAs('operator:1');
       const tenant = { id: randomUUID(), name: 'acted', limits: generousLimits };
@@ -270,7 +270,7 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       );
     });
 
-    it('has nothing of what did not happen', async () => {
+    it('has no entry for an act that did not happen', async () => {
       const { catalog } = current();
       const { id } = await newTenant(catalog);
       const nobody = randomUUID();

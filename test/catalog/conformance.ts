@@ -237,7 +237,7 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       expect(await catalog.createIndex(indexInput(one.id, 'name'), 10)).toMatchObject({ outcome: 'created' });
     });
 
-    it('are listed in pages, whatever is made or deleted between them', async () => {
+    it('are listed in pages, although others are created and deleted in between', async () => {
       const { catalog } = current();
       const { id: tenantId } = await newTenant(catalog);
       for (const name of ['a', 'b', 'c', 'd', 'e']) await catalog.createIndex(indexInput(tenantId, name), 10);

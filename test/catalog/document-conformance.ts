@@ -292,7 +292,7 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       expect(await pageOf(3 * bytes, 2)).toEqual(['ab', true]);
     });
 
-    it('that are there throughout are on one page exactly, whatever comes and goes', async () => {
+    it('that stay are on exactly one page, although others come and go', async () => {
       const writer = await start();
       const name = (number: number) => String(number).padStart(3, '0');
       const lasting = Array.from({ length: 50 }, (_, place) => name(place * 2));

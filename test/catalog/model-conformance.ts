@@ -67,7 +67,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 export function describeModel(current: () => CatalogUnderTest): void {
   describe('random histories', () => {
-    it('leave what the model says, after every step and after a restart', async () => {
+    it('leave the state of the model, after every step and after a restart', async () => {
       const checked = fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
           const { id: tenantId } = await newTenant(current().catalog);

@@ -71,7 +71,7 @@ export function describeSegments(current: () => CatalogUnderTest): void {
   });
 
   describe('a merge', () => {
-    it('moves what it moved and keeps what died meanwhile dead', async () => {
+    it('moves versions, and keeps those dead that died meanwhile', async () => {
       const writer = await start();
       const { catalog, index } = writer;
       const [a, b, c] = await writer.upsert(['a', 'b', 'c']);

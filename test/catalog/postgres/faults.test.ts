@@ -65,7 +65,7 @@ async function untilWaiting(url: string, commits: number): Promise<void> {
 }
 
 describe('a commit whose connection is lost', () => {
-  it('is answered as what it did when it had happened', async () => {
+  it('is answered with its result when it had happened', async () => {
     const { proxy, direct, catalog, index } = await openBehindProxy();
     await upsertDelta(direct, index, ['a', 'b']);
     for (const bytes of [0, 1, 5, 40]) {
@@ -171,7 +171,7 @@ describe('a database that is away', () => {
     expect(await catalog.readHead(index.id)).toMatchObject({ generation: 0, layout: 0 });
   });
 
-  it('refuses who finds no connection, and every commit is what it was answered as', async () => {
+  it('refuses callers without a connection, and every answer about a commit is true', async () => {
     const { url, direct, catalog, index } = await openBehindProxy();
     const deltas = await Promise.all(
       Array.from({ length: 20 }, (_delta, place) => newDelta(direct, index.id, [`${place}`])),

@@ -193,7 +193,7 @@ describe('commits of several nodes to one index', () => {
 });
 
 describe('changes', () => {
-  it('lead a node that follows to what one finds that begins anew', async () => {
+  it('lead a node that follows to the state of a node that reopens the index', async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     onTestFailed(() => console.error(`seed ${seed}`));
     const random = seededRandom(seed);
@@ -412,7 +412,7 @@ describe('garbage', () => {
     expect(await nodes[1].collectGarbage({ keptMs: 0, limit: 10 })).toEqual([second]);
   });
 
-  it('are uploads that nobody named for a day, and no commit can name them then', async () => {
+  it('are uploads that no commit named for a day, and none can name them then', async () => {
     const old = await newDelta(nodes[0], index.id, ['old']);
     const young = await newDelta(nodes[0], index.id, ['young']);
     const age = async (hours: number) =>

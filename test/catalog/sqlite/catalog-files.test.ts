@@ -115,7 +115,7 @@ describe('a used data directory', () => {
     expect(await addTenant(directory)).toBe(tenants + 1);
   });
 
-  it('whose catalog is older than its segments is refused, until what it lacks is given up', async () => {
+  it('whose catalog is older than its segments is refused, until the mark is removed', async () => {
     const directory = await copyOf(used);
     expect(await addTenant(directory)).toBe(tenants + 1);
     await copyFile(path.join(used, 'catalog.db'), path.join(directory, 'catalog.db'));

@@ -103,7 +103,7 @@ describe('the files of the SQLite catalog', () => {
     expect(rows).toEqual([]);
   });
 
-  it('hold no byte of what was replaced, deleted or erased once it is purged', async () => {
+  it('hold no byte of replaced, deleted or erased rows after a purge', async () => {
     const directory = await newDirectory();
     const catalog = await open(directory);
     const tenants = [await newTenant(catalog), await newTenant(catalog)] as const;
@@ -197,7 +197,7 @@ describe('a page of indexes', () => {
 });
 
 describe('the threads of the SQLite catalog', () => {
-  it('answer everything that was asked before closing, and refuse what comes after', async () => {
+  it('answer all requests from before closing, and refuse later ones', async () => {
     const catalog = await open(await newDirectory());
     const { id } = await newTenant(catalog);
     const recorded = Array.from({ length: 200 }, () => catalog.recordUsage(usageOf(id, { requests: 1 })));

@@ -99,7 +99,7 @@ function expectSound(directory: string): void {
 }
 
 describe('a process killed while it commits', () => {
-  it('leaves every acknowledged commit, whole, and charges no more than what was under way', async () => {
+  it('leaves every acknowledged commit whole, and charges at most the commits that were under way', async () => {
     const { directory, tenantId } = await newCatalog();
     let committed = 0;
     let acknowledged = 0;
@@ -163,7 +163,7 @@ describe('several processes with one catalog', () => {
 });
 
 describe('a process whose files may not grow', () => {
-  it('answers service_unavailable, keeps what it acknowledged and nothing else', async () => {
+  it('answers service_unavailable, and keeps exactly the acknowledged commits', async () => {
     const { directory, tenantId } = await newCatalog();
     const child = new CommitProcess([directory, tenantId, '400', '8000'], { fileKibMax: 4000 });
     await child.ended();

@@ -116,7 +116,7 @@ describe('usage', () => {
     expect(notices.at(-1)).toBe('usage is written to the disk again');
   });
 
-  it('of an erased tenant is erased with it, also what waits', async () => {
+  it('of an erased tenant is erased with it, also usage that waits', async () => {
     const { directory, tenantId } = await newCatalog();
     const catalog = await open(directory);
     await catalog.recordUsage(usageOf(tenantId, { requests: 1 }));
@@ -189,7 +189,7 @@ describe('a damaged usage ledger', () => {
     expect(setAside(directory)).toEqual([]);
   });
 
-  it('never stops a start, whatever is flipped, cut or overwritten', async () => {
+  it('never stops a start, although bits are flipped, its end is cut, or pages are overwritten', async () => {
     const random = createRandom(Date.now() % 100_000);
     const { directory, tenantId } = await newCatalog();
     const whole = await open(directory);
@@ -225,7 +225,7 @@ describe('a damaged usage ledger', () => {
 });
 
 describe('usage that cannot be written', () => {
-  it('is refused once the memory for it is full, and what is in memory goes on', async () => {
+  it('is refused once the memory for it is full, and usage of known tenants still counts', async () => {
     const { directory } = await newCatalog();
     writeFileSync(path.join(directory, 'usage.db'), 'x'.repeat(8192));
     const catalog = await open(directory, false);

@@ -79,7 +79,7 @@ describe('a query that ends the encoder that runs it', () => {
     expect(encoder.ends).toHaveLength(3);
   });
 
-  it('is refused when it is asked again though nobody waited for that the first time', async () => {
+  it('is refused the second time, although its first caller had left', async () => {
     const { pool, encoder } = await stage();
     const controller = new AbortController();
     const left = ask(pool, 'unencodable', { signal: controller.signal });
@@ -168,7 +168,7 @@ describe('a query that was running when the encoder ended', () => {
     expect(await call).toBe('answered');
   });
 
-  it('is not alone with what was given up beside it', async () => {
+  it('does not count as alone beside a query that was given up', async () => {
     const { pool, encoder } = await stage();
     encoder.times.runMs = 100;
     const controller = new AbortController();
@@ -232,7 +232,7 @@ describe('documents that end the encoder that runs them', () => {
   });
 });
 
-describe('what lost calls have to themselves', () => {
+describe('the turns of lost calls', () => {
   it('is over after four seconds, for those that wait and those that had their turn', () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
@@ -299,7 +299,7 @@ describe('the memory of unencodable texts', () => {
     expect(unencodable.has('document', { ...run, chunking: { ...chunking, maxTokens: 9 } })).toBe(false);
   });
 
-  it('forgets what was answered, and everything after a while', async () => {
+  it('forgets texts that were answered, and all texts after a while', async () => {
     const unencodable = new UnencodableTexts(50);
     unencodable.noteEnd('text', run);
     unencodable.clear('text', run);

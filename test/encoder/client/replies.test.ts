@@ -61,7 +61,7 @@ describe('a corrupt query reply', () => {
 });
 
 describe('a caller who leaves a document call', () => {
-  it('learns what was run of the documents that are not whole', async () => {
+  it('learns how many tokens were run of incomplete documents', async () => {
     // The first document lacks a part. The second, which comes after it, is whole.
     encoder.behave({ parts: ([first, second]) => [{ ...first!, last: false }, second!], neverEnds: true });
     const { pool } = await poolOn();

@@ -16,7 +16,7 @@ afterAll(async () => {
 const problem = 'the model cannot encode this text';
 
 describe.each(['failing', 'spoiling'] as const)('a %s text', (kind) => {
-  it('is refused, the others of its call are what they are without it', async () => {
+  it('is refused, and the others of its call get the same vectors as without it', async () => {
     const unencodable = `the ${model.words[kind]} document`;
     const texts = Array.from({ length: 30 }, (_, i) => `the late interaction ${'of token '.repeat(i % 4)}`);
     const honest = await encodeAll(encoders.pool, texts);

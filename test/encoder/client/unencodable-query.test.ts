@@ -31,7 +31,7 @@ function expectLike(query: EncodedQuery, expected: EncodedQuery): void {
 }
 
 describe('a query that the model cannot run', () => {
-  it('is refused, those that share its batch are what they are without it', async () => {
+  it('is refused, and the others of its batch get the same rows as without it', async () => {
     const { pool, events, logs } = await start();
     const alone = await pool.encodeQuery(honest, callOptions(pool));
     for (const kind of ['failing', 'spoiling'] as const) {
@@ -54,7 +54,7 @@ describe('a query that the model cannot run', () => {
 });
 
 describe('a query that ends the process', () => {
-  it('is refused, those that share its batch are what they are without it', async () => {
+  it('is refused, and the others of its batch get the same rows as without it', async () => {
     const { pool, events } = await start();
     const alone = await pool.encodeQuery(honest, callOptions(pool));
     const { outcome, others } = await encodeTogether(pool, 12, `${model.words.crashing} the`);

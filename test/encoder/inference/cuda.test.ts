@@ -172,7 +172,7 @@ describe('a host without CUDA', () => {
 });
 
 describe('the f16 graph of the default model', () => {
-  it('is what CUDA runs, and agrees with the int8 graph of the CPU on golden values and int8 rows', async () => {
+  it('runs on CUDA, and agrees with the int8 graph of the CPU on golden values and int8 rows', async () => {
     const model = await loadModel(defaultModel);
     const files = [model.session.graphs.cpu.file, model.session.graphs.cuda.file];
     expect(files.map((file) => path.basename(file))).toEqual(['model.onnx', 'model.f16.onnx']);

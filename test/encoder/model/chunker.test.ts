@@ -48,7 +48,7 @@ describe('token windows', () => {
     ]);
   });
 
-  it('cover every token, in order, within the bounds, whatever the parameters', () => {
+  it('cover every token, in order, within the bounds, for all parameters', () => {
     fc.assert(
       fc.property(parameters, ({ tokens, limit, ...chunking }) => {
         const found = [...tokenWindows(tokens, chunking, limit)];

@@ -75,7 +75,7 @@ describe('queries on one stream', () => {
 });
 
 describe('the encoder’s end of a stream of queries', () => {
-  it('answers each query of a client that keeps to nothing, in whatever order it asks', async () => {
+  it('answers each query of a client that breaks the protocol, in any order', async () => {
     const { address } = await oneEncoder();
     const { stream, ask, responses, ended } = open(address);
     const timeoutMs = 30_000;

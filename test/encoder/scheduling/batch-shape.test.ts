@@ -11,7 +11,7 @@ import { tinyModel } from '../../support/encoder/encoders.ts';
 import { sessionsOfTest } from '../../support/encoder/sessions.ts';
 
 describe('the number of texts in a padded batch', () => {
-  it('is the next power of two, or what fills the budget', () => {
+  it('is the next power of two, or the number that fills the budget', () => {
     expect([1, 2, 3, 5, 33, 59, 60].map((texts) => paddedTexts(texts, 272, 16_384))).toEqual([
       1, 2, 4, 8, 60, 60, 60,
     ]);

@@ -178,7 +178,7 @@ describe('a run that fails', () => {
 });
 
 describe('documents whose chunks overlap by nearly all of them', () => {
-  it('count in the queue as what they make run, and beyond a bound are refused as they come', async () => {
+  it('count in the queue with all tokens of their windows, and are refused beyond a bound', async () => {
     const stage = await core(() => false);
     const chunking = { maxTokens: 20, overlapTokens: 19, minimumChunkTokens: 1 };
     let read = 0;
@@ -246,7 +246,7 @@ describe('the rate of a full queue', () => {
 });
 
 describe('statistics', () => {
-  it('tell nothing of what the encoder runs for itself', async () => {
+  it('do not count texts that the encoder runs for itself', async () => {
     const stage = await core(() => false);
     const [model] = stage.core.models;
     const sequence = documentSequence(model!.rules, model!.tokenizer.encode('the late interaction'));

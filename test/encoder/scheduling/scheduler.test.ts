@@ -97,7 +97,7 @@ describe('batches', () => {
     expect(waiting.next(0, room)).toBeUndefined();
   });
 
-  it('cost together what the cheapest cut of the sorted texts costs, a run being worth some tokens', () => {
+  it('cost together as much as the cheapest cut of the sorted texts', () => {
     const costOf = (lengths: readonly number[]): number =>
       options.runTokens + Math.max(...lengths) * lengths.length;
     /** Tries every way to cut the texts. Each mask is one way. */
@@ -134,7 +134,7 @@ describe('batches', () => {
     );
   });
 
-  it('fill the budget whatever the padding where a run is dear', () => {
+  it('fill the budget, with any padding, where a run is expensive', () => {
     const lengths = [20, 4, 4, 20];
     const cheap = scheduler({}, [new NotedJob('document', lengths)]);
     expect(lengthsOf(cheap.next(0, room))).toEqual([20, 20]);
@@ -213,7 +213,7 @@ describe('batches', () => {
     expect(lengthsOf(waiting.next(0, room))).toEqual([5]);
   });
 
-  it('together hold every entry exactly once, within the budget, whatever waits', () => {
+  it('together hold every entry exactly once, within the budget', () => {
     const jobs = fc.array(
       fc.record({
         kind: fc.constantFrom<BatchKind>('query', 'document'),
@@ -282,7 +282,7 @@ describe('priorities', () => {
     }
   });
 
-  it('serve tenants in turn by tokens, whoever asked first or most', () => {
+  it('serve tenants in turn by tokens, not by the order or number of their requests', () => {
     const waiting = scheduler({}, [
       new NotedJob(
         'document',
@@ -395,7 +395,7 @@ describe('admission', () => {
     expect(waiting.queuedTokens).toBe(0);
   });
 
-  it('accounts for every token, whatever the order of events', () => {
+  it('accounts for every token, in any order of events', () => {
     fc.assert(
       fc.property(
         fc.array(

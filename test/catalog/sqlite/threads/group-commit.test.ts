@@ -80,7 +80,7 @@ describe('group commit', () => {
     expect(summary(group.run([insert(3)]))).toEqual([3]);
   });
 
-  it('stops when nobody can tell what became of a COMMIT', () => {
+  it('stops when the outcome of a COMMIT cannot be read', () => {
     const group = start({
       commit: () => {
         connection.exec('COMMIT');
@@ -109,7 +109,7 @@ describe('group commit', () => {
     expect(summary(group.run([insert(1)]))).toEqual([1]);
   });
 
-  it('refuses what a full disk has no room for, and commits what fits', () => {
+  it('refuses operations that a full disk has no room for, and commits the others', () => {
     const pages = connection.pragma('page_count', { simple: true }) as number;
     connection.pragma(`max_page_count = ${pages + 20}`);
     const large = 'x'.repeat(30 * 4096);

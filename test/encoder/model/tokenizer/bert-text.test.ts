@@ -31,7 +31,7 @@ const marks = Array.from({ length: 0x20000 }, (_, code) => String.fromCodePoint(
 const nonspacingMarks = marks.filter((character) => /\p{Mn}/u.test(character));
 
 describe('the normaliser of BERT tokenizers', () => {
-  it('strips a text as if it were decomposed as a whole, whatever marks follow each other', () => {
+  it('strips a text as if it were decomposed as a whole, in any order of marks', () => {
     const texts = fc.array(fc.oneof(anyCharacter, fc.constantFrom(...marks)), { maxLength: 30 });
     fc.assert(
       fc.property(texts, (characters) => {

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { PieceTrie } from '../../../../src/encoder/model/tokenizer/piece-trie.ts';
 
-it('the longest piece that a text begins with is found, whatever characters there are', () => {
+it('the longest piece that a text begins with is found, with few and with many characters', () => {
   // With few characters many pieces begin alike. With many characters nodes have many children.
   const texts = (characters: number) =>
     fc.string({

@@ -87,7 +87,7 @@ test.each(longestTexts)(
   },
 );
 
-test('nothing is looked for any more once nobody waits', async () => {
+test('the search for places ends when its caller has gone', async () => {
   const [[, given]] = longestTexts as [(typeof longestTexts)[number]];
   const caller = new AbortController();
   const locating = tokenizer.locateInSlices(given, caller.signal);
