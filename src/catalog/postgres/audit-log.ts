@@ -28,7 +28,7 @@ export function auditLog(actor: string): NoteAct {
   };
 }
 
-export function auditCatalog(database: Database): Pick<Catalog, 'listAudit'> {
+export function auditCatalog(database: Database) {
   return {
     async listAudit({ before = Number.MAX_SAFE_INTEGER, limit, tenantId }) {
       const rows =
@@ -37,5 +37,5 @@ export function auditCatalog(database: Database): Pick<Catalog, 'listAudit'> {
           : await database.rows<AuditColumns>(sql.listAuditOfTenant, [before, limit, tenantId]);
       return rows.map(toAuditEntry);
     },
-  };
+  } satisfies Partial<Catalog>;
 }

@@ -16,11 +16,6 @@ import { codeOf, isAway, type Database, type Statement, statements } from './dat
 import { diedColumn, placeNow, refusals } from './functions.ts';
 import { usageValues } from '../rows.ts';
 
-type CommitCatalog = Pick<
-  ClusterCatalog,
-  'commitUpsert' | 'commitUpserts' | 'commitDelete' | 'commitDeleteVersions'
->;
-
 /** As `diedColumn` says. */
 type DiedColumn =
   | readonly (readonly [docId: string, versionId: number, segmentId: number, record: number])[]
@@ -42,7 +37,7 @@ interface UpsertsRow {
 const readBackMsMax = 10_000;
 const readBackPauseMs = 100;
 
-export function commitCatalog(database: Database): CommitCatalog {
+export function commitCatalog(database: Database) {
   return {
     async commitUpsert(input) {
       const [result] = await commitUpserts(database, [input]);
@@ -64,7 +59,7 @@ export function commitCatalog(database: Database): CommitCatalog {
 
     commitDeleteVersions: ({ versionIds, ...input }) =>
       commitDeletion(database, sql.commitDeleteVersions, input, versionIds),
-  };
+  } satisfies Partial<ClusterCatalog>;
 }
 
 /** `deleted`: the fourth argument of the statement. */

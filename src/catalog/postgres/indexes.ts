@@ -12,19 +12,6 @@ import { ServiceError } from '../../errors.ts';
 import { indexColumns, toIndexRow, type IndexColumns } from '../rows.ts';
 import { type Database, type Queries, statements } from './database.ts';
 
-type IndexCatalog = Pick<
-  Catalog,
-  | 'createIndex'
-  | 'listIndexes'
-  | 'getIndex'
-  | 'listIndexIds'
-  | 'listModelVersions'
-  | 'setIndexStatus'
-  | 'renameIndex'
-  | 'swapIndexNames'
-  | 'deleteIndex'
->;
-
 /** After so many indexes other work of the thread has its turn: a metadata schema may have 16 KiB. */
 const indexesInTurn = 32;
 
@@ -52,7 +39,7 @@ const sql = statements({
 });
 
 /** `scans`: for lists. */
-export function indexCatalog(database: Database, scans: Database): IndexCatalog {
+export function indexCatalog(database: Database, scans: Database) {
   return {
     createIndex: (...input) => database.transaction((queries) => createIndex(queries, ...input)),
 
@@ -92,7 +79,7 @@ export function indexCatalog(database: Database, scans: Database): IndexCatalog 
     renameIndex: (...input) => database.transaction((queries) => renameIndex(queries, ...input)),
     swapIndexNames: (...input) => database.transaction((queries) => swapIndexNames(queries, ...input)),
     deleteIndex: (...input) => database.transaction((queries) => deleteIndex(queries, ...input)),
-  };
+  } satisfies Partial<Catalog>;
 }
 
 async function createIndex(

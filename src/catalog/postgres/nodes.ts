@@ -3,11 +3,6 @@ import type { ClusterCatalog } from '../cluster-contract.ts';
 import { type Database, statements } from './database.ts';
 import type { Epochs } from './reads/epochs.ts';
 
-type NodeCatalog = Pick<
-  ClusterCatalog,
-  'acquireMergeLease' | 'renewMergeLease' | 'releaseMergeLease' | 'heartbeat' | 'leave' | 'listNodes'
->;
-
 const milliseconds = `interval '1 millisecond'`;
 
 const sql = statements({
@@ -28,7 +23,7 @@ const sql = statements({
     WHERE seen_at > now() - $1 * ${milliseconds}`,
 });
 
-export function nodeCatalog(database: Database, epochs: Epochs, schemaVersion: number): NodeCatalog {
+export function nodeCatalog(database: Database, epochs: Epochs, schemaVersion: number) {
   return {
     async acquireMergeLease(indexId, nodeId, ttlMs) {
       const [row] = await database.rows<{ lease_fence: number; epoch: string }>(sql.acquireLease, [
@@ -72,5 +67,5 @@ export function nodeCatalog(database: Database, epochs: Epochs, schemaVersion: n
         seenMsAgo,
       }));
     },
-  };
+  } satisfies Partial<ClusterCatalog>;
 }

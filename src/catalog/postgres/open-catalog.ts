@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { explained } from '../../away-reasons.ts';
 import type { CallObserver } from '../../call-observer.ts';
 import type { ClusterCatalog } from '../cluster-contract.ts';
-import { unnamedActor, type Catalog, type CatalogActs } from '../contract.ts';
+import { unnamedActor, type Catalog } from '../contract.ts';
 import { ServiceError } from '../../errors.ts';
 import { fingerprintOf } from '../key-pepper.ts';
 import { auditCatalog } from './audit-log.ts';
@@ -66,9 +66,7 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
   const epochs = new Epochs();
   const ended = new AbortController();
   const purging = purgeAlways(database, ended.signal, onBackgroundFailure);
-  const actsBy = (
-    by: string,
-  ): CatalogActs & ReturnType<typeof tenantCatalog> & ReturnType<typeof keyCatalog> => ({
+  const actsBy = (by: string) => ({
     ...tenantCatalog(database, scans, by),
     ...keyCatalog(database, by),
   });

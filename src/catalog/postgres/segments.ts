@@ -7,18 +7,6 @@ import type { Epochs } from './reads/epochs.ts';
 import { placeNow } from './functions.ts';
 import { HeadReader } from './reads/head-reader.ts';
 
-type SegmentCatalog = Pick<
-  ClusterCatalog,
-  | 'createSegment'
-  | 'sealSegment'
-  | 'loadIndexState'
-  | 'swapSegments'
-  | 'forgetDeadVersions'
-  | 'readHead'
-  | 'changesSince'
-  | 'swapMerged'
->;
-
 /** Columns as JSON arrays: parsing them is several times as fast as fetching rows. All have the same order. */
 const deathColumns = `'segmentIds', coalesce(json_agg(segment_id), '[]'), 'records', coalesce(json_agg(record), '[]'),
   'died', coalesce(json_agg(died), '[]')`;
@@ -100,7 +88,7 @@ FROM i`,
 });
 
 /** `openings`: for reads of whole indexes. */
-export function segmentCatalog(database: Database, openings: Database, epochs: Epochs): SegmentCatalog {
+export function segmentCatalog(database: Database, openings: Database, epochs: Epochs) {
   const heads = new HeadReader(database, epochs);
   return {
     async createSegment({ id, indexId, blob }) {
@@ -137,7 +125,7 @@ export function segmentCatalog(database: Database, openings: Database, epochs: E
       const [row] = await database.rows<{ swapped: boolean }>(sql.swapMerged, [...values, lease.epoch]);
       return row?.swapped === true;
     },
-  };
+  } satisfies Partial<ClusterCatalog>;
 }
 
 async function loadIndexState(database: Database, indexId: string): Promise<IndexState> {

@@ -42,9 +42,7 @@ FROM claimed c`,
   forgetGarbage: `DELETE FROM segments WHERE id = ANY($1) AND state <> 'sealed'`,
 });
 
-export function sweepCatalog(
-  database: Database,
-): Pick<ClusterCatalog, 'claimSweep' | 'collectGarbage' | 'forgetGarbage'> {
+export function sweepCatalog(database: Database) {
   return {
     async claimSweep({ ageMs, limit }) {
       const swept = await database.rows<Swept>(sql.claimSweep, [ageMs, limit]);
@@ -61,5 +59,5 @@ export function sweepCatalog(
       while ((await database.rows(sql.forgetPlacements, [segmentIds])).length > 0);
       await database.rows(sql.forgetGarbage, [segmentIds]);
     },
-  };
+  } satisfies Partial<ClusterCatalog>;
 }

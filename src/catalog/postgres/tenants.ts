@@ -8,17 +8,6 @@ import { type Database, type Queries, statements } from './database.ts';
 import { giveUpIndexes, lockTenant } from './indexes.ts';
 import { addKey } from './keys.ts';
 
-type TenantCatalog = Pick<
-  Catalog,
-  | 'createTenant'
-  | 'listTenants'
-  | 'getTenant'
-  | 'setTenantSuspended'
-  | 'setTenantLimits'
-  | 'deleteTenant'
-  | 'noteRefusedLogin'
->;
-
 /** Any number that nothing else in this database locks. */
 const tenantNamesLock = 7_237_117_302;
 
@@ -42,7 +31,7 @@ const sql = statements({
 });
 
 /** `scans`: for lists. `actor`: of the entries in the audit log. */
-export function tenantCatalog(database: Database, scans: Database, actor: string): TenantCatalog {
+export function tenantCatalog(database: Database, scans: Database, actor: string) {
   const note = auditLog(actor);
   return {
     async createTenant(tenant) {
@@ -91,7 +80,7 @@ export function tenantCatalog(database: Database, scans: Database, actor: string
         await note(queries, 'tenant_deleted', tenantId, { indexes: indexes.length });
         return { indexIds: indexes.map(({ id }) => id) };
       }),
-  };
+  } satisfies Partial<Catalog>;
 }
 
 async function createTenant(

@@ -30,10 +30,7 @@ const sql = statements({
 });
 
 /** `scans`: for lists. */
-export function usageCatalog(
-  database: Database,
-  scans: Database,
-): Pick<Catalog, 'recordUsage' | 'usageTotals' | 'usageDays' | 'rateWindows'> {
+export function usageCatalog(database: Database, scans: Database) {
   return {
     recordUsage: new UsageWriter(database).record,
     async usageTotals(tenantId, month) {
@@ -48,7 +45,7 @@ export function usageCatalog(
       return rows.map((row) => ({ day: row.day, ...sumOfUsage([row]) }));
     },
     rateWindows: (month) => database.rows<{ tenantId: string; packed: Buffer }>(sql.rateWindows, [month]),
-  };
+  } satisfies Partial<Catalog>;
 }
 
 class UsageWriter {

@@ -187,10 +187,7 @@ function actsBy(actor: string, writer: Writer, usage: UsageLedger): CatalogActs 
 }
 
 /** Writes that are checked on this thread first. Those that add something are refused on a full disk. */
-function guardedWrites(
-  writer: Writer,
-  reserve: SpaceReserve,
-): Pick<Catalog, 'createIndex' | 'allocateIds' | 'commitUpsert' | 'commitDelete' | 'commitDeleteVersions'> {
+function guardedWrites(writer: Writer, reserve: SpaceReserve) {
   const ids = new IdPool((count) => writer.request('reserveIds', count), idBlockSize);
   return {
     async createIndex(...input) {
@@ -216,7 +213,7 @@ function guardedWrites(
       assertUsage(input.usage, input.tenantId);
       return writer.request('commitDeleteVersions', input);
     },
-  };
+  } satisfies Partial<Catalog>;
 }
 
 function documentReads({ pointReader, scanReader, stateReader }: Threads) {
@@ -228,10 +225,7 @@ function documentReads({ pointReader, scanReader, stateReader }: Threads) {
   };
 }
 
-function maintenance({
-  writer,
-  pointReader,
-}: Threads): Pick<SqliteCatalog, 'forgetDeadVersions' | 'ping' | 'purgeDeleted'> {
+function maintenance({ writer, pointReader }: Threads) {
   return {
     async forgetDeadVersions(indexId, generation) {
       for (let forgotten = 0; ;) {
@@ -252,5 +246,5 @@ function maintenance({
       }
       throw new ServiceError('service_unavailable', 'a reader keeps the write-ahead log from being emptied');
     },
-  };
+  } satisfies Partial<SqliteCatalog>;
 }

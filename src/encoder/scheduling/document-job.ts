@@ -174,7 +174,7 @@ export class DocumentJob implements Job {
       this.#places.delete(position);
       return false;
     });
-    void this.#send(document, { ready: [], bytes: 0, problem });
+    void this.#send(document, [], 0, problem);
   }
 
   #placeOf({ position }: Entry): { document: OpenDocument; chunk: number } {
@@ -252,20 +252,14 @@ export class DocumentJob implements Job {
   #write(document: OpenDocument, ready: readonly Finished[], bytes: number): void {
     for (let i = 0; i < ready.length; i++) document.finished.delete(document.emitted + i);
     document.emitted += ready.length;
-    void this.#send(document, { ready, bytes, problem: undefined });
+    void this.#send(document, ready, bytes);
   }
 
   async #send(
     document: OpenDocument,
-    {
-      ready,
-      bytes,
-      problem,
-    }: {
-      readonly ready: readonly Finished[];
-      readonly bytes: number;
-      readonly problem: Error | undefined;
-    },
+    ready: readonly Finished[],
+    bytes: number,
+    problem?: Error,
   ): Promise<void> {
     const last = problem !== undefined || document.emitted === document.chunks;
     const { tokenizeMs, write, onRoom, onDocument, documents } = this.#options;

@@ -17,7 +17,7 @@ import { type BatchPlan, type Reservation, Scheduler, type SchedulerOptions } fr
 import { type SequenceDone, SequenceJob, type SequenceJobOptions } from './sequence-job.ts';
 import type { ServedModel } from '../model/served-model.ts';
 import type { SessionPool } from '../inference/session-pool.ts';
-import type { BatchKind, BatchOutput } from '../inference/session-protocol.ts';
+import type { BatchKind, BatchMessage, BatchOutput } from '../inference/session-protocol.ts';
 import { StageTimes } from './stage-times.ts';
 
 /** The end of a request. */
@@ -419,13 +419,9 @@ function slice(output: BatchOutput, from: number, to: number, dim: number): Batc
 }
 
 /** The entries of a batch as flat arrays. */
-function packed({ entries }: BatchPlan): {
-  ids: Int32Array;
-  lengths: Uint32Array;
-  attended: Uint32Array;
-  kept: Uint8Array | undefined;
-  rows: number;
-} {
+function packed({
+  entries,
+}: BatchPlan): Pick<BatchMessage, 'ids' | 'lengths' | 'attended' | 'kept' | 'rows'> {
   const sequences = entries.map(({ entry }) => entry.sequence);
   const positions = sequences.reduce((sum, { ids }) => sum + ids.length, 0);
   const ids = new Int32Array(positions);

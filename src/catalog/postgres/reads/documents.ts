@@ -1,14 +1,8 @@
 /** Reads of single documents and of pages of them. `segments.ts` reads whole indexes. */
-import type { ClusterCatalog } from '../../cluster-contract.ts';
-import type { DocumentCount, ResolvedVersion } from '../../contract.ts';
+import type { Catalog, DocumentCount, ResolvedVersion } from '../../contract.ts';
 import type { DocumentVersion } from '../../../document-commits.ts';
 import { type Database, statements } from '../database.ts';
 import { placeNow } from '../functions.ts';
-
-type DocumentCatalog = Pick<
-  ClusterCatalog,
-  'countStored' | 'resolveVersions' | 'readMetadata' | 'listDocuments' | 'findDocument' | 'countDocuments'
->;
 
 interface DocumentRow {
   /** Null when the page is empty. */
@@ -45,7 +39,7 @@ WHERE i.id = $1 AND coalesce(bytes_before, 0) < $4 ORDER BY doc_id`,
 });
 
 /** `scans`: for reads whose time grows with the documents. */
-export function documentCatalog(database: Database, scans: Database): DocumentCatalog {
+export function documentCatalog(database: Database, scans: Database) {
   return {
     async countStored(indexId, docIds) {
       const [row] = await database.rows<{ count: number }>(sql.countStored, [
@@ -84,7 +78,7 @@ export function documentCatalog(database: Database, scans: Database): DocumentCa
       const [row] = await scans.rows<DocumentCount>(sql.countDocuments, [indexId]);
       return row;
     },
-  };
+  } satisfies Partial<Catalog>;
 }
 
 async function resolveVersions(
