@@ -7,7 +7,8 @@
  * bytes that the socket does not take are kept in memory. The client's windows bound the answers among them. The rest is a few
  * bytes per call.
  */
-import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
+import { rm, stat } from 'node:fs/promises';
+import { connect, createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 
 /** A connection that leaves more bytes unread than these is closed. */
@@ -15,6 +16,7 @@ const keptBytesMax = 4 << 20;
 
 /** `address`: `unix:/path` or `host:port`, as in gRPC. */
 export async function listen(address: string, onConnection: (connection: Duplex) => void): Promise<Server> {
+  await removeStaleSocket(address);
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
     onConnection(new KeptConnection(socket)),
   );
@@ -32,6 +34,28 @@ function listenOptions(address: string): ListenOptions {
   if (address.startsWith('unix:')) return { path: address.slice('unix:'.length) };
   const at = address.lastIndexOf(':');
   return { host: address.slice(0, at).replace(/^\[(.*)\]$/, '$1'), port: Number(address.slice(at + 1)) };
+}
+
+/**
+ * The file of a unix socket outlives a killed process. Removes the file of `unix:/path` when no process listens on it, and ignores
+ * other addresses and files.
+ */
+async function removeStaleSocket(address: string): Promise<void> {
+  if (!address.startsWith('unix:')) return;
+  const file = address.slice('unix:'.length);
+  const found = await stat(file).catch(() => undefined);
+  if (found?.isSocket() === true && !(await isListening(file))) await rm(file, { force: true });
+}
+
+async function isListening(file: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(file);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
 }
 
 class KeptConnection extends Duplex {

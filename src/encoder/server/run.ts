@@ -20,7 +20,6 @@ import { createEncoderServer } from './encoder-server.ts';
 import { loadModel } from '../model/served-model.ts';
 import { SessionPool } from '../inference/session-pool.ts';
 import { removeSocketDirectory } from '../protocol/socket-directory.ts';
-import { removeStaleSocket } from './stale-socket.ts';
 import { tuning } from './tuning.ts';
 import { checkGolden, warmUp } from './warm-up.ts';
 import { collectYoungBuffers } from '../../young-buffers.ts';
@@ -94,7 +93,6 @@ async function start(options: EncoderArguments, asked: AbortSignal): Promise<voi
     log,
     loopDelayP99Ms: () => loop.p99Ms(),
   });
-  await removeStaleSocket(options.listen);
   const port = await server.listen(options.listen, credentials(options)).catch((error: unknown) => {
     throw hasCode(error, 'EADDRINUSE') ? new Error(`--listen: ${options.listen} is in use`) : error;
   });
