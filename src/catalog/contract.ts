@@ -93,7 +93,7 @@ export type CreateIndexResult =
   | { readonly outcome: 'duplicate_name' }
   | { readonly outcome: 'too_many_indexes' };
 
-/** What a tenant used in a month. */
+/** The usage of a tenant in a month. */
 export interface UsageTotals {
   readonly inputTokens: bigint;
   readonly requests: number;
@@ -104,7 +104,7 @@ export interface UsageTotals {
   readonly documents: number;
 }
 
-/** What a tenant used on a day. */
+/** The usage of a tenant on a day. */
 export interface UsageDay extends Omit<UsageTotals, 'documents'> {
   /** In UTC, `YYYY-MM-DD`. */
   readonly day: string;
@@ -193,7 +193,7 @@ export type RenameIndexResult =
   | { readonly outcome: 'index_missing' }
   | { readonly outcome: 'duplicate_name' };
 
-/** What a merge moved. Each version now lies at `to`; one that died during the merge stays dead. */
+/** The result of a merge. Each moved version now lies at `to`. A version that died during the merge stays dead. */
 export interface SwapSegmentsInput {
   readonly indexId: string;
   readonly removedSegmentIds: readonly number[];

@@ -2,7 +2,7 @@
  * Commits of documents. Several upserts are one call of a function in the database (`functions.ts`), and so one transaction.
  * Each of them is decided alone.
  *
- * When the connection is lost, nobody knows whether the commit happened. So every commit inserts a mark with a random id. A
+ * When the connection is lost, it is unknown whether the commit happened. So every commit inserts a mark with a random id. A
  * caller that has lost the answer inserts the same mark. If the mark was not there yet, the commit has not happened, and it
  * cannot happen any more.
  */
@@ -128,7 +128,7 @@ function committedAs({ generation, died }: Committed): CommitUpsertResult {
 }
 
 /**
- * Finds out what a transaction did that failed with `error`. Returns what was committed under each of its marks; `undefined`
+ * Finds the result of a transaction that failed with `error`. Returns what was committed under each of its marks; `undefined`
  * where nothing was committed, and never will be. Rejects with `error` when the transaction was refused, or when the
  * database does not come back in time.
  */

@@ -54,9 +54,9 @@ const connectionsMax = {
 const connectMsMax = 5_000;
 /** Longer than any statement that serves. */
 const statementMsMax = 60_000;
-/** After so long no caller waits for a list or a count any more. */
+/** No caller waits longer for a list or a count. */
 const scanMsMax = 30_000;
-/** A row is locked for so long only where far too many commits go to one index. */
+/** A row is locked longer only when far too many commits go to one index. */
 const lockMsMax = 15_000;
 
 /**

@@ -200,7 +200,7 @@ ${epochFunctions}`,
 /** Any number that nothing else in this database locks. */
 const migrationLock = 7_237_117_301;
 
-/** A migration waits so long for a table in use. Statements that come meanwhile wait behind it. */
+/** The time that a migration waits for a table in use. Statements that come meanwhile wait behind it. */
 const tableLockMax = '5s';
 
 /** Brings the tables to the newest version that this program knows. One node migrates at a time, and the others wait. */

@@ -99,5 +99,8 @@ class UsageWriter {
 
 /** The caller adds when the month ends. */
 function exceeded(): ServiceError {
-  return new ServiceError('usage_limit_exceeded', 'the allowance of input tokens does not hold this request');
+  return new ServiceError(
+    'usage_limit_exceeded',
+    'the request exceeds the monthly allowance of input tokens',
+  );
 }

@@ -18,7 +18,7 @@ export interface FileProblem {
   /** Relative to the data directory. */
   readonly file: string;
   readonly problem: string;
-  /** What the operator can do. */
+  /** Advice for the operator. */
   readonly remedy: string;
 }
 

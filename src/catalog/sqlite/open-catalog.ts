@@ -161,7 +161,7 @@ function threadsOf(file: string, reserve: SpaceReserve, onFailure: (error: Error
     onDamagedIndex(indexId, error) {
       if (damagedIndexes.has(indexId)) return;
       damagedIndexes.add(indexId);
-      onFailure(new Error(`what ${catalogFile} holds of index ${indexId} is damaged`, { cause: error }));
+      onFailure(new Error(`the rows of index ${indexId} in ${catalogFile} are damaged`, { cause: error }));
       writer.request('setIndexStatus', indexId, 'error').catch(onFailure);
     },
   };

@@ -10,7 +10,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { EncodeDocumentsOptions } from '../protocol/contract.ts';
 
-/** Other calls wait at most so long for a text that runs alone. The longest document takes as long on one slow core. */
+/** The longest time that other calls wait for texts that run alone: that of the longest document on one slow core. */
 const aloneMsMax = 4000;
 /** A text is blamed when so many processes in a row ended while they ran it alone. One may have been killed by somebody else. */
 const endsMax = 2;

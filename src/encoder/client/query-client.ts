@@ -136,7 +136,7 @@ class OpenStream {
       const name = status[failure.status] as keyof typeof status | undefined;
       const code = name === undefined ? status.UNKNOWN : status[name];
       query.reject(callError(code, message, retryDelayMs === 0 ? undefined : retryDelayMs));
-    } else query.reject(callError(status.INTERNAL, 'the encoder answered with nothing'));
+    } else query.reject(callError(status.INTERNAL, 'the answer of the encoder is empty'));
   }
 
   #leave(): void {

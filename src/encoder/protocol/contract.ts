@@ -38,7 +38,7 @@ export interface EncodeTimings {
 /** Where inference runs. `auto` falls back from CUDA to the CPU. */
 export type Provider = 'auto' | 'cpu' | 'cuda';
 
-/** What one encoder reports. Totals count from its start. */
+/** Statistics that one encoder reports. Totals count from its start. */
 export interface EncoderStatistics extends GetStatisticsResponse {
   readonly address: string;
 }

@@ -54,7 +54,7 @@ export interface AdmittedDocuments {
   release(): void;
 }
 
-/** What the core needs of the sessions. */
+/** The methods of the sessions that the core uses. */
 export type InferencePool = Pick<SessionPool, 'roomFor' | 'run' | 'workers'>;
 
 /** A request is refused when its work would take more than this times the time until its deadline. */
@@ -275,7 +275,7 @@ export class EncoderCore {
     // Another encoder may have less to do.
     throw new EncoderFailure(
       'exhausted',
-      `about ${Math.ceil(neededMs / 1000)} s of work wait and the deadline is in ${Math.ceil(leftMs / 1000)} s`,
+      `about ${Math.ceil(neededMs / 1000)} s of work are queued, and the deadline is in ${Math.ceil(leftMs / 1000)} s`,
       { retryDelayMs: neededMs - leftMs },
     );
   }
@@ -317,7 +317,10 @@ export class EncoderCore {
         else job.deliver(entry, rows, { startedAt, runMs: (runMs * entry.sequence.ids.length) / total });
       }
       if (spoilt.length > 0) {
-        await this.#failed({ ...plan, entries: spoilt }, new Error('the model gave no numbers'));
+        await this.#failed(
+          { ...plan, entries: spoilt },
+          new Error('the model gave values that are no numbers'),
+        );
       }
     } catch (error) {
       await this.#failed(plan, error as Error);

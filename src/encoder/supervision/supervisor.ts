@@ -53,9 +53,9 @@ const defaults = { startMs: 240_000, hangMs: 10_000 };
 const probeIntervalMs = 1000;
 /** A process that was ready before can start, and clients wait for it. So its delay grows less than that of one that was never ready. */
 const restartDelayMs = { first: 100, longestOnceReady: 1000, longest: 10_000 };
-/** After a process has run for so long, the next delay is the first one again. */
+/** A process that has run longer than this is restarted with the first delay again. */
 const stableMs = 30_000;
-/** A child that drains is killed after so long. */
+/** The time that a child may drain before it is killed. */
 const drainMs = 10_000;
 /** The exit code of an encoder that cannot start: a wrong model or provider, for which a restart does not help. */
 const startUpFailure = 78;

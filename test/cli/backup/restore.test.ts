@@ -188,7 +188,7 @@ describe('a damaged data directory', () => {
     await writeFile(path.join(source, 'catalog.db'), catalog);
     await expect(backUp(source, path.join(place, 'a.tar'))).rejects.toMatchObject({
       code: 'backup_failed',
-      message: expect.stringMatching(/^catalog\.db: what it holds of indexes is damaged/),
+      message: expect.stringMatching(/^catalog\.db: its table indexes is damaged/),
     });
     expect(await readdir(place)).toEqual(['source']);
   });

@@ -118,7 +118,7 @@ describe('index verify', () => {
       expect(failed).toBe(true);
       expect(document).toMatchObject({
         problems: [
-          ...(only === undefined ? [problem('catalog.db', /^what it holds of versions is damaged/)] : []),
+          ...(only === undefined ? [problem('catalog.db', /^its table versions is damaged/)] : []),
           problem('catalog.db', /^its documents cannot be read/, indexId),
         ],
       });

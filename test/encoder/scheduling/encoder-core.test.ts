@@ -219,7 +219,10 @@ describe('documents that would take far longer than their deadline', () => {
     const chunking = { maxTokens: 20, overlapTokens: 0, minimumChunkTokens: 1 };
     const hurried = { ...stage.request, deadlineMs: Date.now() + 100, chunking };
     const refused = await stage.core.admitDocuments(texts(), hurried).catch((error: unknown) => error);
-    expect(refused).toMatchObject({ kind: 'exhausted', message: expect.stringContaining('of work wait') });
+    expect(refused).toMatchObject({
+      kind: 'exhausted',
+      message: expect.stringContaining('of work are queued'),
+    });
     const { retryDelayMs } = refused as EncoderFailure;
     expect(retryDelayMs).toBeGreaterThanOrEqual(900);
     expect(retryDelayMs).toBeLessThanOrEqual(1001);

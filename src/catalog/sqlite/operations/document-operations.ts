@@ -104,7 +104,7 @@ function commitUpsert(statements: Statements, input: CommitUpsertInput): CommitU
     if (live !== undefined) died.push(live);
   }
   const added = documents.length - died.length;
-  // Replacing never needs room, even for a tenant whose allowance was lowered below what it stores.
+  // Replacing a document never needs room, even when the allowance was lowered below the number of stored documents.
   if (added > 0 && index.tenant_documents + added > input.documentsMax) {
     return { outcome: 'document_allowance_exceeded', documents: index.tenant_documents };
   }

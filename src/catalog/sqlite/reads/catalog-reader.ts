@@ -40,7 +40,7 @@ export function catalogDamage(directory: string): readonly string[] {
       .all();
     const damaged = tables.filter((table) => damageIn(connection, table).length > 0);
     // Damage outside of all tables lies on pages that hold nothing now.
-    return damaged.length === 0 ? damage : damaged.map((table) => `what it holds of ${table} is damaged`);
+    return damaged.length === 0 ? damage : damaged.map((table) => `its table ${table} is damaged`);
   } catch (error) {
     if (!isDamage(error)) throw error;
     return [`is damaged (${(error as Error).message})`];

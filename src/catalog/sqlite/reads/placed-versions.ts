@@ -6,7 +6,7 @@ import type { IndexState, SegmentState } from '../../../index-state.ts';
 import { ServiceError, assertInvariant } from '../../../errors.ts';
 import { damage, type Connection } from '../connection.ts';
 
-/** What a segment holds, ordered by record; the columns are JSON arrays. */
+/** The versions of a segment, ordered by record. The last columns are JSON arrays. */
 type PlacedRow = readonly [
   count: number,
   highestRecord: number | null,

@@ -28,7 +28,7 @@ export interface WriterOptions {
 
 /** A WAL with so many frames (pages) is copied into the database. SQLite's own default. */
 const walFramesMax = 1000;
-/** Truncating the WAL waits so long for readers. It is tried again later. */
+/** The time that a truncation of the WAL waits for readers. It is tried again later. */
 const truncateBusyTimeoutMs = 50;
 
 /** Operations that free space, or that must work on a full disk too. They may use up the reserve. */

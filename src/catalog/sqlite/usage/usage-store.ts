@@ -28,7 +28,7 @@ import { migrate, usageMigrations } from '../schema.ts';
 import { addUsageSql, usageStatements, type RateWindow, type UsageDayPart } from './usage-statements.ts';
 
 export const usageFile = 'usage.db';
-/** A process that starts waits so long for another one that creates or migrates the database. */
+/** The time that a start waits for another process that creates or migrates the database. */
 const openBusyTimeoutMs = 10_000;
 const syncData = promisify(fdatasync);
 const setAsidePattern = /^usage\.db\.damaged-[0-9TZ-]+$/;

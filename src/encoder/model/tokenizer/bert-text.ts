@@ -65,7 +65,7 @@ const graphemeJoiner = '\u034f';
 const lowestMark = '\u0334';
 const partCharacters = 4096;
 
-/** What the normaliser does with a character. 0 = not computed yet, here and below. */
+/** The treatment of a character by the normaliser. 0 = not computed yet, here and below. */
 const roles = { kept: 1, mark: 2, dropped: 3, space: 4, chinese: 5, later: 6, stripped: 7 } as const;
 /** Whether a character separates words, is part of a word, or is a word by itself. */
 const kinds = { between: 1, inWord: 2, alone: 3 } as const;

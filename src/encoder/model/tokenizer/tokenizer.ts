@@ -88,7 +88,7 @@ const tokenizerSchema = z.looseObject({
 /** Tokenises a text in steps. It appends to `ids`, and yields where the event loop may have a turn. */
 type Steps = (text: string, ids: number[]) => Generator<void, void, undefined>;
 
-/** After so long the event loop has a turn. */
+/** The time between two turns of the event loop. */
 const turnMs = 2;
 /** Characters of a step, which takes about 1 ms. */
 const stepCharacters = 4096;

@@ -52,7 +52,7 @@ describe('the normaliser of BERT tokenizers', () => {
         const text = characters.join('').repeat(Math.ceil(12_000 / characters.length));
         const parts = [...normalize.parts(text)];
         expect(parts.join('')).toBe(plainly(text));
-        // What is only left out costs next to nothing, and makes no part.
+        // Characters that are only left out take almost no time, and make no part.
         expect(parts.length).toBeGreaterThanOrEqual(parts.join('') === '' ? 1 : 2);
       }),
       { numRuns: 100 },
