@@ -158,26 +158,11 @@ async function run(batch: BatchMessage): Promise<BatchOutput> {
       ];
   const outputs = await session.run(feeds(batch, model), fetches);
   if (fused) {
-    const vectors = compact(
-      batch,
-      outputs[model.int8Output]!.data as Int8Array,
-      model.dim,
-      new Int8Array(batch.rows * model.dim),
-    );
-    const scales = compact(
-      batch,
-      outputs[model.scaleOutput]!.data as Float32Array,
-      1,
-      new Float32Array(batch.rows),
-    );
+    const vectors = compact(batch, outputs[model.int8Output]!.data as Int8Array, model.dim);
+    const scales = compact(batch, outputs[model.scaleOutput]!.data as Float32Array, 1);
     return { kind: 'document', vectors, scales: halfBits(scales) };
   }
-  const rows = compact(
-    batch,
-    outputs['output']!.data as Float32Array,
-    model.dim,
-    new Float32Array(batch.rows * model.dim),
-  );
+  const rows = compact(batch, outputs['output']!.data as Float32Array, model.dim);
   if (batch.kind === 'document') {
     const vectors = new Int8Array(rows.length);
     const scales = new Float32Array(batch.rows);
@@ -187,12 +172,7 @@ async function run(batch: BatchMessage): Promise<BatchOutput> {
   const weights =
     model.tokenWeightOutput === undefined
       ? undefined
-      : compact(
-          batch,
-          outputs[model.tokenWeightOutput]!.data as Float32Array,
-          1,
-          new Float32Array(batch.rows),
-        );
+      : compact(batch, outputs[model.tokenWeightOutput]!.data as Float32Array, 1);
   return { kind: 'query', vectors: rows, offsets: weighAndOffset(rows, weights, model, batch.rows) };
 }
 
@@ -220,13 +200,9 @@ function feeds(batch: BatchMessage, model: SessionModel): Record<string, OnnxRun
   };
 }
 
-/** Copies the kept positions of a padded output [texts, paddedLength, width] into `rows`, one after the other. */
-function compact<T extends Int8Array | Float32Array>(
-  batch: BatchMessage,
-  padded: T,
-  width: number,
-  rows: T,
-): T {
+/** The kept positions of a padded output [texts, paddedLength, width], one after the other. */
+function compact<T extends Int8Array | Float32Array>(batch: BatchMessage, padded: T, width: number): T {
+  const rows = new (padded.constructor as new (length: number) => T)(batch.rows * width);
   let position = 0;
   let to = 0;
   for (let text = 0; text < batch.lengths.length; text++) {

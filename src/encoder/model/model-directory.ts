@@ -117,15 +117,10 @@ export class ModelDirectoryError extends Error {
 /** Reads a directory and checks every file that its manifest names. Errors are `ModelDirectoryError`s. */
 export async function openModelDirectory(directory: string): Promise<ModelDirectory> {
   const resolved = path.resolve(directory);
-  const read = async (file: string): Promise<unknown> => readJson(path.join(resolved, file));
-  const config = parse(
-    onnxConfigSchema,
-    await read('onnx_config.json'),
-    path.join(resolved, 'onnx_config.json'),
-  );
-  const hasManifest = await exists(path.join(resolved, 'manifest.json'));
-  const manifest = hasManifest
-    ? parse(manifestSchema, await read('manifest.json'), path.join(resolved, 'manifest.json'))
+  const inside = (file: string): string => path.join(resolved, file);
+  const config = await readAs(onnxConfigSchema, inside('onnx_config.json'));
+  const manifest = (await exists(inside('manifest.json')))
+    ? await readAs(manifestSchema, inside('manifest.json'))
     : undefined;
   if (manifest !== undefined) await verifyFiles(resolved, manifest);
   const graphs = {
@@ -140,9 +135,9 @@ export async function openModelDirectory(directory: string): Promise<ModelDirect
     graphs,
     config,
     manifest,
-    tokenizer: asObject(await read('tokenizer.json'), path.join(resolved, 'tokenizer.json')),
-    tokenizerConfig: (await exists(path.join(resolved, 'tokenizer_config.json')))
-      ? asObject(await read('tokenizer_config.json'), path.join(resolved, 'tokenizer_config.json'))
+    tokenizer: await readObject(inside('tokenizer.json')),
+    tokenizerConfig: (await exists(inside('tokenizer_config.json')))
+      ? await readObject(inside('tokenizer_config.json'))
       : {},
   };
 }
@@ -232,15 +227,16 @@ function unreadable(file: string, cause: unknown): ModelDirectoryError {
   return new ModelDirectoryError(`cannot read ${file}: ${(cause as Error).message}`, { cause });
 }
 
-function asObject(value: unknown, file: string): Record<string, unknown> {
+async function readObject(file: string): Promise<Record<string, unknown>> {
+  const value = await readJson(file);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new ModelDirectoryError(`${file} is not a JSON object`);
   }
   return value as Record<string, unknown>;
 }
 
-function parse<T extends z.ZodType>(schema: T, value: unknown, file: string): z.output<T> {
-  const result = schema.safeParse(value);
+async function readAs<T extends z.ZodType>(schema: T, file: string): Promise<z.output<T>> {
+  const result = schema.safeParse(await readJson(file));
   if (!result.success) throw new ModelDirectoryError(`${file}: ${issuesInWords(result.error)}`);
   return result.data;
 }
