@@ -26,11 +26,6 @@ export interface QueryClientOptions {
   readonly onDraining: () => void;
 }
 
-interface OpenQuery {
-  readonly resolve: (reply: EncodeQueryResponse) => void;
-  readonly reject: (error: Error) => void;
-}
-
 /** The longest delay of a timer. The server alone keeps a later deadline. */
 const timeoutMsMax = 2 ** 31 - 1;
 const numbersMax = 2 ** 32 - 1;
@@ -67,7 +62,7 @@ class OpenStream {
   takesQueries = true;
   readonly #stream: QueryDuplex;
   readonly #writer: ItemWriter<QueryItem>;
-  readonly #open = new Map<number, OpenQuery>();
+  readonly #open = new Map<number, PromiseWithResolvers<EncodeQueryResponse>>();
   #lastNumber = 0;
 
   constructor(stream: QueryDuplex, onDraining: () => void) {
@@ -92,33 +87,24 @@ class OpenStream {
   ): Promise<EncodeQueryResponse> {
     const number = (this.#lastNumber = (this.#lastNumber % numbersMax) + 1);
     const timeoutMs = Math.max(0, deadlineMs - Date.now());
-    return new Promise((resolve, reject) => {
-      const giveUp = (error: Error): void => {
-        if (this.takesQueries) this.#writer.write({ number, cancel: {}, timeoutMs: 0 });
-        over.reject(error);
-      };
-      const abort = (): void => giveUp(signal.reason as Error);
-      const late = (): void => giveUp(callError(status.DEADLINE_EXCEEDED, 'the deadline passed'));
-      const timer = timeoutMs > timeoutMsMax ? undefined : setTimeout(late, timeoutMs);
-      signal.addEventListener('abort', abort, { once: true });
-      const forget = (): void => {
-        this.#open.delete(number);
-        clearTimeout(timer);
-        signal.removeEventListener('abort', abort);
-      };
-      const over: OpenQuery = {
-        resolve: (reply) => {
-          forget();
-          resolve(reply);
-        },
-        reject: (error) => {
-          forget();
-          reject(error);
-        },
-      };
-      this.#open.set(number, over);
-      this.#writer.write({ number, query: request, timeoutMs });
-    });
+    const settled = Promise.withResolvers<EncodeQueryResponse>();
+    const giveUp = (error: Error): void => {
+      if (this.takesQueries) this.#writer.write({ number, cancel: {}, timeoutMs: 0 });
+      settled.reject(error);
+    };
+    const abort = (): void => giveUp(signal.reason as Error);
+    const late = (): void => giveUp(callError(status.DEADLINE_EXCEEDED, 'the deadline passed'));
+    const timer = timeoutMs > timeoutMsMax ? undefined : setTimeout(late, timeoutMs);
+    signal.addEventListener('abort', abort, { once: true });
+    this.#open.set(number, settled);
+    this.#writer.write({ number, query: request, timeoutMs });
+    try {
+      return await settled.promise;
+    } finally {
+      this.#open.delete(number);
+      clearTimeout(timer);
+      signal.removeEventListener('abort', abort);
+    }
   }
 
   close(reason: Error): void {

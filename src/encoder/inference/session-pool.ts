@@ -36,9 +36,7 @@ export interface SessionPoolOptions extends Pick<SessionWorkerData, 'models' | '
 interface Flight {
   readonly kind: BatchKind;
   readonly paddedTokens: number;
-  readonly ended: Promise<unknown>;
-  readonly resolve: (result: BatchResult) => void;
-  readonly reject: (error: Error) => void;
+  readonly settled: PromiseWithResolvers<BatchResult>;
 }
 
 interface Slot {
@@ -162,14 +160,8 @@ export class SessionPool {
       if (paddedTokens <= shortQueryTokensMax) this.#lastShortQueryAt = this.#lastQueryAt;
     }
     const batchId = this.#nextBatchId++;
-    const { promise, resolve, reject } = Promise.withResolvers<BatchResult>();
-    slot.flights.set(batchId, {
-      kind: batch.kind,
-      paddedTokens,
-      ended: promise,
-      resolve,
-      reject,
-    });
+    const settled = Promise.withResolvers<BatchResult>();
+    slot.flights.set(batchId, { kind: batch.kind, paddedTokens, settled });
     const message: BatchMessage = { ...batch, type: 'batch', batchId };
     if (slot.flights.size === 1) slot.runningSince = performance.now();
     const arrays = [message.ids, message.lengths, message.attended, message.kept];
@@ -177,7 +169,7 @@ export class SessionPool {
       message,
       arrays.filter((array) => array !== undefined).map((array) => array.buffer as ArrayBuffer),
     );
-    return promise;
+    return settled.promise;
   }
 
   /** Waits for the running batches, because a worker that is ended during a run ends the process. */
@@ -187,7 +179,7 @@ export class SessionPool {
 
   async #close(): Promise<void> {
     await Promise.allSettled(
-      this.#slots.flatMap(({ flights }) => [...flights.values()].map(({ ended }) => ended)),
+      this.#slots.flatMap(({ flights }) => [...flights.values()].map(({ settled }) => settled.promise)),
     );
     this.#closed = true;
     clearInterval(this.#watchdog);
@@ -201,10 +193,10 @@ export class SessionPool {
     slot.flights.delete(message.batchId);
     slot.runningSince = performance.now();
     if (message.type === 'error') {
-      flight.reject(new Error(`inference failed: ${message.message}`));
+      flight.settled.reject(new Error(`inference failed: ${message.message}`));
     } else {
       const startedAt = performance.now() - message.runMs;
-      flight.resolve({ output: message.output, runMs: message.runMs, startedAt });
+      flight.settled.resolve({ output: message.output, runMs: message.runMs, startedAt });
     }
   }
 
@@ -222,7 +214,7 @@ export class SessionPool {
     this.#closed = true;
     clearInterval(this.#watchdog);
     for (const { flights } of this.#slots) {
-      for (const flight of flights.values()) flight.reject(new Error(reason));
+      for (const flight of flights.values()) flight.settled.reject(new Error(reason));
       flights.clear();
     }
     this.#options.onFatal(reason);

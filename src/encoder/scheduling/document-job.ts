@@ -69,8 +69,9 @@ export class DocumentJob implements Job {
   readonly tenantId: string;
   readonly deadlineMs: number;
   readonly isInternal = false;
+  readonly #settled = Promise.withResolvers<void>();
   /** Settles when every part is written, or with the failure that ended the job. */
-  readonly done: Promise<void>;
+  readonly done = this.#settled.promise;
   readonly #options: DocumentJobOptions;
   readonly #source: Iterator<Entry, void>;
   readonly #open = new Map<number, OpenDocument>();
@@ -84,7 +85,6 @@ export class DocumentJob implements Job {
   readonly #chunkBytesMax: number;
   #documentsLeft: number;
   #failed = false;
-  readonly #settle: { resolve: () => void; reject: (error: Error) => void };
 
   constructor(options: DocumentJobOptions) {
     this.#options = options;
@@ -95,9 +95,6 @@ export class DocumentJob implements Job {
     const { documentHead, tail } = options.rules;
     this.#chunkBytesMax =
       rowBytes(options) * (documentHead.length + options.chunking.maxTokens + tail.length);
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.done = promise;
-    this.#settle = { resolve, reject };
     this.#source = this.#entries();
     // A document without tokens has no entry and is finished at once.
     for (const [index, tokens] of options.documents.entries()) {
@@ -141,7 +138,7 @@ export class DocumentJob implements Job {
     this.#failed = true;
     this.#pending = [];
     this.#open.clear();
-    this.#settle.reject(error);
+    this.#settled.reject(error);
   }
 
   deliver(entry: Entry, rows: BatchOutput, { startedAt, runMs }: EntryRun): void {
@@ -286,7 +283,7 @@ export class DocumentJob implements Job {
     }
     this.#bytesAhead -= bytes;
     this.#bytesWriting -= bytes;
-    if (last && --this.#documentsLeft === 0) this.#settle.resolve();
+    if (last && --this.#documentsLeft === 0) this.#settled.resolve();
     onRoom();
   }
 }

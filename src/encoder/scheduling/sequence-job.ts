@@ -26,11 +26,11 @@ export class SequenceJob implements Job {
   readonly tenantId: string;
   readonly deadlineMs: number;
   readonly isInternal: boolean;
+  readonly #settled = Promise.withResolvers<SequenceDone>();
   /** The rows, or the failure that ended the job. */
-  readonly done: Promise<SequenceDone>;
+  readonly done = this.#settled.promise;
   readonly #signal: AbortSignal;
   readonly #startedAt = performance.now();
-  readonly #settle: { resolve: (done: SequenceDone) => void; reject: (error: Error) => void };
   #entry: Entry | undefined;
 
   constructor(options: SequenceJobOptions) {
@@ -41,9 +41,6 @@ export class SequenceJob implements Job {
     this.isInternal = options.isInternal;
     this.#signal = options.signal;
     this.#entry = { sequence: options.sequence, position: 0 };
-    const { promise, resolve, reject } = Promise.withResolvers<SequenceDone>();
-    this.done = promise;
-    this.#settle = { resolve, reject };
   }
 
   get cancelled(): boolean {
@@ -68,7 +65,7 @@ export class SequenceJob implements Job {
   }
 
   deliver(_: Entry, rows: BatchOutput, { startedAt, runMs }: EntryRun): void {
-    this.#settle.resolve({ rows, queueMs: Math.max(0, startedAt - this.#startedAt), runMs });
+    this.#settled.resolve({ rows, queueMs: Math.max(0, startedAt - this.#startedAt), runMs });
   }
 
   refuse(_: Entry, problem: Error): void {
@@ -76,6 +73,6 @@ export class SequenceJob implements Job {
   }
 
   fail(error: Error): void {
-    this.#settle.reject(error);
+    this.#settled.reject(error);
   }
 }

@@ -97,11 +97,11 @@ export async function superviseEncoders(options: EncoderSupervisorOptions): Prom
 
 class SupervisedEncoder {
   readonly address: string;
-  readonly ready: Promise<void>;
+  readonly #settled = Promise.withResolvers<void>();
+  readonly ready = this.#settled.promise;
   readonly #options: EncoderSupervisorOptions;
   readonly #number: number;
   readonly #closed = new AbortController();
-  readonly #settle: { resolve: () => void; reject: (error: Error) => void };
   readonly #ended: Promise<void>;
   #child: ChildProcess | undefined;
   /** Resolves when the next process is ready. */
@@ -111,9 +111,6 @@ class SupervisedEncoder {
     this.#options = options;
     this.#number = number;
     this.address = `unix:${socket}`;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.ready = promise;
-    this.#settle = { resolve, reject };
     this.#ended = this.#keepRunning();
   }
 
@@ -133,7 +130,7 @@ class SupervisedEncoder {
     this.#closed.abort();
     if (this.#child !== undefined) await terminate(this.#child);
     await this.#ended;
-    this.#settle.reject(new Error('the encoder was closed before it was ready'));
+    this.#settled.reject(new Error('the encoder was closed before it was ready'));
   }
 
   async #keepRunning(): Promise<void> {
@@ -142,7 +139,7 @@ class SupervisedEncoder {
       const { code, everReady, ranMs, lastWords } = await this.#runOnce();
       if (this.#closed.signal.aborted) return;
       if (code === startUpFailure && !everReady) {
-        this.#settle.reject(new EncoderStartFailure(this.#number, lastWords));
+        this.#settled.reject(new EncoderStartFailure(this.#number, lastWords));
       }
       if (ranMs > stableMs) delayMs = restartDelayMs.first;
       if (everReady) delayMs = Math.min(delayMs, restartDelayMs.longestOnceReady);
@@ -178,7 +175,7 @@ class SupervisedEncoder {
       if (!isReadyLine(line)) return;
       everReady = true;
       clearTimeout(startTimer);
-      this.#settle.resolve();
+      this.#settled.resolve();
       this.#successor.resolve();
       this.#successor = Promise.withResolvers();
       void this.#watch(child, watching.signal);
