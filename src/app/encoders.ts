@@ -52,7 +52,7 @@ async function remoteEncoders(
     addresses: config.MAXSIMD_ENCODERS,
     // Other api processes may use them too.
     exclusive: false,
-    healWaitMs: config.MAXSIMD_ENCODER_WAIT_MS,
+    healWaitMs: config.encoderWaitMs,
     ...(tls === undefined ? {} : { tls }),
     onEvent(event) {
       onEvent(event);
@@ -79,29 +79,22 @@ async function remoteEncoders(
 }
 
 async function remoteTls(config: Config): Promise<EncoderPoolOptions['tls']> {
-  const {
-    MAXSIMD_ENCODER_TLS_CA_FILE: caFile,
-    MAXSIMD_ENCODER_TLS_CERT_FILE: certFile,
-    MAXSIMD_ENCODER_TLS_KEY_FILE: keyFile,
-  } = config;
-  if (caFile === '') {
+  const files = config.MAXSIMD_ENCODER_TLS_FILES.map((file) =>
+    readConfigured('MAXSIMD_ENCODER_TLS_FILES', file),
+  );
+  const [ca, certificate, key] = await Promise.all(files);
+  if (ca === undefined) {
     assertSafePlain(config);
     return undefined;
   }
-  const ca = await readConfigured('MAXSIMD_ENCODER_TLS_CA_FILE', caFile);
-  if (certFile === '') return { ca };
-  return {
-    ca,
-    certificate: await readConfigured('MAXSIMD_ENCODER_TLS_CERT_FILE', certFile),
-    key: await readConfigured('MAXSIMD_ENCODER_TLS_KEY_FILE', keyFile),
-  };
+  return certificate === undefined || key === undefined ? { ca } : { ca, certificate, key };
 }
 
 /** Texts must not cross a network in the clear by accident. */
 function assertSafePlain(config: Config): void {
   const far = config.MAXSIMD_ENCODERS.find((address) => !isLocalAddress(address));
-  if (far === undefined || config.MAXSIMD_ALLOW_PLAIN_ENCODERS) return;
+  if (far === undefined || config.MAXSIMD_ALLOW_PLAIN.includes('encoders')) return;
   throw new ConfigError(
-    `MAXSIMD_ENCODERS: ${far} is not a loopback address; give MAXSIMD_ENCODER_TLS_CA_FILE, or in a network of your own set MAXSIMD_ALLOW_PLAIN_ENCODERS=true`,
+    `MAXSIMD_ENCODERS: ${far} is not a loopback address; set MAXSIMD_ENCODER_TLS_FILES, or MAXSIMD_ALLOW_PLAIN=encoders in a network of your own`,
   );
 }

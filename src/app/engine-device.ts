@@ -14,7 +14,7 @@ const refusedMax = 1_000;
 export function engineDeviceOf(config: Config): { readonly device?: EngineDeviceOptions } {
   const [kind, ordinal] = config.MAXSIMD_ENGINE_DEVICE.split(':');
   if (kind === 'cpu') return {};
-  const driver = path.resolve(config.MAXSIMD_ENGINE_DEVICE_LIBRARY || cudaLibrary());
+  const driver = path.resolve(config.engineDeviceLibrary || cudaLibrary());
   if (!existsSync(driver))
     throw new ConfigError(
       `MAXSIMD_ENGINE_DEVICE: ${driver} is not there; \`npm run cuda:engine\` builds it in a checkout`,

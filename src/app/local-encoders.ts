@@ -9,7 +9,8 @@ import type { Encoders } from './encoders.ts';
 import { createEncoderPool } from '../encoder/client/pool.ts';
 import type { EndpointEvent } from '../encoder/client/endpoint.ts';
 import { type InstalledModel, installedModels } from '../encoder/model/installed-models.ts';
-import { superviseEncoders } from '../encoder/supervision/supervisor.ts';
+import type { Provider } from '../encoder/protocol/contract.ts';
+import { superviseEncoders, type EncoderSupervisorOptions } from '../encoder/supervision/supervisor.ts';
 import type { Logger } from '../logging.ts';
 import { chosenModel } from './model-choice.ts';
 import { type ModelGroup, ModelGroups } from './model-groups.ts';
@@ -39,21 +40,18 @@ export async function startLocalEncoders(
     const admitted = Promise.withResolvers<void>();
     const supervisor = await superviseEncoders({
       name: isDefault ? options.name : `${options.name}-${digestOf(model)}`,
-      processes: config.MAXSIMD_ENCODER_PROCESSES,
+      ...placesOf(config),
       modelDirectories: [model.directory],
-      provider: config.MAXSIMD_PROVIDER,
       threads: config.MAXSIMD_ENCODER_THREADS,
       residentBytesMax,
-      devices: config.MAXSIMD_DEVICES,
       logLevel: config.MAXSIMD_LOG_LEVEL,
-      extraArguments: ['--batch-tokens', String(config.MAXSIMD_BATCH_TOKENS)],
       onLog: (line) => process.stderr.write(`${line}\n`),
     });
     // From here on nothing may fail before there is something to close: there are child processes.
     const encoder = createEncoderPool({
       addresses: supervisor.addresses,
       exclusive: true,
-      healWaitMs: config.MAXSIMD_ENCODER_WAIT_MS,
+      healWaitMs: config.encoderWaitMs,
       onEvent(event) {
         onEvent(event);
         if (event.event === 'admitted') admitted.resolve();
@@ -92,7 +90,7 @@ export async function startLocalEncoders(
     installed: async () => (await installedModels(folders)).models,
     start,
     loadedMax: config.MAXSIMD_MODELS_LOADED,
-    idleMs: config.MAXSIMD_MODEL_IDLE_SECONDS * 1000,
+    idleMs: config.modelIdleMs,
     onChange({ change, model, loaded, error }) {
       groupsLoaded = loaded;
       const { name, version } = model;
@@ -109,12 +107,21 @@ export async function startLocalEncoders(
   };
 }
 
+/** An encoder for each GPU that the configuration names; one in all if it names none. */
+function placesOf({
+  MAXSIMD_PROVIDER: chosen,
+}: Config): Pick<EncoderSupervisorOptions, 'provider' | 'devices' | 'processes'> {
+  const [provider, numbers] = chosen.split(':') as [Provider, string?];
+  const devices = numbers?.split(',').map(Number) ?? [];
+  return { provider, devices, processes: Math.max(1, devices.length) };
+}
+
 /** Bound of one process, while one model is loaded. */
 function residentBytes(config: Config): number {
   if (config.MAXSIMD_ENCODER_MEMORY_MIB > 0) return config.MAXSIMD_ENCODER_MEMORY_MIB * 2 ** 20;
   // Undefined or beyond the machine where nothing constrains the process.
   const available = Math.min(process.constrainedMemory() || Infinity, totalmem());
-  return (available * memoryShareMax) / config.MAXSIMD_ENCODER_PROCESSES;
+  return (available * memoryShareMax) / placesOf(config).processes;
 }
 
 /** Short, for the path of a socket. */

@@ -36,6 +36,8 @@ import { startEncoders } from './encoders.ts';
 import { followTlsFiles, readTlsFiles } from './tls-files.ts';
 import { collectYoungBuffers } from '../young-buffers.ts';
 
+/** Below the 4,096 descriptors that some systems allow. */
+const connectionsMax = 4_000;
 /** Beyond the drain, until the process is ended by force: closing files and child processes. */
 const closeMs = 4_000;
 /** For the last refusals on their way, once the work in flight is done. */
@@ -89,7 +91,7 @@ async function start(config: Config, { asked, ignored }: Life): Promise<void> {
   const engine = starting.adopt(
     createEngine({
       threads: config.MAXSIMD_ENGINE_THREADS,
-      kernel: config.MAXSIMD_KERNEL,
+      kernel: 'auto',
       memoryBytes: engineMemoryBytes(config),
       ...engineDeviceOf(config),
     }),
@@ -102,8 +104,8 @@ async function start(config: Config, { asked, ignored }: Life): Promise<void> {
     encoders: encoders.pool,
     engine,
     defaultModel: choiceOf(config),
-    exactTokenVectorsMax: config.MAXSIMD_EXACT_TOKEN_VECTORS,
-    indexSettings: { segmentTokenVectorsMax: config.MAXSIMD_SEGMENT_TOKEN_VECTORS },
+    exactTokenVectorsMax: config.exactTokenVectorsMax,
+    indexSettings: { segmentTokenVectorsMax: config.segmentTokenVectorsMax },
     onBackgroundError: (job, error, indexId) =>
       logger.error({ err: error, job, index_id: indexId }, 'background work failed'),
   });
@@ -125,7 +127,7 @@ async function start(config: Config, { asked, ignored }: Life): Promise<void> {
       ...listener,
       service,
       ...(config.MAXSIMD_CONSOLE ? { console: await readConsolePage(consoleDirectory()) } : {}),
-      connectionsMax: config.MAXSIMD_HTTP_CONNECTIONS_MAX,
+      connectionsMax,
       timeouts: {
         searchMs: config.MAXSIMD_TIMEOUT_SEARCH_MS,
         upsertMs: config.MAXSIMD_TIMEOUT_UPSERT_MS,
@@ -164,7 +166,7 @@ async function start(config: Config, { asked, ignored }: Life): Promise<void> {
   onShutdown(
     {
       asked,
-      drainMs: config.MAXSIMD_DRAIN_MS,
+      drainMs: config.MAXSIMD_TIMEOUT_UPSERT_MS,
       closeMs,
       onError: (error) => logger.fatal({ err: error }, 'shutting down after a defect'),
     },
@@ -173,7 +175,7 @@ async function start(config: Config, { asked, ignored }: Life): Promise<void> {
       draining.abort();
       await backend.leave();
       // Whoever is not done by then loses its connection, which ends its work; commits under way complete.
-      const cut = setTimeout(() => http.server.closeAllConnections(), config.MAXSIMD_DRAIN_MS);
+      const cut = setTimeout(() => http.server.closeAllConnections(), config.MAXSIMD_TIMEOUT_UPSERT_MS);
       await service.drain();
       clearTimeout(cut);
       // Node waits for connections on which no request has come, too: they end with the process.
@@ -252,19 +254,23 @@ async function tellMissingModels(config: Config, catalog: Catalog, logger: Logge
 
 /** Keys must not cross a network in the clear by accident, nor operating figures be open to it. */
 function assertSafeListeners(config: Config): void {
-  const mayBePlain = config.MAXSIMD_TLS_CERT_FILE !== '' || config.MAXSIMD_ALLOW_PLAIN_HTTP;
+  const {
+    MAXSIMD_TLS_FILES: tlsFiles,
+    MAXSIMD_ALLOW_PLAIN: plain,
+    MAXSIMD_METRICS_HOST: metricsHost,
+  } = config;
+  const mayBePlain = tlsFiles.length > 0 || plain.includes('http');
   const hasAdmin = config.MAXSIMD_ADMIN_PORT !== -1;
   for (const name of ['MAXSIMD_HTTP_HOST', ...(hasAdmin ? (['MAXSIMD_ADMIN_HOST'] as const) : [])] as const) {
     if (mayBePlain || isLoopback(config[name])) continue;
     throw new ConfigError(
-      `${name}: ${config[name]} is not a loopback address; give TLS files, or behind a proxy that speaks TLS set MAXSIMD_ALLOW_PLAIN_HTTP=true`,
+      `${name}: ${config[name]} is not a loopback address; set MAXSIMD_TLS_FILES, or MAXSIMD_ALLOW_PLAIN=http behind a proxy that speaks TLS`,
     );
   }
-  const { MAXSIMD_METRICS_HOST: metricsHost } = config;
   const hasMetrics = config.MAXSIMD_METRICS_PORT !== -1;
-  if (hasMetrics && !isLoopback(metricsHost) && !config.MAXSIMD_ALLOW_PLAIN_METRICS) {
+  if (hasMetrics && !isLoopback(metricsHost) && !plain.includes('metrics')) {
     throw new ConfigError(
-      `MAXSIMD_METRICS_HOST: ${metricsHost} is not a loopback address, and metrics have neither TLS nor keys; in a network of your own set MAXSIMD_ALLOW_PLAIN_METRICS=true`,
+      `MAXSIMD_METRICS_HOST: ${metricsHost} is not a loopback address, and metrics have neither TLS nor keys; set MAXSIMD_ALLOW_PLAIN=metrics in a network of your own`,
     );
   }
 }

@@ -10,18 +10,15 @@ import type { Logger } from '../logging.ts';
 import { ConfigError, type Config } from './config.ts';
 import { readConfigured } from './configured-file.ts';
 
-type TlsConfig = Pick<Config, 'MAXSIMD_TLS_CERT_FILE' | 'MAXSIMD_TLS_KEY_FILE'>;
+type TlsConfig = Pick<Config, 'MAXSIMD_TLS_FILES'>;
 
 const everyMsDefault = 10_000;
 
 /** `undefined`: the configuration names no files. */
 export async function readTlsFiles(config: TlsConfig): Promise<TlsIdentity | undefined> {
-  const { MAXSIMD_TLS_CERT_FILE: certFile, MAXSIMD_TLS_KEY_FILE: keyFile } = config;
-  if (certFile === '') return undefined;
-  const [cert, key] = await Promise.all([
-    readConfigured('MAXSIMD_TLS_CERT_FILE', certFile),
-    readConfigured('MAXSIMD_TLS_KEY_FILE', keyFile),
-  ]);
+  const files = config.MAXSIMD_TLS_FILES.map((file) => readConfigured('MAXSIMD_TLS_FILES', file));
+  const [cert, key] = await Promise.all(files);
+  if (cert === undefined || key === undefined) return undefined;
   assertUsable({ cert, key });
   return { cert, key };
 }
@@ -30,10 +27,9 @@ function assertUsable(identity: TlsIdentity): void {
   try {
     createSecureContext(identity);
   } catch (error) {
-    throw new ConfigError(
-      `MAXSIMD_TLS_CERT_FILE, MAXSIMD_TLS_KEY_FILE: not a certificate and its key: ${(error as Error).message}`,
-      { cause: error },
-    );
+    throw new ConfigError(`MAXSIMD_TLS_FILES: not a certificate and its key: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 
