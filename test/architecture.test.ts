@@ -59,10 +59,6 @@ const unseen: Readonly<Record<string, readonly string[]>> = {
  * here.
  */
 const longFunctions: readonly string[] = [
-  'src/app/cluster.ts joinCluster',
-  'src/app/local-encoders.ts startLocalEncoders',
-  'src/app/serve.ts start',
-  'src/app/telemetry/service-metrics.ts registerServiceMetrics',
   'src/catalog/postgres/open-catalog.ts openPostgresCatalog',
   'src/catalog/postgres/segments.ts segmentCatalog',
   'src/catalog/postgres/tenants.ts tenantCatalog',
@@ -71,18 +67,8 @@ const longFunctions: readonly string[] = [
   'src/catalog/sqlite/operations/index-operations.ts indexOperations',
   'src/catalog/sqlite/operations/tenant-operations.ts tenantOperations',
   'src/catalog/sqlite/reads/read-operations.ts readOperations',
-  'src/console/parts/alignment.tsx Alignment',
   'src/encoder/model/tokenizer/tokenizer.ts createTokenizer',
   'src/encoder/server/encoder-server.ts createEncoderServer',
-  'src/http/admin/routes.ts adminRoutes',
-  'src/http/admin/routes.ts without a name',
-  'src/http/observation.ts createRequestObserver',
-  'src/http/routes/documents.ts documentRoutes',
-  'src/http/routes/documents.ts without a name',
-  'src/http/routes/indexes.ts indexRoutes',
-  'src/http/routes/indexes.ts without a name',
-  'src/http/routes/ranking.ts rankingRoutes',
-  'src/http/routes/ranking.ts without a name',
   'deploy/local/seaweedfs.ts startSeaweed',
   'native/test/codes/residual_codes_test.cpp plain',
 ];

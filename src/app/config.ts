@@ -294,7 +294,6 @@ function unknownVariable(name: string): string {
   return `${name} is not a variable of maxsimd${near === undefined ? '' : ` (did you mean ${prefix}${near}?)`}`;
 }
 
-/** Whether this process shares its catalog with other nodes. */
 export function isClustered(config: Pick<Config, 'MAXSIMD_CATALOG_URL'>): boolean {
   return config.MAXSIMD_CATALOG_URL !== '';
 }
@@ -307,7 +306,6 @@ export function modelFoldersOf(
   return [path.resolve(own), shippedModels()];
 }
 
-/** Rows of the table of settings. */
 export function describeConfig(): readonly {
   readonly name: string;
   readonly default: string;
@@ -327,9 +325,16 @@ const pepperBytes = 32;
 
 /** The key pepper that nodes share. A missing file is an error: a new pepper would make every API key void. */
 export async function readPepper(file: string): Promise<Uint8Array> {
-  const pepper = await readFile(file).catch((error: unknown) => {
-    throw new ConfigError(`MAXSIMD_KEY_PEPPER_FILE: ${(error as Error).message}`);
-  });
+  const pepper = await readConfigured('MAXSIMD_KEY_PEPPER_FILE', file);
   if (pepper.length === pepperBytes) return pepper;
   throw new ConfigError(`MAXSIMD_KEY_PEPPER_FILE: ${file} must hold ${pepperBytes} bytes`);
+}
+
+/** Reads a file that a variable names. Throws a `ConfigError` with the names of both. */
+export async function readConfigured(variable: string, file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (error) {
+    throw new ConfigError(`${variable}: cannot read ${file}`, { cause: error });
+  }
 }

@@ -3,7 +3,6 @@ import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { describeConfig } from '../../src/app/config.ts';
-import { removedSettings } from '../../src/app/removed-settings.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const commandLineSettings = 4;
@@ -25,9 +24,4 @@ it('there are at most 40, with those of the command line', () => {
 it.each(settings)('%s is read by a test', (name) => {
   const readers = tests.filter(({ text }) => new RegExp(`\\b${name}\\b`).test(text)).map(({ file }) => file);
   expect(readers).not.toEqual([]);
-});
-
-it('no setting of today is among those of earlier versions', () => {
-  const gone = Object.keys(removedSettings).map((word) => `MAXSIMD_${word}`);
-  expect(gone.filter((name) => settings.includes(name))).toEqual([]);
 });

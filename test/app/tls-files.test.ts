@@ -51,7 +51,7 @@ it('a certificate that is replaced is shown to new connections; files that canno
   // The certificate comes before its key: until then the pair cannot be used.
   await rename(second.certificateFile, first.certificateFile);
   await expect.poll(() => lines.length).toBe(1);
-  expect(lines[0]).toContain('the certificate of before stays');
+  expect(lines[0]).toContain('the old certificate stays');
   expect(await shownAt(port)).toBe(base64Of(first));
 
   await rename(second.keyFile, first.keyFile);

@@ -1,11 +1,11 @@
 /** Settings that no other test sets, with their effects on a real server. */
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { call, expectError } from '../support/running/client.ts';
-import { createTenant } from '../support/running/command-line.ts';
-import { eventually } from '../support/running/eventually.ts';
-import { encodersOf } from '../support/running/processes.ts';
-import { repositoryRoot, startServer, type ServerOptions } from '../support/running/server.ts';
+import { call, expectError } from '../../support/running/client.ts';
+import { createTenant } from '../../support/running/command-line.ts';
+import { eventually } from '../../support/running/eventually.ts';
+import { encodersOf } from '../../support/running/processes.ts';
+import { repositoryRoot, startServer, type ServerOptions } from '../../support/running/server.ts';
 
 async function serverWith(options: ServerOptions) {
   const server = await startServer(options);
@@ -39,7 +39,7 @@ test('threads, memory, loaded models and the console are as the settings say', a
   const { client } = await createTenant(server);
   const reply = await client.createIndex({ name: 'tiny', model: 'colbert-tiny' });
   const { message } = expectError(reply, 503, 'service_unavailable');
-  expect(message).toContain('1 model versions may be loaded at a time');
+  expect(message).toContain('at most 1 model versions are loaded at a time');
 });
 
 test('a trusted proxy says that its client speaks HTTPS, and encoders above their memory are restarted', async () => {
