@@ -1,6 +1,6 @@
 /**
- * Why a service that this one depends on cannot be used, in words fit for anybody: they name no address, no user, and
- * quote nothing. They follow "it".
+ * The reasons why PostgreSQL, Redis or the object store cannot be used. Anybody may read them: they name no address and no
+ * user, and quote nothing. They follow the word "it".
  */
 
 import { ServiceError } from './errors.ts';
@@ -9,7 +9,7 @@ interface Reason {
   /** Compared with code, name and message of the error. */
   readonly pattern: RegExp;
   readonly reason: string;
-  /** It is there, and does not take this program as it is configured. */
+  /** The service answers, and refuses this program because of its configuration. */
   readonly isRefusal?: true;
 }
 
@@ -17,13 +17,13 @@ const refusals: readonly Reason[] = [
   {
     pattern:
       /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?))$/,
-    reason: 'has a certificate of an authority that is not trusted here',
+    reason: 'has a certificate of an authority that this program does not trust',
   },
   { pattern: /^CERT_HAS_EXPIRED$/, reason: 'has a certificate that has expired' },
   { pattern: /^ERR_TLS_CERT_ALTNAME_INVALID$/, reason: 'has a certificate for another host' },
   {
     pattern: /^(ERR_SSL_|EPROTO$)|does not support SSL connections/,
-    reason: 'does not speak TLS as it must',
+    reason: 'does not speak TLS',
   },
   { pattern: /^28/, reason: 'refuses the user, the password, the certificate, or a connection without TLS' },
   { pattern: /^3D000$/, reason: 'has no such database' },
@@ -31,7 +31,7 @@ const refusals: readonly Reason[] = [
   { pattern: /^(InvalidAccessKeyId|SignatureDoesNotMatch)$/, reason: 'refuses the keys' },
   { pattern: /^CredentialsProviderError$/, reason: 'needs keys, and none are set' },
   { pattern: /^NoSuchBucket$/, reason: 'has no such bucket' },
-  { pattern: /^(42501$|AccessDenied$|NOPERM)/, reason: 'denies what this program must do there' },
+  { pattern: /^(42501$|AccessDenied$|NOPERM)/, reason: 'denies this program a permission that it needs' },
 ].map((refusal) => ({ ...refusal, isRefusal: true }));
 
 const outages: readonly Reason[] = [
@@ -50,7 +50,7 @@ const outages: readonly Reason[] = [
   { pattern: /^25006$/, reason: 'is read-only: a standby' },
   { pattern: /^53300$/, reason: 'has no connection left' },
   { pattern: /^57P03$/, reason: 'is starting or ending' },
-  { pattern: /^55P03$/, reason: 'has locked for too long what is needed' },
+  { pattern: /^55P03$/, reason: 'keeps a lock for too long' },
   { pattern: /^LOADING/, reason: 'is loading its data' },
   {
     pattern: /^(InternalError|InternalServerError|ServiceUnavailable|SlowDown)$/,
@@ -61,12 +61,12 @@ const outages: readonly Reason[] = [
 const reasons = [...refusals, ...outages];
 const causesMax = 5;
 
-/** Why the error, or what caused it, came; `undefined` when it is none of these. */
+/** The reason of an error or of its causes; `undefined` if it is none of these. */
 export function whyAway(error: unknown): string | undefined {
   return reasonOf(error)?.reason;
 }
 
-/** Whether only another configuration, here or there, helps. */
+/** Whether only a change of the configuration helps, here or at the service. */
 export function isRefusal(error: unknown): boolean {
   return reasonOf(error)?.isRefusal === true;
 }
@@ -82,7 +82,7 @@ function reasonOf(error: unknown): Reason | undefined {
   return undefined;
 }
 
-/** The same error, with the reason in its message: for a start, where somebody reads it. */
+/** The same error with the reason in its message, for a person who starts the service. */
 export function explained(error: unknown): unknown {
   const reason = whyAway(error);
   if (!(error instanceof ServiceError) || reason === undefined) return error;

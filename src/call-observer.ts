@@ -1,13 +1,13 @@
-/** How calls to other services are reported: a layer calls a plain function and knows nothing of metrics. */
+/** Reports calls to other services. A layer calls a plain function and knows nothing of metrics. */
 
 export type CallObserver = (call: {
-  /** One of a few that the program names. */
+  /** From a small fixed set. */
   readonly operation: string;
   readonly seconds: number;
   readonly failed: boolean;
 }) => void;
 
-/** Runs `work` and reports it. `isFailure`: whether what it rejects with is a failure of the other service. */
+/** Runs `work` and reports it. `isFailure` says whether an error is a failure of the other service. */
 export async function observed<T>(
   observe: CallObserver | undefined,
   operation: string,

@@ -1,7 +1,4 @@
-/**
- * What a commit of documents says, to the catalog that decides it and to the index whose records it names: neither
- * knows the other.
- */
+/** A commit of documents. The catalog decides it, and the index holds its records. Neither knows the other. */
 import type { NamedSegment, RecordLocation } from './index-state.ts';
 
 export interface DocumentVersion extends RecordLocation {
@@ -14,22 +11,21 @@ export interface DocumentVersion extends RecordLocation {
   readonly tokenVectors: number;
 }
 
-/** Counter increments of one answered request; omitted counters are 0. `requests` is counted by the caller too. */
+/** Counter increments of one answered request; omitted counters are 0. The caller also counts `requests`. */
 export interface UsageEvent {
   readonly tenantId: string;
-  /** UTC month `YYYY-MM`. */
   readonly month: string;
   readonly requests?: number;
   readonly inputTokens?: bigint;
   readonly documentUpserts?: number;
   readonly searches?: number;
   readonly scores?: number;
-  /** The tenant's rate window after this request, kept in place of the one before (`rateWindows`). */
+  /** The tenant's rate window after this request. It replaces the one before (`rateWindows`). */
   readonly rateWindow?: Uint8Array | undefined;
 }
 
 export interface NewVersion extends DocumentVersion {
-  /** The version that it takes the place of: while another one is live, or none, nothing is committed. Absent = any. */
+  /** The version that this one replaces. If another version or none is live, nothing is committed. Absent = any. */
   readonly replaces?: number;
 }
 
@@ -38,12 +34,12 @@ export interface CommitUpsertInput {
   readonly indexId: string;
   /** At least one; doc ids unique. */
   readonly documents: readonly NewVersion[];
-  /** Stored-document allowance of the tenant; counted over these documents. */
+  /** Documents that the tenant may store, these included. */
   readonly documentsMax: number;
   readonly usage: UsageEvent;
-  /** Input tokens of the month in `usage` that the tenant may use: decided by a catalog that several processes share. */
+  /** Input tokens that the tenant may use in the month of `usage`. Given for a catalog that several processes share. */
   readonly inputTokensMax?: bigint;
-  /** Segments that this commit names first: `uploading` until now, or named by a commit of the same node just before. */
+  /** Segments that this commit is the first to name, or that a commit of this node named just before. */
   readonly segments?: readonly NamedSegment[];
 }
 
@@ -55,8 +51,8 @@ export interface DeadVersion extends RecordLocation {
 export type CommitUpsertResult =
   | { readonly outcome: 'committed'; readonly generation: number; readonly died: readonly DeadVersion[] }
   | { readonly outcome: 'index_missing' }
-  /** A version that was to be replaced is not live any more. */
+  /** A version that should be replaced is no longer live. */
   | { readonly outcome: 'document_changed' }
   | { readonly outcome: 'document_allowance_exceeded'; readonly documents: number }
-  /** Decided by a catalog that several processes share: no reservation in one of them can. */
+  /** Only from a catalog that several processes share, because no process can reserve tokens for all. */
   | { readonly outcome: 'token_allowance_exceeded' };

@@ -1,9 +1,7 @@
 /**
- * The one table of errors. Every failure a client can see is a row here: answers, log levels, the OpenAPI
- * document and docs/reference/errors.md follow from it. Broken invariants are not rows: they are asserts ("this is a
- * bug").
- *
- * Source: the interface specification, section "Errors".
+ * The one table of errors (interface specification, section "Errors"). Every failure that a client can see is a row. Answers,
+ * the OpenAPI document and docs/reference/errors.md follow from it. Broken invariants have no row: they are asserts ("this
+ * is a bug").
  */
 
 export interface ErrorRow {
@@ -32,14 +30,14 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable;
 
-/** A field-level validation detail; `path` is dotted, with array indexes as numbers (`documents.3.text`). */
+/** A validation detail of one field. `path` is dotted, with array positions as numbers (`documents.3.text`). */
 export interface Issue {
   readonly path: string;
   readonly message: string;
   readonly code: string;
 }
 
-/** A tenant's requests of the last 60 s, as one of them finds them. */
+/** A tenant's requests of the last 60 s, at the time of one request. */
 export interface RateState {
   readonly limit: number;
   readonly remaining: number;
@@ -48,16 +46,16 @@ export interface RateState {
 
 export interface ServiceErrorOptions {
   readonly issues?: readonly Issue[];
-  /** Whole seconds, at least 1: sent as `Retry-After`. Required for every 429. */
+  /** Sent as `Retry-After` in whole seconds, at least 1. Required for every 429. */
   readonly retryAfterSeconds?: number;
-  /** Where the request was refused after its rate was looked at: sent as `RateLimit-*`. */
+  /** Sent as `RateLimit-*` if the rate was checked before the request was refused. */
   readonly rate?: RateState;
-  /** A protocol status that keeps the body shape (413, 415, 408, 414, 431, 400). */
+  /** A status of the protocol (400, 408, 413, 414, 415, 431) in place of the code's. */
   readonly httpStatus?: number;
   readonly cause?: unknown;
 }
 
-/** An operating error: a value that travels up to the boundary, never a broken invariant. */
+/** An operating error, never a broken invariant. It travels up to the boundary, which answers it. */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly httpStatus: number;
@@ -77,7 +75,6 @@ export class ServiceError extends Error {
   }
 }
 
-/** One validation failure at one path. */
 export function invalid(path: string, message: string, code = 'invalid'): ServiceError {
   return new ServiceError('validation_error', message, { issues: [{ path, message, code }] });
 }
@@ -87,7 +84,7 @@ export function unavailable(message: string, cause?: unknown, retryAfterSeconds 
   return new ServiceError('service_unavailable', message, { retryAfterSeconds, cause });
 }
 
-/** Asserts an invariant whose failure can only be a defect of this program. */
+/** Asserts an invariant. Its failure is a defect of this program. */
 export function assertInvariant(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`this is a bug: ${message}`);
 }

@@ -1,6 +1,6 @@
-/** What the catalog holds of an index, as the index store reads it: neither knows the other. */
+/** The state of an index in the catalog, as the index store reads it. Neither knows the other. */
 
-/** Where a document version's record lies: the n-th record of a segment. */
+/** The place of a document version's record: the n-th record of a segment. */
 export interface RecordLocation {
   readonly segmentId: number;
   readonly record: number;
@@ -13,11 +13,11 @@ export interface SegmentRow {
   readonly indexId: string;
   readonly blob: string;
   readonly state: SegmentState;
-  /** Records below this number may be referenced; what lies beyond is an unreferenced tail. */
+  /** Records below this number may be referenced. Those after it are an unreferenced tail. */
   readonly recordsReferenced: number;
 }
 
-/** Columns, one entry per version (live, or dead and not yet forgotten), ordered by segment and record. */
+/** Columns with one entry for each version that is live, or dead and not yet removed; ordered by segment and record. */
 export interface IndexState {
   readonly generation: number;
   readonly segments: readonly SegmentRow[];
@@ -31,14 +31,13 @@ export interface IndexState {
   };
 }
 
-/** One object of a segment. Its key is the segment's blob followed by the ending; both never name anything else again. */
+/** One object of a segment. Its key is the segment's blob and the ending. A key is never used again. */
 export interface SegmentFile {
   /** `''` for the segment itself, `.codes`, `.postings` or `.codebook`. */
   readonly ending: string;
   readonly bytes: number;
-  /** SHA-256 of the object, 64 hexadecimal digits. */
   readonly sha256: string;
-  /** The name that codes call their codebook by; of the codebook alone. */
+  /** The name by which codes refer to their codebook. Only a codebook has it. */
   readonly name?: string;
 }
 
@@ -50,21 +49,21 @@ export interface NamedSegment {
   readonly files: readonly SegmentFile[];
 }
 
-/** What a search has to have seen before it runs. */
+/** The state that a search must have seen before it runs. */
 export interface IndexHead {
   /** Counts commits. */
   readonly generation: number;
-  /** Counts merges: places of records may have changed without a new generation. */
+  /** Counts merges, which change the places of records without a new generation. */
   readonly layout: number;
-  /** The history that both are of: numbers of another one say nothing. */
+  /** The history of both numbers. Numbers of two histories do not compare. */
   readonly epoch: string;
 }
 
-/** An index at one moment, as far as it differs from what a node has. */
+/** The difference between an index at one moment and a node's copy of it. */
 export interface IndexChanges extends IndexHead {
-  /** All that are sealed now, by id. */
+  /** All sealed segments, by id. */
   readonly segments: readonly NamedSegment[];
-  /** Every version, dead ones too, of the segments that the node does not have; ordered by segment and record. */
+  /** Every version, dead ones included, of the segments that the node lacks; ordered by segment and record. */
   readonly versions: IndexState['versions'];
   /** Versions of the other segments that died after the node's generation. */
   readonly died: {

@@ -1,7 +1,6 @@
 /**
- * Where the files lie that are not JavaScript. In a checkout the build and npm put them into the checkout; in an installed
- * package they come with the package of the platform (`@maxsimd/linux-x64` and its like) and that of the model
- * (`packages/manifests.ts`).
+ * The places of files that are not JavaScript. In a checkout the build and npm put them there. An installed program has them
+ * from the package of its platform (such as `@maxsimd/linux-x64`) and from that of the model (`packages/manifests.ts`).
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -12,7 +11,7 @@ const platformPackage = `@maxsimd/${process.platform}-${process.arch}`;
 const modelPackage = '@maxsimd/model-minilm-l6';
 const requireHere = createRequire(import.meta.url);
 
-/** Whether this is a checkout; no package holds the sources of the addon. */
+/** Whether this is a checkout: no package holds the sources of the addon. */
 const isCheckout = existsSync(path.join(root, 'CMakeLists.txt'));
 
 export function programVersion(): string {
@@ -27,22 +26,20 @@ export function builtFile(name: string): string {
     : path.join(path.dirname(manifestOf(platformPackage)), name);
 }
 
-/** What drives a GPU for the engine (`npm run cuda:engine`); no package brings it. */
+/** The library that drives the engine's GPU (`npm run cuda:engine`). No package has it. */
 export function cudaLibrary(): string {
   return isCheckout ? path.join(root, '.cuda', 'maxsimd-cuda.so') : builtFile('maxsimd-cuda.so');
 }
 
-/** Resolves ONNX Runtime's package, which the package of the platform bundles without the files of other platforms. */
+/** Resolves ONNX Runtime's package. The package of the platform bundles it without the files of other platforms. */
 export function requireOfRuntime(): NodeJS.Require {
   return isCheckout ? requireHere : createRequire(manifestOf(platformPackage));
 }
 
-/** The directory of the console's page. */
 export function consoleDirectory(): string {
   return isCheckout ? path.join(root, 'build', 'console') : path.join(root, 'console');
 }
 
-/** The directory of the models that come with the program. */
 export function shippedModels(): string {
   return isCheckout ? path.join(root, 'models') : path.dirname(manifestOf(modelPackage));
 }

@@ -1,4 +1,4 @@
-/** What is wrong with a value, for the one who sent or wrote it: zod's words are about types in a program. */
+/** Says what is wrong with a value, for the person who wrote it. Zod's own messages speak of types of a program. */
 import type { z } from 'zod';
 
 export function wordsOf(issue: z.core.$ZodIssue): string {
@@ -14,7 +14,7 @@ export function wordsOf(issue: z.core.$ZodIssue): string {
     case 'too_small':
       return wordsOfSize('at least', issue.minimum, issue);
     case 'invalid_format':
-      return formats[issue.format] ?? own(issue.message) ?? 'has another form than it must have';
+      return formats[issue.format] ?? own(issue.message) ?? 'has the wrong form';
     case 'unrecognized_keys':
       return `unknown ${issue.keys.length === 1 ? 'property' : 'properties'} ${issue.keys.join(', ')}`;
     default:
@@ -22,7 +22,6 @@ export function wordsOf(issue: z.core.$ZodIssue): string {
   }
 }
 
-/** All that is wrong, in one line. */
 export function issuesInWords({ issues }: z.core.$ZodError): string {
   return issues
     .map((issue) =>
@@ -59,7 +58,7 @@ function wordsOfSize(
   return most === 'at least' && bound === 1 ? 'must not be empty' : `must have ${most} ${bound} characters`;
 }
 
-/** A message that a schema gives is for people; zod's own begin like this. */
+/** The message that a schema gives. Zod's own messages begin with these words. */
 function own(message: string): string | undefined {
   return /^(Invalid|Too (big|small)|Unrecognized)/.test(message) ? undefined : message;
 }

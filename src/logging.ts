@@ -1,10 +1,9 @@
 /**
  * The one importer of pino: structured JSON lines on standard error.
  *
- * What may never be written here: API keys, query text, document text, request bodies, metadata. Callers
- * keep to named fields; the one place where foreign words could slip in is the message of an unexpected
- * error (`JSON.parse` quotes its input), so errors are logged by type, code and stack *frames*, and a
- * message only when its origin is known to hold no request data.
+ * Never logged are API keys, queries, texts, request bodies and metadata. Callers log named fields. The message of an
+ * unexpected error could quote a request (`JSON.parse` quotes its input). So errors are logged by type, code and stack
+ * frames, and by message only if its origin is known to quote nothing.
  */
 import { pino } from 'pino';
 import type { Logger as PinoLogger } from 'pino';
@@ -14,11 +13,10 @@ export type Logger = PinoLogger;
 
 export interface LoggerOptions {
   readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
-  /** Where lines go instead of standard error. */
   readonly destination?: { write(line: string): void };
 }
 
-/** Synchronous on purpose: a line written before a crash is not lost with a buffer. */
+/** Writes synchronously, so that no line is lost in a buffer when the process crashes. */
 export function createLogger(options: LoggerOptions): Logger {
   return pino(
     {
@@ -44,7 +42,7 @@ const causesMax = 4;
 const framesMax = 20;
 const messageCharactersMax = 300;
 
-/** An error as it may be logged: never a message that could quote a request. */
+/** An error as it may be logged, without a message that could quote a request. */
 export function describeError(error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { type: typeof error };
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
@@ -61,8 +59,8 @@ export function describeError(error: unknown, depth = 0): ErrorDescription {
 }
 
 /**
- * Ours (operating errors without field-level details, and broken invariants) and those of the operating
- * system and the SQL engine, recognised by their codes, speak of files, sockets and constraints.
+ * Whether the message quotes no request. Our own do not: operating errors without issues, and broken invariants. Those of the
+ * operating system and of SQLite, which have known codes, name files, sockets and constraints.
  */
 function hasKnownMessage(error: Error, code: string | undefined): boolean {
   if (error instanceof ServiceError) return error.issues === undefined;
@@ -70,7 +68,7 @@ function hasKnownMessage(error: Error, code: string | undefined): boolean {
   return code !== undefined && /^(E[A-Z0-9]+|SQLITE_[A-Z_]+|ERR_[A-Z0-9_]+)$/.test(code);
 }
 
-/** The `at ...` lines only: the head of a stack repeats the message. */
+/** The `at ...` lines alone, because the head of a stack repeats the message. */
 function stackFrames(error: Error): string[] {
   return (error.stack ?? '')
     .split('\n')

@@ -1,7 +1,6 @@
 /**
- * The one importer of prom-client: the registry behind `/metrics`. Other layers hand in plain functions
- * and get plain functions back. Labels are bounded sets chosen by the program (route patterns, stages,
- * codes); never tenants, documents or text.
+ * The one importer of prom-client: the registry behind `/metrics`. Other layers pass plain functions and get plain functions
+ * back. Labels are bounded sets of the program (route patterns, stages, codes), never tenants, documents or texts.
  */
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 
@@ -15,20 +14,20 @@ export interface Sample {
 }
 
 export interface MetricDescription {
-  /** Without the prefix; unit last (`encoder_queue_tokens`, `store_disk_bytes`). */
+  /** Without the prefix; ends with the unit (`encoder_queue_tokens`, `store_disk_bytes`). */
   readonly name: string;
   readonly help: string;
   readonly labelNames?: readonly string[];
 }
 
-/** Read at scrape time: one number, or one per label set. */
+/** Is read at each scrape: one number, or one for each label set. */
 export type Reading = () => number | readonly Sample[] | Promise<number | readonly Sample[]>;
 
 export interface HistogramSample {
   readonly labels: Labels;
   /** Upper bounds in the metric's unit, increasing. */
   readonly bounds: readonly number[];
-  /** Observations up to each bound and beyond the one before; one more count for those beyond all bounds. */
+  /** Observations between each bound and the one before, then those above all bounds. */
   readonly counts: readonly number[];
   readonly sum: number;
 }
@@ -40,25 +39,23 @@ export interface RegisteredMetric extends MetricDescription {
 }
 
 export interface Metrics {
-  /** A value that goes up and down, read at scrape time. */
+  /** A value that goes up and down, read at each scrape. */
   registerGauge(description: MetricDescription, read: Reading): void;
-  /** A total kept elsewhere that only grows, read at scrape time. */
+  /** A total that only grows and is kept elsewhere, read at each scrape. */
   registerCounter(description: MetricDescription, read: Reading): void;
-  /** Counts per bucket kept elsewhere, read at scrape time. */
+  /** Counts per bucket that are kept elsewhere, read at each scrape. */
   registerHistogram(description: MetricDescription, read: HistogramReading): void;
   counter(description: MetricDescription): (labels: Labels, increment?: number) => void;
-  /** `buckets` are upper bounds in the metric's unit, increasing. */
   histogram(
     description: MetricDescription & { readonly buckets: readonly number[] },
   ): (labels: Labels, value: number) => void;
-  /** Everything registered but the metrics of the process, by name. */
+  /** All registered metrics by name, without those of the process. */
   descriptions(): readonly RegisteredMetric[];
   readonly contentType: string;
-  /** The Prometheus text exposition of everything registered. */
   render(): Promise<string>;
 }
 
-/** Seconds; dense where the engine and the encoder live (0.1 ms to 1 s). */
+/** Seconds; dense between 0.1 ms and 1 s, the times of engine and encoder. */
 export const latencyBucketsSeconds: readonly number[] = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
   120,
@@ -87,7 +84,7 @@ export function createMetrics(): Metrics {
         ...shared('gauge', description),
         async collect() {
           const samples = await readSamples(read);
-          // Label sets that are no longer reported must disappear, not freeze.
+          // Label sets that are no longer reported must disappear.
           gauge.reset();
           for (const sample of samples) gauge.set({ ...sample.labels }, sample.value);
         },
@@ -126,7 +123,7 @@ export function createMetrics(): Metrics {
           values: (await read()).flatMap((sample) => histogramLines(name, sample)),
         }),
       };
-      // prom-client asks a metric for no more than this; its own histograms cannot be set from outside.
+      // prom-client uses no more of a metric than this. Its own histograms cannot be set from outside.
       registry.registerMetric(metric as unknown as Histogram);
     },
     descriptions: () => registered.toSorted((a, b) => (a.name < b.name ? -1 : 1)),

@@ -1,7 +1,7 @@
-/** The priority of this thread, and on some systems of its process. */
+/** Lowers the priority of this thread, and on some systems of its process. */
 import { getPriority, setPriority } from 'node:os';
 
-/** Lowers it to a niceness, unless it is as low already: only root may raise one. */
+/** A priority that is already as low stays, because only root may raise it. */
 export function lowerPriority(niceness: number): void {
   if (getPriority() < niceness) setPriority(niceness);
 }

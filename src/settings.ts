@@ -1,13 +1,13 @@
 /**
- * Values that people give as text, in variables and in options. A bad one is answered with what would be right and, where it
- * can hold no secret, with what was given.
+ * Values that people write as text, in variables and in options. The message about a bad value says what is allowed. It
+ * quotes the value unless that may hold a secret.
  */
 import { z } from 'zod';
 import { alternatives } from './issue-words.ts';
 
 const got = (text: unknown): string => `, got ${JSON.stringify(text)}`;
 
-/** Decimal digits alone: what else JavaScript takes for a number is a mistake here. */
+/** Decimal digits alone. Other numbers of JavaScript, such as 0x50, are mistakes here. */
 export function wholeNumber(minimum: number, maximum: number) {
   return number(`a whole number from ${minimum} to ${maximum}`, /^[+-]?\d+$/, minimum, maximum);
 }
@@ -32,12 +32,11 @@ export function oneOf<const Words extends readonly string[]>(...words: Words) {
   });
 }
 
-/** The words say what would be right; the value is not repeated, since it may hold a password. */
+/** `words` says what is allowed. The value is not quoted, because it may hold a password. */
 export function fitting(words: string, fits: (text: string) => boolean) {
   return z.string().refine(fits, words);
 }
 
-/** A word, or else a whole number. */
 export function wordOrNumber<const Word extends string>(word: Word, minimum: number, maximum: number) {
   return z.union([z.literal(word), wholeNumber(minimum, maximum)], {
     error: ({ input }) => `must be ${word}, or a whole number from ${minimum} to ${maximum}${got(input)}`,
@@ -47,8 +46,8 @@ export function wordOrNumber<const Word extends string>(word: Word, minimum: num
 export const nonEmpty = z.string().min(1, 'must not be empty');
 
 /**
- * The name that was probably meant, its words joined by `_`: one that has all words of this one, or else one that is mostly
- * the same letters. `undefined` where there is none.
+ * The known name that was probably meant: one with all words of `name`, which `_` joins, or else one with mostly the same
+ * letters. `undefined` if there is none.
  */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   const words = name.split('_');

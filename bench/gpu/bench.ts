@@ -78,7 +78,7 @@ interface GpuReport {
     readonly steps_max: number;
   };
   readonly rows: readonly GpuRow[];
-  /** The value for `MAXSIMD_BATCH_TOKENS`. */
+  /** The value for `--batch-tokens` of an encoder. */
   readonly best_batch_tokens: number;
 }
 
@@ -284,7 +284,7 @@ function render(report: GpuReport): string {
     '',
     ...markdownTable(header, table),
     '',
-    `MAXSIMD_BATCH_TOKENS=${report.best_batch_tokens} is the smallest batch within 3% of the best rate`,
+    `--batch-tokens ${report.best_batch_tokens} is the smallest batch within 3% of the best rate`,
     '',
   ].join('\n');
 }

@@ -130,7 +130,7 @@ export const alerts: readonly Alert[] = [
     holds: '10m',
     summary: 'The service closes new connections because it has as many as it may have.',
     action:
-      'Find the client that opens too many. If all are needed, raise `MAXSIMD_HTTP_CONNECTIONS_MAX` and the descriptors.',
+      'Find the client that opens too many. If all are needed, add a node, or a balancer that shares connections.',
   },
   {
     name: 'MaxsimdSharedServiceFails',

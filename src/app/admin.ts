@@ -1,16 +1,14 @@
-/** The admin API of this process, where the configuration asks for one. */
+/** The admin API of this process, if the configuration asks for it. */
 import type { AddressInfo } from 'node:net';
 import { createAdminServer, type AdminServerOptions } from '../http/admin/server.ts';
 import { OperatorKeys } from '../http/admin/operator-keys.ts';
 import { administration } from '../service/administration.ts';
 import type { Backend } from './backend.ts';
-import { ConfigError, type Config } from './config.ts';
+import { ConfigError, readConfigured, type Config } from './config.ts';
 import { listenAt } from './ports.ts';
-import { readConfigured } from './configured-file.ts';
 
 export type AdminServer = Awaited<ReturnType<typeof createAdminServer>>;
 
-/** Not yet listening; `undefined`: there is none. */
 export async function adminServer(
   config: Config,
   { catalog, keyPepper }: Pick<Backend, 'catalog' | 'keyPepper'>,
@@ -21,7 +19,7 @@ export async function adminServer(
     ...listener,
     operators: await operatorKeys(config.MAXSIMD_ADMIN_KEY_FILE),
     administrationOf: (actor) =>
-      // The service finds what nothing refers to, and removes it.
+      // The service finds and removes files that nothing refers to.
       administration({ catalog, actor, keyPepper, purge: () => Promise.resolve(false) }),
     noteRefusedLogin: (detail) => catalog.noteRefusedLogin(detail),
   });

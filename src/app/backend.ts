@@ -1,7 +1,4 @@
-/**
- * What a process keeps its data with: a data directory that it owns, or what it shares with other nodes
- * (`cluster.ts`).
- */
+/** The storage of a process: a data directory that it owns, or services that nodes share (`cluster.ts`). */
 import path from 'node:path';
 import type { Catalog } from '../catalog/contract.ts';
 import { lockDataDirectory } from '../catalog/data-directory.ts';
@@ -15,17 +12,17 @@ import type { Config } from './config.ts';
 
 export interface Backend extends Pick<ServiceDeps, 'keyPepper' | 'limiter' | 'blobs'> {
   readonly catalog: Catalog;
-  /** What this process tells others of itself is of this service from now on. */
+  /** From now on the reports of this process to others describe this service. */
   serves(service: Pick<RunningService, 'statistics'>): void;
-  /** Tenants whose usage waits in memory to be written, by month. */
+  /** Tenants, by month, whose usage waits in memory to be written. */
   usageWaiting(): number;
   /** This process takes no more requests. */
   leave(): Promise<void>;
-  /** Idempotent; after the service has ended. */
+  /** Idempotent. Call it after the service has ended. */
   close(): Promise<void>;
 }
 
-/** Locks the data directory, which exists, and opens what lies in it. */
+/** Locks the data directory, which exists, and opens its catalog and segments. */
 export async function openDataDirectory(config: Config, logger: Logger): Promise<Backend> {
   const directory = config.MAXSIMD_DATA_DIR;
   await using opening = new AsyncDisposableStack();

@@ -1,4 +1,4 @@
-/** What a process is made of that shares a catalog, an object store and a limiter with other nodes. */
+/** A node: its catalog, object store and limiter are shared with other nodes. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import path from 'node:path';
@@ -16,18 +16,18 @@ import { nodeReport } from '../service/node-report.ts';
 import { RedisLimiter } from '../service/limits/redis-limiter.ts';
 import type { Backend } from './backend.ts';
 import { readPepper, type Config } from './config.ts';
-import { observeCluster, registerClusterState } from './telemetry/cluster-metrics.ts';
+import { observeCluster, registerClusterState, type ClusterObserver } from './telemetry/cluster-metrics.ts';
 
 export interface Cluster extends Backend {
   readonly catalog: ClusterCatalog;
-  /** Nodes that live, this one among them. */
+  /** Nodes that live, this one included. */
   nodes(): number;
 }
 
 const beatMs = 2_000;
 const garbageMs = 60_000;
 
-/** Rejects with a `ConfigError`, or with `service_unavailable` when catalog or object store do not answer. */
+/** Rejects with a `ConfigError`, or with `service_unavailable` if the catalog or the object store does not answer. */
 export async function joinCluster(config: Config, logger: Logger, metrics: Metrics): Promise<Cluster> {
   const observer = observeCluster(metrics);
   const keyPepper = await readPepper(config.MAXSIMD_KEY_PEPPER_FILE);
@@ -65,32 +65,17 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
     nodes = await catalog.heartbeat({ ...node, report: JSON.stringify(report) }, nodeLiveMs);
   };
   await beat();
-  const limiter = starting.adopt(
-    await RedisLimiter.connect({
-      url: config.MAXSIMD_LIMITER_URL,
-      nodes: () => nodes,
-      onCall: observer.calls('limiter'),
-      onChange: (isAway, cause) =>
-        isAway
-          ? logger.warn(
-              { err: cause, reason: whyAway(cause) },
-              'the limiter is away: every node admits its share',
-            )
-          : logger.info('the limiter answers'),
-    }),
-    (opened) => opened.close(),
-  );
+  const connecting = connectLimiter(config.MAXSIMD_LIMITER_URL, observer, logger, () => nodes);
+  const limiter = starting.adopt(await connecting, (opened) => opened.close());
   registerClusterState(metrics, { cache, limiter, nodes: () => nodes });
-  const kept = config.MAXSIMD_REPLACED_KEPT_SECONDS * 1000;
+  const replacedKeptMs = config.MAXSIMD_REPLACED_KEPT_SECONDS * 1000;
+  const collectGarbage = async (): Promise<void> =>
+    observer.garbageRemoved(await removeGarbage(catalog, objects, replacedKeptMs));
   const timers = [
     every(beatMs, beat, onError('heartbeat')),
-    every(
-      garbageMs,
-      async () => observer.garbageRemoved(await removeGarbage(catalog, objects, kept)),
-      onError('garbage'),
-    ),
+    every(garbageMs, collectGarbage, onError('garbage')),
   ];
-  /** Resolves when none is at work any more. */
+  /** Resolves when no timer's work is under way. */
   const stop = async (): Promise<void> => void (await Promise.all(timers.map((job) => job.stop())));
   starting.defer(stop);
   const resources = starting.move();
@@ -98,23 +83,43 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
     catalog,
     keyPepper,
     limiter,
-    blobs: { catalog, objects, cache, nodeId: node.id, replacedKeptMs: kept, events: observer.events },
+    blobs: { catalog, objects, cache, nodeId: node.id, replacedKeptMs, events: observer.events },
     nodes: () => nodes,
     serves(service) {
       followed = () => service.statistics().followed;
     },
     usageWaiting: () => 0,
     async leave() {
-      // A beat under way would say that it is here still.
+      // A beat under way would say that this node is still there.
       await stop();
-      // A node that cannot say so is missed after a moment.
+      // If this fails, the other nodes miss this one after a moment.
       await catalog.leave(node.id).catch(() => undefined);
     },
     close: () => resources.disposeAsync(),
   };
 }
 
-/** One run at a time. */
+function connectLimiter(
+  url: string,
+  observer: ClusterObserver,
+  logger: Logger,
+  nodes: () => number,
+): Promise<RedisLimiter> {
+  return RedisLimiter.connect({
+    url,
+    nodes,
+    onCall: observer.calls('limiter'),
+    onChange: (isAway, cause) =>
+      isAway
+        ? logger.warn(
+            { err: cause, reason: whyAway(cause) },
+            'the limiter is away: each node admits its share of a tenant’s requests',
+          )
+        : logger.info('the limiter answers again'),
+  });
+}
+
+/** Repeats `work`, one run at a time. */
 function every(
   intervalMs: number,
   work: () => Promise<unknown>,

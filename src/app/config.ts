@@ -1,11 +1,13 @@
 /**
- * Configuration: one schema, parsed once by a program entry and frozen; everything else is handed the
- * slice it needs. The README's table is generated from it (`describeConfig`).
+ * The configuration: one schema. A program entry parses the environment once, and passes the frozen result on. The table of
+ * docs/reference/configuration.md is generated from the schema (`describeConfig`).
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { defaultIndexSettings } from '../index/index-settings.ts';
 import { shippedModels } from '../installation.ts';
+import { removedSettings } from './removed-settings.ts';
 import { fitting, nearestName, nonEmpty, numberIn, oneOf, wholeNumber, wordOrNumber } from '../settings.ts';
 
 const list = z.string().transform((text) =>
@@ -15,30 +17,28 @@ const list = z.string().transform((text) =>
     .filter((item) => item !== ''),
 );
 const prefix = 'MAXSIMD_';
+const plainPlaces: ReadonlySet<string> = new Set(['http', 'metrics', 'encoders']);
 
 const flag = oneOf('true', 'false', '1', '0').transform((text) => text === 'true' || text === '1');
-/** What this port is unless it is chosen or in use. */
+/** The metrics port, if none is chosen and this one is free. */
 export const usualMetricsPort = 9464;
 
 /** Environment name -> schema with default and description. */
 const configShape = {
-  MAXSIMD_HTTP_HOST: z.string().default('127.0.0.1').describe('Address the API listens on.'),
+  MAXSIMD_HTTP_HOST: z.string().default('127.0.0.1').describe('Address of the API.'),
   MAXSIMD_HTTP_PORT: wholeNumber(0, 65535)
     .default(8080)
     .describe('Port of the API; 0 = any free port (printed).'),
-  MAXSIMD_HTTP_CONNECTIONS_MAX: wholeNumber(1, 1_000_000)
-    .default(4_000)
-    .describe('Open connections of the API, idle ones included; further ones are closed at once.'),
   MAXSIMD_HTTP_KEEP_ALIVE_MS: wholeNumber(1_000, 86_400_000)
     .default(75_000)
     .describe(
-      'How long the API keeps an idle connection. It must be longer than a balancer before it keeps its own, or some requests are answered 502.',
+      'How long the API keeps an idle connection. It must be longer than a balancer keeps its own, or some requests are answered 502.',
     ),
   MAXSIMD_METRICS_HOST: z.string().default('127.0.0.1').describe('Address of the metrics listener.'),
   MAXSIMD_METRICS_PORT: wordOrNumber('auto', -1, 65535)
     .default('auto')
     .describe(
-      `Port of \`/metrics\`; auto = ${usualMetricsPort}, or any free port where that is in use (printed); 0 = any free port (printed), -1 = off.`,
+      `Port of \`/metrics\`; auto = ${usualMetricsPort}, or any free port if that is in use (printed); 0 = any free port (printed), -1 = off.`,
     ),
   MAXSIMD_ADMIN_HOST: z.string().default('127.0.0.1').describe('Address of the admin API.'),
   MAXSIMD_ADMIN_PORT: wholeNumber(-1, 65535)
@@ -48,7 +48,7 @@ const configShape = {
     .string()
     .default('')
     .describe(
-      'File with the keys of operators, one in each line, of 32 characters or more: `openssl rand -hex 32 > FILE`.',
+      'File with the keys of operators, one a line, of 32 characters or more: `openssl rand -hex 32 > FILE`.',
     ),
   MAXSIMD_DATA_DIR: nonEmpty
     .default('./data')
@@ -59,33 +59,33 @@ const configShape = {
   )
     .default('')
     .describe(
-      'Catalog that several nodes share, `postgres://user:password@host:port/database`, with TLS by `sslmode`, `sslrootcert`, `sslcert` and `sslkey`; empty = the data directory. Goes with the next two: all three or none.',
+      'Catalog that several nodes share, `postgres://user:password@host:port/database`. `sslmode`, `sslrootcert`, `sslcert` and `sslkey` in the URL set up TLS. Empty = the data directory. Set this, `MAXSIMD_BLOBS_URL` and `MAXSIMD_LIMITER_URL` together, or none.',
     ),
   MAXSIMD_BLOBS_URL: fitting('must be s3://bucket/prefix', (url) => /^(s3:\/\/[^/]+(\/.*)?)?$/.test(url))
     .default('')
     .describe(
-      'Where several nodes keep segments, `s3://bucket/prefix`; endpoint, region and credentials by the AWS variables, an authority of your own by NODE_EXTRA_CA_CERTS.',
+      'Object store of the segments that several nodes share, `s3://bucket/prefix`. The AWS variables set endpoint, region and credentials; NODE_EXTRA_CA_CERTS names a certificate authority of your own.',
     ),
   MAXSIMD_LIMITER_URL: fitting('must be a URL such as redis://user:password@host:6379', (url) =>
     /^(rediss?:\/\/.+)?$/.test(url),
   )
     .default('')
     .describe(
-      'Rate windows and concurrency slots of several nodes, `redis://user:password@host:port`, or `rediss://…` for TLS; an authority of your own by NODE_EXTRA_CA_CERTS.',
+      'Redis that holds the rate windows and concurrency slots of several nodes, `redis://user:password@host:port`, or `rediss://…` for TLS. NODE_EXTRA_CA_CERTS names a certificate authority of your own.',
     ),
   MAXSIMD_KEY_PEPPER_FILE: z
     .string()
     .default('')
     .describe(
-      'Secret that API keys are hashed with, 32 bytes, the same on every node that shares a catalog.',
+      'File with the 32 bytes that API keys are hashed with. It is the same on every node that shares a catalog.',
     ),
   MAXSIMD_CACHE_MIB: wholeNumber(64, 1 << 30)
     .default(65_536)
-    .describe('Local copies of segments that a node keeps in its data directory.'),
+    .describe('Disk space for the copies of shared segments that a node keeps in its data directory.'),
   MAXSIMD_REPLACED_KEPT_SECONDS: wholeNumber(3_600, 72_000)
     .default(3_600)
     .describe(
-      'How long objects that merges have replaced are kept: a catalog may be restored to a moment so far back.',
+      'How long objects stay that merges have replaced. A shared catalog may be restored to a moment so far back.',
     ),
   MAXSIMD_MODELS_DIR: z
     .string()
@@ -101,97 +101,66 @@ const configShape = {
     ),
   MAXSIMD_MODELS_LOADED: wholeNumber(1, 64)
     .default(3)
-    .describe('Model versions that local encoders hold at a time, the default model included.'),
-  MAXSIMD_MODEL_IDLE_SECONDS: wholeNumber(1, 31_536_000)
-    .default(600)
-    .describe('How long a model version that is not the default stays loaded without use.'),
+    .describe('Model versions that are loaded at a time, the default model included.'),
   MAXSIMD_ENCODERS: list
     .default([])
-    .describe('Comma-separated encoder addresses (`host:port` or `unix:/path`); empty = spawn local ones.'),
-  MAXSIMD_ENCODER_PROCESSES: wholeNumber(1, 64)
-    .default(1)
-    .describe('Local encoder processes of each loaded model version.'),
+    .describe(
+      'Comma-separated addresses of encoders (`host:port` or `unix:/path`); empty = the service starts its own.',
+    ),
   MAXSIMD_ENCODER_THREADS: wholeNumber(0, 256)
     .default(0)
-    .describe('Inference threads of a local encoder; 0 = one per core.'),
+    .describe('Inference threads of an encoder that the service starts; 0 = one per core.'),
   MAXSIMD_ENCODER_MEMORY_MIB: wholeNumber(0, 1 << 24)
     .default(0)
     .describe(
-      'Resident memory at which a local encoder is restarted; 0 = 60% of the memory, shared by the processes of all loaded models.',
+      'Resident memory at which such an encoder is restarted; 0 = 60% of the memory, shared by all such encoders.',
     ),
-  MAXSIMD_ENCODER_WAIT_MS: wholeNumber(0, 60_000)
-    .default(5_000)
-    .describe(
-      'How long a request waits, within its deadline, for an encoder that is out (restarting) before it gets 503.',
-    ),
-  MAXSIMD_ENCODER_TLS_CA_FILE: z
-    .string()
-    .default('')
-    .describe('CA of remote encoders; with it, connections to them speak TLS.'),
-  MAXSIMD_ENCODER_TLS_CERT_FILE: z
-    .string()
-    .default('')
-    .describe('Client certificate shown to remote encoders (mutual TLS).'),
-  MAXSIMD_ENCODER_TLS_KEY_FILE: z.string().default('').describe('Key of the client certificate.'),
-  MAXSIMD_PROVIDER: oneOf('auto', 'cpu', 'cuda')
-    .default('auto')
-    .describe('ONNX Runtime execution provider; an explicit `cuda` that cannot load is an error.'),
-  MAXSIMD_DEVICES: fitting('must be numbers of GPUs with commas between them, as in 0,1', (text) =>
-    /^(\d{1,3}(,\d{1,3})*)?$/.test(text),
-  )
-    .transform((text) => (text === '' ? [] : text.split(',').map(Number)))
+  MAXSIMD_ENCODER_TLS_FILES: list
+    .refine((files) => [0, 1, 3].includes(files.length), 'must be ca.pem, or ca.pem,certificate.pem,key.pem')
     .default([])
-    .describe('Comma-separated GPUs of the local encoder processes, one each in turn; empty = the first.'),
-  MAXSIMD_BATCH_TOKENS: wholeNumber(0, 1 << 20)
-    .default(0)
     .describe(
-      'Padded tokens of a document batch; 0 = 256 on a CPU, 16,384 on a GPU (`npm run bench -- gpu` prints what to set).',
+      'TLS to the encoders of `MAXSIMD_ENCODERS`: the file of their certificate authority, `ca.pem`. With a client certificate and its key: `ca.pem,certificate.pem,key.pem`.',
+    ),
+  MAXSIMD_PROVIDER: fitting('must be auto, cpu, cuda, or cuda: and numbers of GPUs, as in cuda:0,1', (text) =>
+    /^(auto|cpu|cuda(:\d{1,3}(,\d{1,3})*)?)$/.test(text),
+  )
+    .default('auto')
+    .describe(
+      'Where encoders run models: `cpu`, `cuda`, or `cuda:0,1` for one encoder on each of these GPUs. `cuda` that cannot load is an error; `auto` = the first GPU if CUDA loads, else the CPU.',
     ),
   MAXSIMD_ENGINE_THREADS: wholeNumber(0, 256)
     .default(0)
     .describe('Threads of the search engine; 0 = one per core.'),
-  MAXSIMD_KERNEL: oneOf('auto', 'scalar', 'avx2', 'avxvnni', 'avx512vnni', 'amx', 'neon')
-    .default('auto')
-    .describe('MaxSim kernel; a forced one this machine lacks is an error.'),
   MAXSIMD_ENGINE_DEVICE: fitting('must be cpu, or cuda: and the number of a GPU, as in cuda:0', (device) =>
     /^(cpu|cuda:\d{1,3})$/.test(device),
   )
     .default('cpu')
     .describe(
-      'GPU that scores whole segments exactly, `cuda:0`; `cpu` = none. What is not in its memory is searched on the CPU.',
+      'GPU that scores whole segments exactly, `cuda:0`; `cpu` = none. Segments that do not fit into its memory are searched on the CPU.',
     ),
   MAXSIMD_ENGINE_DEVICE_MIB: wholeNumber(0, 1 << 24)
     .default(0)
-    .describe('Memory of that GPU for token matrices; 0 = half of what it has.'),
-  MAXSIMD_ENGINE_DEVICE_LIBRARY: z
-    .string()
-    .default('')
-    .describe('What drives that GPU; empty = what `npm run cuda:engine` builds.'),
+    .describe('Memory of that GPU for token matrices; 0 = half of it.'),
   MAXSIMD_MEMORY_MIB: wholeNumber(0, 1 << 24)
     .default(0)
     .describe(
-      'Memory that the engine keeps for all indexes: directories, codebooks, builds and, as far as there is room, codes; 0 = a third of the memory.',
+      'Memory of the search engine for all indexes: directories, codebooks, builds and, if there is room, codes; 0 = a third of the memory.',
     ),
-  MAXSIMD_EXACT_TOKEN_VECTORS: wholeNumber(0, 2 ** 31)
-    .default(0)
-    .describe('Token vectors one search may scan exactly; 0 = measured for 2 ms.'),
-  MAXSIMD_SEGMENT_TOKEN_VECTORS: wholeNumber(64, 2 ** 26)
-    .default(131_072)
-    .describe('Token vectors at which a segment is sealed.'),
-  MAXSIMD_TLS_CERT_FILE: z
-    .string()
-    .default('')
-    .describe('Certificate chain (PEM); with the key file, the API speaks HTTPS.'),
-  MAXSIMD_TLS_KEY_FILE: z.string().default('').describe('Private key (PEM).'),
-  MAXSIMD_ALLOW_PLAIN_HTTP: flag
-    .default(false)
-    .describe('Allow a non-loopback address without TLS (behind a proxy).'),
-  MAXSIMD_ALLOW_PLAIN_METRICS: flag
-    .default(false)
-    .describe('Allow a non-loopback address of the metrics listener, which has neither TLS nor keys.'),
-  MAXSIMD_ALLOW_PLAIN_ENCODERS: flag
-    .default(false)
-    .describe('Allow non-loopback addresses of encoders without TLS (in a network of your own).'),
+  MAXSIMD_TLS_FILES: list
+    .refine((files) => files.length === 0 || files.length === 2, 'must be certificate.pem,key.pem')
+    .default([])
+    .describe(
+      'Certificate chain and private key, `certificate.pem,key.pem`: the API speaks HTTPS with them.',
+    ),
+  MAXSIMD_ALLOW_PLAIN: list
+    .refine(
+      (listeners) => listeners.every((word) => plainPlaces.has(word)),
+      `must be words of ${[...plainPlaces].join(', ')} with commas between them`,
+    )
+    .default([])
+    .describe(
+      'Connections that may leave this machine without TLS, in a network of your own: `http` (the API, behind a proxy that speaks TLS), `metrics`, `encoders`, with commas between them.',
+    ),
   MAXSIMD_TRUST_PROXY: flag.default(false).describe('Believe `X-Forwarded-*` headers.'),
   MAXSIMD_TRACES_URL: fitting(
     'must be a URL such as http://host:4318/v1/traces',
@@ -199,11 +168,11 @@ const configShape = {
   )
     .default('')
     .describe(
-      'Where traces go, by OTLP over HTTP: the whole address, `http://host:4318/v1/traces`; empty = nowhere. Headers, compression and the like by the standard `OTEL_EXPORTER_OTLP_` variables.',
+      'Collector that traces are sent to, by OTLP over HTTP: the whole address, `http://host:4318/v1/traces`; empty = no traces. The standard `OTEL_EXPORTER_OTLP_` variables set headers, compression and the like.',
     ),
   MAXSIMD_TRACES_SHARE: numberIn(0, 1)
     .default(1)
-    .describe('Share of requests that are traced, 0 to 1; a caller’s `traceparent` decides for its own.'),
+    .describe('Share of requests that are traced, 0 to 1. A caller’s `traceparent` decides for its own.'),
   MAXSIMD_CONSOLE: flag
     .default(true)
     .describe('Serve a page at `/console` where people look at their indexes, with an API key.'),
@@ -215,15 +184,36 @@ const configShape = {
     .describe('Deadline of search and score requests.'),
   MAXSIMD_TIMEOUT_UPSERT_MS: wholeNumber(1, 3_600_000)
     .default(120_000)
-    .describe('Deadline of upsert requests; past it 503 and nothing stored.'),
-  MAXSIMD_DRAIN_MS: wholeNumber(0, 600_000)
-    .default(120_000)
-    .describe('How long SIGTERM waits for requests in flight; the default is as long as an upsert may take.'),
+    .describe(
+      'Deadline of upsert requests: after it the answer is 503 and nothing is stored. SIGTERM waits as long for requests in flight.',
+    ),
 } as const;
+
+/** Constants that no environment variable sets. Tests and benchmarks pass others to `parseConfig`. */
+export interface Constants {
+  /** How long a model version that is not the default stays loaded without use. */
+  readonly modelIdleMs: number;
+  /** How long a request waits, within its deadline, for an encoder that restarts. Then it is 503. */
+  readonly encoderWaitMs: number;
+  /** Token vectors that one search may scan exactly; 0 = as many as the kernel scores in 2 ms. */
+  readonly exactTokenVectorsMax: number;
+  /** Token vectors at which a segment is sealed. */
+  readonly segmentTokenVectorsMax: number;
+  /** The library that drives the engine's GPU; empty = the one that `npm run cuda:engine` builds. */
+  readonly engineDeviceLibrary: string;
+}
+
+const constants: Constants = {
+  modelIdleMs: 600_000,
+  encoderWaitMs: 5_000,
+  exactTokenVectorsMax: 0,
+  segmentTokenVectorsMax: defaultIndexSettings.segmentTokenVectorsMax,
+  engineDeviceLibrary: '',
+};
 
 const schema = z.strictObject(configShape);
 
-export type Config = Readonly<z.output<typeof schema>>;
+export type Config = Readonly<z.output<typeof schema> & Constants>;
 
 /** Variables of the command line itself; `serve` ignores them. */
 const commandLineVariables = [
@@ -234,8 +224,8 @@ const commandLineVariables = [
 ] as const;
 
 /**
- * What Kubernetes puts into every pod for each Service of the namespace: a Service called `maxsimd` has `MAXSIMD_PORT`
- * and six more. They are no settings.
+ * Kubernetes sets variables in every pod for each Service of the namespace. Those of a Service called `maxsimd` have our
+ * prefix, and are no settings.
  */
 const serviceLinkNames = /_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_\d+_(TCP|UDP)(_\w+)?$/;
 
@@ -250,21 +240,15 @@ export function serviceLinksIn(environment: Readonly<Record<string, string | und
     .map(([name]) => name);
 }
 
-/** Variables of a certificate and of its key. */
-const certificates = [
-  ['MAXSIMD_TLS_CERT_FILE', 'MAXSIMD_TLS_KEY_FILE'],
-  ['MAXSIMD_ENCODER_TLS_CERT_FILE', 'MAXSIMD_ENCODER_TLS_KEY_FILE'],
-] as const;
-
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/**
- * Parses the `MAXSIMD_*` variables of an environment. Unknown ones and bad values are `ConfigError`s that
- * name the variable.
- */
-export function parseConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+/** Parses the `MAXSIMD_*` variables of an environment. A `ConfigError` names unknown variables and bad values. */
+export function parseConfig(
+  environment: Readonly<Record<string, string | undefined>>,
+  others: Partial<Constants> = {},
+): Config {
   const ignored = new Set<string>([...commandLineVariables, ...serviceLinksIn(environment)]);
   const own = Object.fromEntries(
     Object.entries(environment).filter(
@@ -280,49 +264,41 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     );
     throw new ConfigError(`bad configuration: ${lines.join('; ')}`);
   }
-  const config = result.data;
-  for (const [certificate, key] of certificates) {
-    if ((config[certificate] === '') !== (config[key] === '')) {
-      throw new ConfigError(`bad configuration: ${certificate} and ${key} go together`);
-    }
-  }
+  const config = { ...constants, ...others, ...result.data };
   if (config.MAXSIMD_ADMIN_PORT !== -1 && config.MAXSIMD_ADMIN_KEY_FILE === '') {
     throw new ConfigError('bad configuration: MAXSIMD_ADMIN_PORT needs MAXSIMD_ADMIN_KEY_FILE');
-  }
-  if (config.MAXSIMD_ENCODER_TLS_CERT_FILE !== '' && config.MAXSIMD_ENCODER_TLS_CA_FILE === '') {
-    throw new ConfigError(
-      'bad configuration: MAXSIMD_ENCODER_TLS_CERT_FILE is for TLS connections, which need MAXSIMD_ENCODER_TLS_CA_FILE',
-    );
   }
   const shared = [config.MAXSIMD_CATALOG_URL, config.MAXSIMD_BLOBS_URL, config.MAXSIMD_LIMITER_URL];
   if (new Set(shared.map((url) => url === '')).size > 1) {
     throw new ConfigError(
-      'bad configuration: MAXSIMD_CATALOG_URL, MAXSIMD_BLOBS_URL and MAXSIMD_LIMITER_URL go together: all three or none',
+      'bad configuration: MAXSIMD_CATALOG_URL, MAXSIMD_BLOBS_URL and MAXSIMD_LIMITER_URL go together: set all three or none',
     );
   }
   if ((config.MAXSIMD_CATALOG_URL === '') !== (config.MAXSIMD_KEY_PEPPER_FILE === '')) {
     throw new ConfigError(
-      'bad configuration: MAXSIMD_KEY_PEPPER_FILE is for MAXSIMD_CATALOG_URL, which needs it',
+      'bad configuration: MAXSIMD_CATALOG_URL and MAXSIMD_KEY_PEPPER_FILE go together: set both or none',
     );
   }
   return Object.freeze(config);
 }
 
 function unknownVariable(name: string): string {
+  const word = name.slice(prefix.length);
+  const instead = Object.hasOwn(removedSettings, word) ? removedSettings[word] : undefined;
+  if (instead !== undefined) return `${name} is no longer a setting: ${instead}`;
   const known = [...Object.keys(configShape), ...commandLineVariables];
   const near = nearestName(
-    name.slice(prefix.length),
+    word,
     known.map((each) => each.slice(prefix.length)),
   );
   return `${name} is not a variable of maxsimd${near === undefined ? '' : ` (did you mean ${prefix}${near}?)`}`;
 }
 
-/** Whether this process shares its catalog with other nodes. */
 export function isClustered(config: Pick<Config, 'MAXSIMD_CATALOG_URL'>): boolean {
   return config.MAXSIMD_CATALOG_URL !== '';
 }
 
-/** Folders of installed models: the one that takes new ones, and the one in the package. */
+/** Folders of installed models: `models add` installs into the first, the second is in the package. */
 export function modelFoldersOf(
   config: Pick<Config, 'MAXSIMD_MODELS_DIR' | 'MAXSIMD_DATA_DIR'>,
 ): readonly [string, string] {
@@ -330,7 +306,6 @@ export function modelFoldersOf(
   return [path.resolve(own), shippedModels()];
 }
 
-/** Rows of the README's configuration table. */
 export function describeConfig(): readonly {
   readonly name: string;
   readonly default: string;
@@ -348,11 +323,18 @@ export function describeConfig(): readonly {
 
 const pepperBytes = 32;
 
-/** The pepper of every node; its absence is no reason to make one, as on a data directory of one's own. */
+/** The key pepper that nodes share. A missing file is an error: a new pepper would make every API key void. */
 export async function readPepper(file: string): Promise<Uint8Array> {
-  const pepper = await readFile(file).catch((error: unknown) => {
-    throw new ConfigError(`MAXSIMD_KEY_PEPPER_FILE: ${(error as Error).message}`);
-  });
+  const pepper = await readConfigured('MAXSIMD_KEY_PEPPER_FILE', file);
   if (pepper.length === pepperBytes) return pepper;
   throw new ConfigError(`MAXSIMD_KEY_PEPPER_FILE: ${file} must hold ${pepperBytes} bytes`);
+}
+
+/** Reads a file that a variable names. Throws a `ConfigError` with the names of both. */
+export async function readConfigured(variable: string, file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (error) {
+    throw new ConfigError(`${variable}: cannot read ${file}`, { cause: error });
+  }
 }

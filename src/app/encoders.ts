@@ -1,7 +1,6 @@
-/** The encoders of this process: local ones that it supervises, or the addresses it was given. */
+/** The encoders of this process: those that it starts and supervises, or those at the addresses of `MAXSIMD_ENCODERS`. */
 import { stat } from 'node:fs/promises';
-import { ConfigError, isClustered, type Config } from './config.ts';
-import { readConfigured } from './configured-file.ts';
+import { ConfigError, isClustered, readConfigured, type Config } from './config.ts';
 import { createEncoderPool, type EncoderPoolOptions } from '../encoder/client/pool.ts';
 import type { EndpointEvent } from '../encoder/client/endpoint.ts';
 import type { EncoderPool, EncoderStatistics } from '../encoder/protocol/contract.ts';
@@ -9,16 +8,15 @@ import type { Logger } from '../logging.ts';
 import { isLocalAddress } from '../loopback.ts';
 import { startLocalEncoders } from './local-encoders.ts';
 
-/** Statistics of an encoder under a name that outlives it. */
+/** Statistics of an encoder under a name that its replacement keeps. */
 export type NamedStatistics = EncoderStatistics & { readonly name: string };
 
 export interface Encoders {
   readonly pool: EncoderPool;
-  /** Resolves when an encoder serves the default model; rejects when none can. */
+  /** Resolves when an encoder serves the default model, rejects when none can. */
   readonly ready: Promise<void>;
-  /** Times an encoder was taken into or out of use, or gave a corrupt reply. */
+  /** Counts of events: an encoder was admitted, ejected, or sent a corrupt reply. */
   readonly events: ReadonlyMap<string, number>;
-  /** Reports on each encoder. */
   statistics(): Promise<readonly NamedStatistics[]>;
   close(): Promise<void>;
 }
@@ -36,7 +34,7 @@ export async function startEncoders(config: Config, logger: Logger): Promise<Enc
     return { ...(await remoteEncoders(config, onEvent)), events };
   }
   const { dev, ino } = await stat(config.MAXSIMD_DATA_DIR);
-  // One server at a time holds the data directory, whatever path leads to it; nodes of a host may share it.
+  // One server at a time owns a data directory, whatever its path is. Nodes of one host may share it.
   const sharer = isClustered(config) ? `-${process.pid.toString(36)}` : '';
   const name = `${dev.toString(36)}-${ino.toString(36)}${sharer}`;
   return { ...(await startLocalEncoders(config, { name, logger, onEvent })), events };
@@ -50,9 +48,8 @@ async function remoteEncoders(
   const first = Promise.withResolvers<void>();
   const pool = createEncoderPool({
     addresses: config.MAXSIMD_ENCODERS,
-    // Other api processes may use them too.
     exclusive: false,
-    healWaitMs: config.MAXSIMD_ENCODER_WAIT_MS,
+    healWaitMs: config.encoderWaitMs,
     ...(tls === undefined ? {} : { tls }),
     onEvent(event) {
       onEvent(event);
@@ -60,7 +57,7 @@ async function remoteEncoders(
     },
   });
   const late = setTimeout(
-    () => first.reject(new ConfigError('MAXSIMD_ENCODERS: none of the addresses serves')),
+    () => first.reject(new ConfigError('MAXSIMD_ENCODERS: no encoder at these addresses serves')),
     readyMsMax,
   );
   const ready = first.promise.finally(() => clearTimeout(late));
@@ -79,29 +76,22 @@ async function remoteEncoders(
 }
 
 async function remoteTls(config: Config): Promise<EncoderPoolOptions['tls']> {
-  const {
-    MAXSIMD_ENCODER_TLS_CA_FILE: caFile,
-    MAXSIMD_ENCODER_TLS_CERT_FILE: certFile,
-    MAXSIMD_ENCODER_TLS_KEY_FILE: keyFile,
-  } = config;
-  if (caFile === '') {
+  const files = config.MAXSIMD_ENCODER_TLS_FILES.map((file) =>
+    readConfigured('MAXSIMD_ENCODER_TLS_FILES', file),
+  );
+  const [ca, certificate, key] = await Promise.all(files);
+  if (ca === undefined) {
     assertSafePlain(config);
     return undefined;
   }
-  const ca = await readConfigured('MAXSIMD_ENCODER_TLS_CA_FILE', caFile);
-  if (certFile === '') return { ca };
-  return {
-    ca,
-    certificate: await readConfigured('MAXSIMD_ENCODER_TLS_CERT_FILE', certFile),
-    key: await readConfigured('MAXSIMD_ENCODER_TLS_KEY_FILE', keyFile),
-  };
+  return certificate === undefined || key === undefined ? { ca } : { ca, certificate, key };
 }
 
-/** Texts must not cross a network in the clear by accident. */
+/** Texts must not cross a network without TLS by accident. */
 function assertSafePlain(config: Config): void {
   const far = config.MAXSIMD_ENCODERS.find((address) => !isLocalAddress(address));
-  if (far === undefined || config.MAXSIMD_ALLOW_PLAIN_ENCODERS) return;
+  if (far === undefined || config.MAXSIMD_ALLOW_PLAIN.includes('encoders')) return;
   throw new ConfigError(
-    `MAXSIMD_ENCODERS: ${far} is not a loopback address; give MAXSIMD_ENCODER_TLS_CA_FILE, or in a network of your own set MAXSIMD_ALLOW_PLAIN_ENCODERS=true`,
+    `MAXSIMD_ENCODERS: ${far} is not a loopback address; set MAXSIMD_ENCODER_TLS_FILES, or MAXSIMD_ALLOW_PLAIN=encoders in a network of your own`,
   );
 }

@@ -1,4 +1,4 @@
-/** The GPU that the engine scores on: from the configuration, and what the log says of it later. */
+/** The engine's GPU: its configuration, and the log lines about it. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { EngineDeviceOptions, NativeEngine } from '../index/engine/native.ts';
@@ -7,14 +7,14 @@ import type { Logger } from '../logging.ts';
 import { ConfigError, type Config } from './config.ts';
 
 const lookMs = 10_000;
-/** Refusals that are remembered, so that each is logged once. */
+/** Remembered refusals. Each is logged once. */
 const refusedMax = 1_000;
 
-/** Nothing where none is asked for; a `ConfigError` if the library that drives it is missing. */
+/** Empty without a GPU. Throws a `ConfigError` if the library that drives the GPU is missing. */
 export function engineDeviceOf(config: Config): { readonly device?: EngineDeviceOptions } {
   const [kind, ordinal] = config.MAXSIMD_ENGINE_DEVICE.split(':');
   if (kind === 'cpu') return {};
-  const driver = path.resolve(config.MAXSIMD_ENGINE_DEVICE_LIBRARY || cudaLibrary());
+  const driver = path.resolve(config.engineDeviceLibrary || cudaLibrary());
   if (!existsSync(driver))
     throw new ConfigError(
       `MAXSIMD_ENGINE_DEVICE: ${driver} is not there; \`npm run cuda:engine\` builds it in a checkout`,
@@ -28,7 +28,7 @@ export function engineDeviceOf(config: Config): { readonly device?: EngineDevice
   };
 }
 
-/** Logs a segment that found no room or could not be read, and a device that fails. Returns what ends that. */
+/** Logs segments that found no room or could not be read, and failures of the GPU. Returns a function that stops this. */
 export function watchEngineDevice(engine: NativeEngine, logger: Logger): () => void {
   if (engine.device() === undefined) return () => {};
   const refused = new Set<string>();
@@ -37,7 +37,7 @@ export function watchEngineDevice(engine: NativeEngine, logger: Logger): () => v
     const device = engine.device();
     if (device === undefined) return;
     const { refusal, failure } = device;
-    // A segment that is asked for again and again is refused once a minute, as others are.
+    // A segment that searches keep asking for is refused once a minute.
     if (refusal !== '' && !refused.has(refusal)) {
       if (refused.size >= refusedMax) refused.clear();
       refused.add(refusal);

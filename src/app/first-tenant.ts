@@ -1,7 +1,7 @@
 /**
- * What a newcomer needs: on an empty data directory a tenant is made, and its key shown once with lines to
- * paste. Standard output that is no terminal is kept by somebody (a log file, a log service), so the key goes to
- * a file that only its owner reads, and the lines read it from there.
+ * Helps a newcomer: makes a tenant in an empty data directory, and prints its key once with lines to paste. Standard output
+ * that is no terminal is usually kept (in a log file or a log service). Then the key goes to a file that only its owner can
+ * read, and the lines read it from there.
  */
 import { randomUUID } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
@@ -16,19 +16,17 @@ const keyFile = 'first-api-key';
 export interface Greeting {
   readonly pepper: Uint8Array;
   readonly url: string;
-  /** The data directory. */
   readonly directory: string;
-  /** Whether a person alone reads what is printed. */
   readonly terminal: boolean;
 }
 
-/** The text to print; `undefined` when there are tenants already. */
+/** The text to print; `undefined` if there are tenants already. */
 export async function greetFirstTenant(catalog: Catalog, greeting: Greeting): Promise<string | undefined> {
   const { pepper, url, terminal } = greeting;
   if ((await catalog.listTenants()).length > 0) return undefined;
   const { id, apiKey } = generateApiKey();
   const directory = path.resolve(greeting.directory);
-  // Before the tenant: a start that is cut short in between makes another one.
+  // The file comes first. A start that is cut short after it makes another key.
   if (!terminal) await writeKey(directory, apiKey);
   const tenant = await catalog.createTenant({
     id: randomUUID(),
@@ -38,10 +36,10 @@ export async function greetFirstTenant(catalog: Catalog, greeting: Greeting): Pr
   });
   const file = path.join(directory, keyFile);
   const [where, key] = terminal
-    ? ['Its API key is shown this once.', apiKey]
+    ? ['Its API key is shown only once.', apiKey]
     : [`Its API key is in ${file}: keep it elsewhere and delete the file.`, `$(cat ${quoted(file)})`];
   return `
-The data directory was empty: tenant "${tenant.name}" (${tenant.id}) was made.
+The data directory was empty, so the tenant "${tenant.name}" (${tenant.id}) was created.
 ${where} To try the service, paste into another terminal:
 
   export MAXSIMD_URL=${url}
@@ -58,10 +56,10 @@ ${where} To try the service, paste into another terminal:
 `;
 }
 
-/** Durable when it resolves: the key cannot be had again. */
+/** The file is durable when this resolves, because the key cannot be shown again. */
 async function writeKey(directory: string, apiKey: string): Promise<void> {
   const file = path.join(directory, keyFile);
-  // A start that was cut short left it; its mode is unknown.
+  // A file of a start that was cut short may have another mode.
   await rm(file, { force: true });
   const handle = await open(file, 'wx', 0o600);
   try {
@@ -73,7 +71,7 @@ async function writeKey(directory: string, apiKey: string): Promise<void> {
   await syncDirectory(directory);
 }
 
-/** For a POSIX shell. */
+/** Quotes a word for a POSIX shell. */
 function quoted(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

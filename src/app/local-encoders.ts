@@ -1,89 +1,61 @@
 /**
  * Encoders on this machine: a group of supervised processes for each model version in use. The group of the default
- * model lives as long as the service; others come and go with the indexes that need them (`model-groups.ts`).
+ * model lives as long as the service. Others start with the first request that needs them, and end when nothing does
+ * (`model-groups.ts`).
  */
 import { createHash } from 'node:crypto';
-import { totalmem } from 'node:os';
 import { modelFoldersOf, type Config } from './config.ts';
 import type { Encoders } from './encoders.ts';
 import { createEncoderPool } from '../encoder/client/pool.ts';
 import type { EndpointEvent } from '../encoder/client/endpoint.ts';
 import { type InstalledModel, installedModels } from '../encoder/model/installed-models.ts';
-import { superviseEncoders } from '../encoder/supervision/supervisor.ts';
+import type { Provider } from '../encoder/protocol/contract.ts';
+import {
+  superviseEncoders,
+  type EncoderSupervisor,
+  type EncoderSupervisorOptions,
+} from '../encoder/supervision/supervisor.ts';
 import type { Logger } from '../logging.ts';
+import { encoderMemoryBytes } from './memory.ts';
 import { chosenModel } from './model-choice.ts';
-import { type ModelGroup, ModelGroups } from './model-groups.ts';
+import { type GroupChange, type ModelGroup, ModelGroups } from './model-groups.ts';
 
 /** How long a group may take to serve: it loads, verifies and warms up a model first. */
 const readyMsMax = 240_000;
-/** Share of the memory that all encoders may take together. */
-const memoryShareMax = 0.6;
+
+export interface LocalEncoderOptions {
+  /** Names the server among those of the machine. */
+  readonly name: string;
+  readonly logger: Logger;
+  readonly onEvent: (event: EndpointEvent) => void;
+}
 
 export async function startLocalEncoders(
   config: Config,
-  options: {
-    /** Names the server among those of the machine. */
-    readonly name: string;
-    readonly logger: Logger;
-    readonly onEvent: (event: EndpointEvent) => void;
-  },
+  options: LocalEncoderOptions,
 ): Promise<Omit<Encoders, 'events'>> {
-  const { logger, onEvent } = options;
   const folders = modelFoldersOf(config);
   const defaultModel = await chosenModel(config);
+  const places = placesOf(config);
   let groupsLoaded = 1;
-  const residentBytesMax = (): number => residentBytes(config) / groupsLoaded;
-
   const start = async (model: InstalledModel): Promise<ModelGroup> => {
     const isDefault = model === defaultModel;
-    const admitted = Promise.withResolvers<void>();
     const supervisor = await superviseEncoders({
+      ...places,
       name: isDefault ? options.name : `${options.name}-${digestOf(model)}`,
-      processes: config.MAXSIMD_ENCODER_PROCESSES,
       modelDirectories: [model.directory],
-      provider: config.MAXSIMD_PROVIDER,
       threads: config.MAXSIMD_ENCODER_THREADS,
-      residentBytesMax,
-      devices: config.MAXSIMD_DEVICES,
+      residentBytesMax: () => encoderMemoryBytes(config, places.processes) / groupsLoaded,
       logLevel: config.MAXSIMD_LOG_LEVEL,
-      extraArguments: ['--batch-tokens', String(config.MAXSIMD_BATCH_TOKENS)],
       onLog: (line) => process.stderr.write(`${line}\n`),
     });
-    // From here on nothing may fail before there is something to close: there are child processes.
-    const encoder = createEncoderPool({
-      addresses: supervisor.addresses,
-      exclusive: true,
-      healWaitMs: config.MAXSIMD_ENCODER_WAIT_MS,
-      onEvent(event) {
-        onEvent(event);
-        if (event.event === 'admitted') admitted.resolve();
-      },
-    });
-    const late = setTimeout(
-      () => admitted.reject(new Error('the encoders did not start in time; their log may say why')),
-      readyMsMax,
-    );
-    supervisor.ready.catch(admitted.reject);
-    const ready = Promise.all([supervisor.ready, admitted.promise]).then(() => undefined);
-    const settled = ready.finally(() => clearTimeout(late));
-    // Awaited once everything else is up.
-    settled.catch(() => undefined);
-    return {
+    return groupOf({
       model,
-      pool: encoder,
-      ready: settled,
-      statistics: async () =>
-        (await encoder.statistics()).map((reported) => {
-          const number = supervisor.addresses.indexOf(reported.address);
-          const name = isDefault ? `local-${number}` : `local-${model.name}/${model.version}-${number}`;
-          return { ...reported, name };
-        }),
-      async close() {
-        admitted.reject(new Error('the encoders were closed before they were ready'));
-        await encoder.close();
-        await supervisor.close();
-      },
-    };
+      isDefault,
+      supervisor,
+      healWaitMs: config.encoderWaitMs,
+      onEvent: options.onEvent,
+    });
   };
 
   const first = await start(defaultModel);
@@ -92,13 +64,10 @@ export async function startLocalEncoders(
     installed: async () => (await installedModels(folders)).models,
     start,
     loadedMax: config.MAXSIMD_MODELS_LOADED,
-    idleMs: config.MAXSIMD_MODEL_IDLE_SECONDS * 1000,
-    onChange({ change, model, loaded, error }) {
-      groupsLoaded = loaded;
-      const { name, version } = model;
-      const fields = { model: name, model_version: version, loaded };
-      if (change === 'failed') logger.error({ ...fields, err: error }, 'a model does not load');
-      else logger.info(fields, `model ${change}`);
+    idleMs: config.modelIdleMs,
+    onChange(change) {
+      groupsLoaded = change.loaded;
+      logChange(options.logger, change);
     },
   });
   return {
@@ -109,15 +78,69 @@ export async function startLocalEncoders(
   };
 }
 
-/** Bound of one process, while one model is loaded. */
-function residentBytes(config: Config): number {
-  if (config.MAXSIMD_ENCODER_MEMORY_MIB > 0) return config.MAXSIMD_ENCODER_MEMORY_MIB * 2 ** 20;
-  // Undefined or beyond the machine where nothing constrains the process.
-  const available = Math.min(process.constrainedMemory() || Infinity, totalmem());
-  return (available * memoryShareMax) / config.MAXSIMD_ENCODER_PROCESSES;
+/** The processes run already: nothing may fail before there is something to close. */
+function groupOf(started: {
+  readonly model: InstalledModel;
+  readonly isDefault: boolean;
+  readonly supervisor: EncoderSupervisor;
+  readonly healWaitMs: number;
+  readonly onEvent: (event: EndpointEvent) => void;
+}): ModelGroup {
+  const { model, isDefault, supervisor, healWaitMs, onEvent } = started;
+  const admitted = Promise.withResolvers<void>();
+  const pool = createEncoderPool({
+    addresses: supervisor.addresses,
+    exclusive: true,
+    healWaitMs,
+    onEvent(event) {
+      onEvent(event);
+      if (event.event === 'admitted') admitted.resolve();
+    },
+  });
+  const late = setTimeout(
+    () => admitted.reject(new Error('the encoders did not start in time; their log may say why')),
+    readyMsMax,
+  );
+  supervisor.ready.catch(admitted.reject);
+  const ready = Promise.all([supervisor.ready, admitted.promise])
+    .then(() => undefined)
+    .finally(() => clearTimeout(late));
+  // Awaited once everything else is up.
+  ready.catch(() => undefined);
+  const prefix = isDefault ? 'local' : `local-${model.name}/${model.version}`;
+  return {
+    model,
+    pool,
+    ready,
+    statistics: async () =>
+      (await pool.statistics()).map((reported) => ({
+        ...reported,
+        name: `${prefix}-${supervisor.addresses.indexOf(reported.address)}`,
+      })),
+    async close() {
+      admitted.reject(new Error('the encoders were closed before they were ready'));
+      await pool.close();
+      await supervisor.close();
+    },
+  };
 }
 
-/** Short, for the path of a socket. */
+function logChange(logger: Logger, { change, model, loaded, error }: GroupChange): void {
+  const fields = { model: model.name, model_version: model.version, loaded };
+  if (change === 'failed') logger.error({ ...fields, err: error }, 'a model cannot be loaded');
+  else logger.info(fields, `model ${change}`);
+}
+
+/** An encoder for each GPU that the configuration names; one in all if it names none. */
+function placesOf({
+  MAXSIMD_PROVIDER: chosen,
+}: Config): Pick<EncoderSupervisorOptions, 'provider' | 'devices' | 'processes'> {
+  const [provider, numbers] = chosen.split(':') as [Provider, string?];
+  const devices = numbers?.split(',').map(Number) ?? [];
+  return { provider, devices, processes: Math.max(1, devices.length) };
+}
+
+/** Short, because it becomes a part of a socket's path. */
 function digestOf({ name, version }: InstalledModel): string {
   return createHash('sha256').update(`${name}/${version}`).digest('hex').slice(0, 8);
 }

@@ -1,9 +1,9 @@
 /**
- * The encoders of several model versions behind the `EncoderPool` contract. A group, the encoders of one version, is started
- * when an index needs it and ended when nothing has needed it for a while; the first one, of the default model, stays.
+ * The encoders of several model versions behind the `EncoderPool` contract. A group is the encoders of one version. It starts
+ * when an index needs it, and ends when it was not used for a while. The group of the default model always stays.
  *
- * So many groups are loaded at a time and no more. Where another is wanted, the one that was idle longest makes room; a group
- * has its place for some seconds at least, so that two tenants with two models do not spend their time on loading.
+ * The number of loaded groups is bounded. If another one is needed, the group that was idle longest ends. A group keeps its
+ * place for some seconds, so that two tenants with two models do not replace each other's groups all the time.
  */
 import type { NamedStatistics } from './encoders.ts';
 import { unavailable } from '../encoder/client/tries.ts';
@@ -19,11 +19,10 @@ import type {
 } from '../encoder/protocol/contract.ts';
 import { findInstalled, type InstalledModel } from '../encoder/model/installed-models.ts';
 
-/** The encoders of one model version. */
 export interface ModelGroup {
   readonly model: InstalledModel;
   readonly pool: EncoderPool;
-  /** Resolves when they serve; rejects when they cannot. */
+  /** Resolves when they serve, rejects when they cannot. */
   readonly ready: Promise<void>;
   statistics(): Promise<readonly NamedStatistics[]>;
   close(): Promise<void>;
@@ -31,12 +30,10 @@ export interface ModelGroup {
 
 export interface ModelGroupsOptions {
   readonly first: ModelGroup;
-  /** What is installed now. */
   readonly installed: () => Promise<readonly InstalledModel[]>;
   readonly start: (model: InstalledModel) => Promise<ModelGroup>;
-  /** Groups at a time, the first included. */
+  /** Loaded groups, the first included. */
   readonly loadedMax: number;
-  /** A group that was not used for so long ends. */
   readonly idleMs: number;
   readonly onChange: (change: GroupChange) => void;
 }
@@ -46,24 +43,21 @@ type Change = 'loading' | 'loaded' | 'unloaded' | 'failed';
 export interface GroupChange {
   readonly change: Change;
   readonly model: InstalledModel;
-  /** Groups that are loaded now. */
   readonly loaded: number;
   readonly error: unknown;
 }
 
 type Limits = Pick<EncodeOptions, 'deadlineMs' | 'signal'>;
 
-/** A group may be ended for another one when it was idle for so long. */
+/** A group that was idle for so long may end for another one. */
 const placeMs = 10_000;
-/** A model that does not load is tried again after so long. */
+/** A model that failed to load is tried again after so long. */
 const failureMs = 60_000;
 const loadingRetrySeconds = 5;
 
-/** A group that was asked for. */
 class Loaded {
   readonly model: InstalledModel;
   readonly group: Promise<ModelGroup>;
-  /** Once it is started. */
   started: ModelGroup | undefined;
   serves = false;
   #calls = 0;
@@ -72,7 +66,7 @@ class Loaded {
   constructor(model: InstalledModel, group: Promise<ModelGroup>) {
     this.model = model;
     this.group = group.then((started) => (this.started = started));
-    // Looked at by those who wait for it.
+    // Requests that wait for the group see its failure.
     this.group.catch(() => undefined);
   }
 
@@ -95,9 +89,8 @@ export class ModelGroups implements EncoderPool {
   readonly #first: ModelGroup;
   /** All but the first, by name and version. */
   readonly #loaded = new Map<string, Loaded>();
-  /** Groups that are ending. */
   readonly #ends = new Set<Promise<void>>();
-  /** Why a model did not load the last time. */
+  /** Why models failed to load the last time. */
   readonly #failures = new Map<string, { readonly at: number; readonly reason: string }>();
   readonly #sweep: NodeJS.Timeout;
   #closed: Promise<void> | undefined;
@@ -112,7 +105,6 @@ export class ModelGroups implements EncoderPool {
     return this.#groups().flatMap(({ pool }) => pool.models());
   }
 
-  /** Whether the default model is served. */
   ready(): boolean {
     return this.#first.pool.ready();
   }
@@ -162,7 +154,6 @@ export class ModelGroups implements EncoderPool {
     return (await Promise.all(this.#groups().map(async (group) => group.statistics()))).flat();
   }
 
-  /** Ends all groups. */
   async close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -179,7 +170,7 @@ export class ModelGroups implements EncoderPool {
     return [this.#first, ...others.filter((group) => group !== undefined)];
   }
 
-  /** Starts a group where there is room for one. */
+  /** Starts a group if there is room. */
   #load(model: InstalledModel): Loaded {
     const key = keyOf(model);
     const before = this.#loaded.get(key);
@@ -190,7 +181,7 @@ export class ModelGroups implements EncoderPool {
       throw notLoading(model, failure.reason);
     }
     this.#makeRoom(model);
-    // An ending group has its memory still, and one of the same model its socket.
+    // A group that is ending still has its memory, and its socket if it is of the same model.
     const group = Promise.all(this.#ends).then(async () => this.#options.start(model));
     const loaded = new Loaded(model, group);
     this.#loaded.set(key, loaded);
@@ -207,7 +198,7 @@ export class ModelGroups implements EncoderPool {
       .toSorted((a, b) => b.idleMs - a.idleMs)[0];
     if (longestIdle === undefined) {
       throw unavailable(
-        `${nameOf(model)} is not loaded, and there is no room for it: ${loadedMax} model versions may be loaded at a time`,
+        `${nameOf(model)} is not loaded and has no room: at most ${loadedMax} model versions are loaded at a time`,
         { seconds: placeMs / 1000 },
       );
     }
@@ -224,7 +215,7 @@ export class ModelGroups implements EncoderPool {
       this.#failures.delete(key);
       this.#tell('loaded', loaded.model);
     } catch (error) {
-      // Ended before it served.
+      // The group was ended before it served.
       if (this.#loaded.get(key) !== loaded) return;
       this.#failures.set(key, { at: performance.now(), reason: (error as Error).message });
       this.#tell('failed', loaded.model, error);
@@ -232,7 +223,7 @@ export class ModelGroups implements EncoderPool {
     }
   }
 
-  /** The model once it is served; waits a short time for that. */
+  /** The model, once its group serves it within a short time. */
   async #served(loaded: Loaded, limits: Limits): Promise<EncoderModel | undefined> {
     const { model } = loaded;
     loaded.enter();
@@ -264,12 +255,12 @@ export class ModelGroups implements EncoderPool {
     this.#tell('unloaded', loaded.model);
   }
 
-  /** The group of a call whose model was awaited; absent = the first one. */
+  /** The group of a call whose model was awaited; absent = the first group. */
   #holding({ model }: EncodeOptions): Loaded | undefined {
     if (keyOf(model) === keyOf(this.#first.model)) return undefined;
     const loaded = this.#loaded.get(keyOf(model));
     if (loaded !== undefined) return loaded;
-    throw unavailable(`${nameOf(model)} is not loaded any more`);
+    throw unavailable(`${nameOf(model)} is no longer loaded`);
   }
 
   async #use<T>(options: EncodeOptions, call: (pool: EncoderPool) => Promise<T>): Promise<T> {
@@ -288,7 +279,7 @@ export class ModelGroups implements EncoderPool {
 }
 
 function notLoading(model: InstalledModel, reason: string): Error {
-  return unavailable(`${nameOf(model)} is installed but does not load: ${reason}`, {
+  return unavailable(`${nameOf(model)} is installed but cannot be loaded: ${reason}`, {
     seconds: failureMs / 1000,
   });
 }

@@ -1,4 +1,4 @@
-/** Where the service listens. A place that cannot be had is an error that names its variable, before anything is opened. */
+/** The listeners' addresses. One that cannot be used ends the start with the name of its variable, before anything is opened. */
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { hasCode } from '../system-errors.ts';
 import { ConfigError, usualMetricsPort, type Config } from './config.ts';
@@ -10,7 +10,7 @@ export interface Place {
   readonly port: number;
 }
 
-/** Looks whether the ports that were chosen can be had: what a start opens takes seconds. */
+/** Checks that the chosen ports are free, before the start opens files and processes, which takes seconds. */
 export async function checkPorts(config: Config): Promise<void> {
   const { MAXSIMD_METRICS_PORT: metricsPort } = config;
   const places: readonly Place[] = [
@@ -30,7 +30,7 @@ export async function checkPorts(config: Config): Promise<void> {
   }
 }
 
-/** A failure of `listen` in words that name the variable. */
+/** Makes a failure of `listen` an error that names the variable. */
 export async function listenAt<T>({ name, host, port }: Place, listening: () => Promise<T>): Promise<T> {
   try {
     return await listening();
@@ -57,23 +57,20 @@ function explained(error: unknown, { name, host, port }: Place): unknown {
   return error;
 }
 
-/** The port of the metrics listener, which is printed where it was not chosen. */
+/** Prints the port of the metrics listener if it was not chosen. */
 export async function listenForMetrics(server: Server, config: Config): Promise<void> {
   const { MAXSIMD_METRICS_HOST: host, MAXSIMD_METRICS_PORT: chosen } = config;
   if (chosen === -1) return;
-  if (chosen !== 'auto') {
-    await listenAt({ name: 'MAXSIMD_METRICS', host, port: chosen }, () => listen(server, host, chosen));
-    if (chosen === 0) process.stderr.write(`maxsimd: metrics on port ${portOf(server)}\n`);
-    return;
-  }
+  const port = chosen === 'auto' ? usualMetricsPort : chosen;
   try {
-    await listen(server, host, usualMetricsPort);
+    await listen(server, host, port);
+    if (chosen === 0) process.stderr.write(`maxsimd: metrics on port ${portOf(server)}\n`);
   } catch (error) {
-    if (!hasCode(error, 'EADDRINUSE'))
-      throw explained(error, { name: 'MAXSIMD_METRICS', host, port: usualMetricsPort });
+    if (chosen !== 'auto' || !hasCode(error, 'EADDRINUSE'))
+      throw explained(error, { name: 'MAXSIMD_METRICS', host, port });
     await listen(server, host, 0);
     process.stderr.write(
-      `maxsimd: metrics on port ${portOf(server)}: ${usualMetricsPort} is in use (MAXSIMD_METRICS_PORT chooses one)\n`,
+      `maxsimd: metrics on port ${portOf(server)}: ${port} is in use (MAXSIMD_METRICS_PORT chooses one)\n`,
     );
   }
 }

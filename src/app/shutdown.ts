@@ -1,16 +1,14 @@
 /**
- * The end of the process, once: the first SIGTERM, SIGINT or SIGHUP starts it, further ones change nothing
- * (they must not cut the drain short), a defect nobody caught ends it with exit code 1.
+ * Ends the process once. The first SIGTERM, SIGINT or SIGHUP starts the end. Further ones change nothing, so that they do not
+ * cut the drain short. A defect that nothing caught ends the process with exit code 1.
  */
 
 import { onceAsked } from '../end-signals.ts';
 
 export interface ShutdownOptions {
-  /** Aborted when the process is asked to end. */
   readonly asked: AbortSignal;
-  /** How long requests in flight may take. */
   readonly drainMs: number;
-  /** How long everything after them may take before the process is ended by force. */
+  /** How long the rest may take before the process ends by force. */
   readonly closeMs: number;
   readonly onError: (error: unknown) => void;
 }

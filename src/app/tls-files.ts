@@ -1,27 +1,22 @@
 /**
- * The certificate of the listeners and its key. The files are read again and again: a certificate lives for some weeks,
- * and a process for longer. They are compared by their bytes, because a new file may take the place of the old one by a
- * rename or behind a link (certbot, secrets of Kubernetes), of which file systems report little. Connections keep what
- * they began with.
+ * The certificate of the listeners and its key. A process lives longer than a certificate, so the files are read again and
+ * again. Their bytes are compared, because a new file may come by a rename or behind a link (certbot, secrets of
+ * Kubernetes), which file systems do not report well. Open connections keep their certificate.
  */
 import { createSecureContext, Server as SecureServer } from 'node:tls';
 import type { TlsIdentity } from '../http/protocol/listener.ts';
 import type { Logger } from '../logging.ts';
-import { ConfigError, type Config } from './config.ts';
-import { readConfigured } from './configured-file.ts';
+import { ConfigError, readConfigured, type Config } from './config.ts';
 
-type TlsConfig = Pick<Config, 'MAXSIMD_TLS_CERT_FILE' | 'MAXSIMD_TLS_KEY_FILE'>;
+type TlsConfig = Pick<Config, 'MAXSIMD_TLS_FILES'>;
 
 const everyMsDefault = 10_000;
 
-/** `undefined`: the configuration names no files. */
+/** `undefined` if the configuration names no files. */
 export async function readTlsFiles(config: TlsConfig): Promise<TlsIdentity | undefined> {
-  const { MAXSIMD_TLS_CERT_FILE: certFile, MAXSIMD_TLS_KEY_FILE: keyFile } = config;
-  if (certFile === '') return undefined;
-  const [cert, key] = await Promise.all([
-    readConfigured('MAXSIMD_TLS_CERT_FILE', certFile),
-    readConfigured('MAXSIMD_TLS_KEY_FILE', keyFile),
-  ]);
+  const files = config.MAXSIMD_TLS_FILES.map((file) => readConfigured('MAXSIMD_TLS_FILES', file));
+  const [cert, key] = await Promise.all(files);
+  if (cert === undefined || key === undefined) return undefined;
   assertUsable({ cert, key });
   return { cert, key };
 }
@@ -30,14 +25,13 @@ function assertUsable(identity: TlsIdentity): void {
   try {
     createSecureContext(identity);
   } catch (error) {
-    throw new ConfigError(
-      `MAXSIMD_TLS_CERT_FILE, MAXSIMD_TLS_KEY_FILE: not a certificate and its key: ${(error as Error).message}`,
-      { cause: error },
-    );
+    throw new ConfigError(`MAXSIMD_TLS_FILES: not a certificate and its key: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 
-/** Gives the servers what the files hold from now on. Files that cannot be used change nothing, and are logged once. */
+/** Gives new certificates to the servers. Files that cannot be used change nothing and are logged once. */
 export function followTlsFiles(
   config: TlsConfig,
   options: {
@@ -57,12 +51,12 @@ export function followTlsFiles(
       for (const server of servers) if (server instanceof SecureServer) server.setSecureContext(read);
       current = read;
       reported = '';
-      logger.info('the TLS certificate was read again');
+      logger.info('new connections use the new TLS certificate');
     } catch (error) {
       const { message } = error as Error;
       if (message === reported) return;
       reported = message;
-      logger.error({ reason: message }, 'the TLS files cannot be used: the certificate of before stays');
+      logger.error({ reason: message }, 'the TLS files cannot be used: the old certificate stays');
     }
   };
   let timer = setTimeout(function again() {

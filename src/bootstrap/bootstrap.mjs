@@ -1,12 +1,12 @@
 /**
- * Makes a bare clone ready to run: installs the packages when the lock changed, builds the addon when
- * `native/` changed and the console when `src/console` changed, then ends; the npm script that called it goes on with `exec node`, which by then is
- * the Node 24 that the packages bring. Plain JavaScript: this file alone runs on Node 20.
+ * Makes a bare clone ready to run. Installs the packages if the lock changed, builds the addon if `native/` changed, and the
+ * console if `src/console` changed. Then the npm script goes on with `exec node`, which by then is the Node 24 from the
+ * packages. This file is plain JavaScript because it runs on Node 20.
  *
- * Its arguments are variables of ports that the script needs, with what they are unless they are set: `MAXSIMD_HTTP_PORT=8080`.
- * One that is in use is said before the work begins, which takes minutes.
+ * Its arguments are the port variables of the script, with their defaults: `MAXSIMD_HTTP_PORT=8080`. A port that is in use
+ * ends the start before the work begins, because the work takes minutes.
  *
- * Two first starts at once are serialised by a lock directory that names its owner's process id.
+ * A lock directory with its owner's process id serialises two first starts at once.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -73,7 +73,7 @@ function pageBuilt() {
   return existsSync(path.join(root, 'build', 'console', 'index.html'));
 }
 
-/** Runs `action` unless the stamp of a former success still matches. */
+/** Runs `action` unless the stamp of an earlier success still matches. */
 async function step(name, hash, present, action) {
   if (present && stamp(name) === hash) return;
   const started = Date.now();
@@ -118,8 +118,8 @@ function filesUnder(directory) {
 }
 
 /**
- * Every few seconds a line says how far it is, as Ninja (`[12/63]`) or Make (`[ 19%]`) counts. The output is shown when
- * the command fails.
+ * Runs a command and prints its progress every few seconds, as Ninja (`[12/63]`) or Make (`[ 19%]`) counts it. Prints the
+ * command's output only if the command fails.
  */
 async function run(command, args) {
   const env = { ...process.env, PATH: `${binaries}${path.delimiter}${process.env.PATH ?? ''}` };
@@ -148,7 +148,7 @@ async function run(command, args) {
   fail(`${path.basename(command)} ${args.join(' ')} failed (${ended})`);
 }
 
-/** What is no number of a port is a matter of the program. */
+/** The program itself refuses values that are no port numbers. */
 async function requireFreePort(variable, usual = '') {
   const port = Number(process.env[variable] ?? usual);
   if (!(port >= 1 && port <= 65535)) return;
@@ -203,7 +203,7 @@ async function withLock(action) {
 
 function ownerIsGone() {
   const file = path.join(lock, 'pid');
-  // A lock without an owner yet is either being written or was cut off right after its creation.
+  // A lock without an owner is being written, or its process was killed right after it made the lock.
   if (!existsSync(file)) return existsSync(lock) && Date.now() - statSync(lock).mtimeMs > 5000;
   try {
     process.kill(Number(readFileSync(file, 'utf8')), 0);

@@ -1,4 +1,4 @@
-/** Builds the console into `build/console`: one page, one script, one style sheet, nothing from elsewhere. */
+/** Builds the console into `build/console`: one page, one script and one style sheet. */
 import path from 'node:path';
 import { build } from 'vite';
 

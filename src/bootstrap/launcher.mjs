@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The command of the installed package (`bin/maxsimd.mjs` there). Runs the program in this process where this Node can,
- * otherwise on the Node that npm installed beside it. Plain JavaScript: this file alone runs on Node 20.
+ * The command of the installed package (`bin/maxsimd.mjs` there). Runs the program in this process if this Node is recent
+ * enough, otherwise on the Node that npm installed beside it. This file is plain JavaScript because it runs on Node 20.
  */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The first with `AsyncDisposableStack`. */
+/** The first Node with `AsyncDisposableStack`. */
 const oldestMajor = 24;
 
 endWithNpm();
@@ -21,8 +21,8 @@ if (Number.parseInt(process.versions.node, 10) >= oldestMajor) {
 }
 
 /**
- * `npx` and `npm run` start a shell, which starts us. A SIGTERM ends the shell without a word to us, and SIGHUP or SIGKILL end npm,
- * which leaves the shell waiting: who outlives either was meant, too.
+ * Ends this process if npm or its shell ends. `npx` and `npm run` start a shell, which starts this process. SIGTERM ends the
+ * shell alone. SIGHUP and SIGKILL end npm alone, and the shell goes on waiting. Either signal was meant for this process, too.
  */
 function endWithNpm() {
   if (process.env.npm_command === undefined) return;
@@ -36,7 +36,7 @@ function endWithNpm() {
   watch.unref();
 }
 
-/** Undefined where there is no /proc, and where npm's shell has made room for us: its parent may end as it likes. */
+/** Undefined without /proc, and if the shell has replaced itself by this process. Then the end of npm means nothing. */
 function parentOfShell(id) {
   try {
     const [, name, parent] = /^\d+ \((.*)\) \S (\d+)/.exec(readFileSync(`/proc/${id}/stat`, 'utf8'));
@@ -46,7 +46,7 @@ function parentOfShell(id) {
   }
 }
 
-/** The channel to a launcher on an older Node closes when that one is gone, however it ended. */
+/** A launcher on an older Node has a channel to this process. It closes when the launcher ends, however it ended. */
 function endWithLauncher() {
   if (process.channel === undefined) return;
   process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
@@ -71,7 +71,7 @@ function fail(message) {
   process.exit(1);
 }
 
-/** Runs this file once more on `node`, and ends as that one ends. */
+/** Runs this file again on `node`, and ends as that process ends. */
 function runOn(node) {
   const args = [fileURLToPath(import.meta.url), ...process.argv.slice(2)];
   const child = spawn(node, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });

@@ -1,5 +1,5 @@
 /** Runs the command line and sets the exit code. */
-import { parseConfig, serviceLinksIn } from '../app/config.ts';
+import { parseConfig, serviceLinksIn, type Constants } from '../app/config.ts';
 import { catchEndSignals } from '../end-signals.ts';
 import { programVersion } from '../installation.ts';
 import { CommandFailure, exitCodes, Interruption } from './failure.ts';
@@ -11,9 +11,11 @@ export interface CommandLine {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Aborted when the process is asked to end. Only `serve` has it. */
   readonly asked: AbortSignal | undefined;
+  /** Those that tests change. */
+  readonly constants?: Partial<Constants>;
 }
 
-export async function runCommandLine({ args, environment, asked }: CommandLine): Promise<void> {
+export async function runCommandLine({ args, environment, asked, constants }: CommandLine): Promise<void> {
   const json = args.slice(0, args.includes('--') ? args.indexOf('--') : args.length).includes('--json');
 
   // A reader may close the pipe early (`maxsimd tenant list | head -1`). This is not a failure.
@@ -25,7 +27,7 @@ export async function runCommandLine({ args, environment, asked }: CommandLine):
   try {
     await runProgram(args, {
       version: programVersion(),
-      config: () => parseConfig(environment),
+      config: () => parseConfig(environment, constants),
       url: environment['MAXSIMD_URL'] || undefined,
       apiKey: environment['MAXSIMD_API_KEY'] || undefined,
       adminUrl: environment['MAXSIMD_ADMIN_URL'] || undefined,

@@ -1,10 +1,9 @@
-/** What the page asks of `/console`. The session is in a cookie that scripts cannot read. */
+/** Requests of the page to `/console`. The session is in a cookie that scripts cannot read. */
 import type { Index, IndexList, Ranked, UsageDays, UsageOfDay, UsageSummary } from '@maxsimd/client';
 
 export type { Index, Ranked, UsageOfDay, UsageSummary };
 export type Result = Ranked['results'][number];
 
-/** Milliseconds of a stage of the service. */
 export interface Stage {
   readonly name: string;
   readonly milliseconds: number;
@@ -13,7 +12,7 @@ export interface Stage {
 export interface Answer<Body> {
   readonly body: Body;
   readonly stages: readonly Stage[];
-  /** Until the answer was here, the network included. */
+  /** Until the answer arrived, the network included. */
   readonly milliseconds: number;
 }
 
@@ -33,7 +32,7 @@ export interface IndexDescription {
   readonly segments: readonly Segment[];
 }
 
-/** Start and end of each token in its text; equal for tokens of no text. */
+/** Start and end of each token in its text; equal for special tokens. */
 export type Spans = readonly (readonly [number, number])[];
 
 export interface LocatedTokens {
@@ -50,7 +49,7 @@ export class ApiFailure extends Error {
   }
 }
 
-/** Calls back when the session has ended. */
+/** `onSignedOut` is called when the session has ended. */
 export class Api {
   readonly #onSignedOut: () => void;
 
@@ -144,7 +143,7 @@ async function messageOf(response: Response): Promise<string> {
     const issues = (error.issues ?? []).map(({ path, message }) =>
       path === '' ? message : `${path}: ${message}`,
     );
-    // The message is that of the first.
+    // The message repeats the first issue.
     return [...new Set([error.message, ...issues])].join('; ');
   } catch {
     return `the service answered ${response.status}`;

@@ -25,7 +25,7 @@ export function daysAgo(days: number): string {
   return day(new Date(Date.now() - days * dayMs).toISOString());
 }
 
-/** From this day to today, in UTC. */
+/** The days from `from` to today, in UTC. */
 export function daysSince(from: string): readonly string[] {
   const days = Math.floor((Date.now() - Date.parse(from)) / dayMs) + 1;
   return Array.from({ length: days }, (_, place) => daysAgo(days - 1 - place));

@@ -21,7 +21,7 @@ function App() {
   const signOut = useWork(() => api.signOut());
   const address = useAddress();
   useEffect(() => {
-    // A cookie of before may still hold.
+    // The cookie of an earlier visit may still be valid.
     api.usage().then(
       () => setSignedIn(true),
       () => setSignedIn(false),

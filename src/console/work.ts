@@ -1,4 +1,4 @@
-/** Work that a person starts, and what a view loads: its result, whether it goes on, and why it failed. */
+/** Work that a person or a view starts: its result, whether it still runs, and why it failed. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 export interface Work<Result> {
@@ -8,7 +8,7 @@ export interface Work<Result> {
   start(): void;
 }
 
-/** When work was started twice, the later one counts. */
+/** If work was started twice, the later start counts. */
 export function useWork<Result>(work: () => Promise<Result>): Work<Result> {
   const [state, setState] = useState<Omit<Work<Result>, 'start'>>({
     result: undefined,
@@ -30,7 +30,6 @@ export function useWork<Result>(work: () => Promise<Result>): Work<Result> {
   return { ...state, start };
 }
 
-/** Loads when the view appears. */
 export function useLoaded<Result>(load: () => Promise<Result>): Work<Result> {
   const work = useWork(load);
   useEffect(() => work.start(), []);

@@ -1,6 +1,6 @@
 /**
- * What every `/v1` request passes before its body is read: authentication, suspension, rate, concurrency, in
- * this order (inside `Service.admit`); and the accounting of its answer.
+ * Admits `/v1` requests before their bodies are read. `Service.admit` checks authentication, suspension, rate and
+ * concurrency, in this order. Counts each answered request.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
@@ -16,9 +16,9 @@ export interface RouteTimeouts {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Which deadline holds for this route; `search` where none is named. */
+    /** The deadline of this route; absent = `search`. */
     readonly deadline?: 'search' | 'upsert';
-    /** It changes nothing although it is no GET. */
+    /** The route changes nothing although its method is not GET. */
     readonly reads?: boolean;
   }
 }
@@ -29,7 +29,6 @@ export function admitRequests(
     readonly service: Service;
     readonly observer: RequestObserver;
     readonly timeouts: RouteTimeouts;
-    /** By what a request is admitted. */
     readonly admit: (request: FastifyRequest) => Promise<AdmittedRequest>;
   },
 ): void {
@@ -41,7 +40,7 @@ export function admitRequests(
     request.scope.admit(admitted, deadline === 'upsert' ? timeouts.upsertMs : timeouts.searchMs);
     request.scope.onLeft((context) => count(request, context, (counted) => service.countLeft(counted)));
     reply.headers(rateHeaders(admitted.rate));
-    // An unknown address is none whatever its body holds.
+    // An unknown address is 404 whatever the body holds.
     if (request.is404) throw unknownRoute();
     if (admitted.access === 'read' && mayChange(request)) {
       throw new ServiceError('permission_denied', 'this API key may only read');
@@ -62,20 +61,16 @@ export function admitRequests(
     try {
       await record(context);
     } catch (error) {
-      // The work is done and the answer stands; a request too few in the ledger favours the customer.
+      // The work is done, so the answer stands. The customer pays for one request less.
       observer.failed(scope, error);
     }
   }
 }
 
-/** Whether the route that was asked for may change something. */
 export function mayChange({ method, routeOptions }: FastifyRequest): boolean {
   return method !== 'GET' && method !== 'HEAD' && routeOptions.config.reads !== true;
 }
 
 export function unknownRoute(): ServiceError {
-  return new ServiceError(
-    'not_found',
-    'there is nothing at this address with this method; /docs lists what there is',
-  );
+  return new ServiceError('not_found', 'no route has this address and method; /docs lists all routes');
 }

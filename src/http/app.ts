@@ -1,6 +1,6 @@
 /**
- * What every listener of ours has in common, whatever its routes are: the protocol's answers, request ids, the life of a
- * request, JSON bodies, validation and the error body.
+ * The part that the API and the admin API share: answers of the protocol, request ids, the life of a request, JSON bodies,
+ * validation and the error body.
  */
 import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -24,15 +24,12 @@ import { bodyIsLeft, leaveUnread } from './protocol/unread-body.ts';
 import { RequestScope } from './request-scope.ts';
 
 export interface ListenerOptions {
-  /** Hears of every request; one for all listeners of a process. */
   readonly observer: RequestObserver;
-  /** With it the server speaks HTTPS. */
   readonly tls?: TlsIdentity;
-  /** Believe `X-Forwarded-*`. */
   readonly trustProxy?: boolean;
-  /** Further connections are closed at once; absent = as many as come. */
+  /** Further connections are closed at once; absent = no bound. */
   readonly connectionsMax?: number;
-  /** Once aborted, new requests get 503 and connections close after their answer; health stays up. */
+  /** Once aborted, new requests get 503 and connections close after their answer. The health routes still answer. */
   readonly drain?: AbortSignal;
 }
 
@@ -45,14 +42,14 @@ declare module 'fastify' {
   }
 }
 
-/** Without routes. `drain`: aborted once the owner drains or the server is closed. */
+/** An app without routes. `drain` aborts once the owner drains or the server is closed. */
 export function createApp(
   options: ListenerOptions & { readonly timeouts: HttpTimeouts; readonly bodyBytesMax: number },
 ): { readonly app: FastifyInstance; readonly drain: AbortSignal } {
   const { observer, timeouts, bodyBytesMax } = options;
   const turns = new ConnectionTurns();
   const app: FastifyInstance = Fastify({
-    // Ours, so that no listener of the service lacks the protocol's answers (Fastify adds bare ones for `localhost`).
+    // For `localhost` Fastify adds listeners of its own. Without this factory they would lack the protocol's answers.
     serverFactory: (handler) =>
       createListener(handler, {
         tls: options.tls,
@@ -65,7 +62,7 @@ export function createApp(
     bodyLimit: bodyBytesMax,
     routerOptions: { maxParamLength: pathParameterCharactersMax },
     genReqId: (request) => requestIdOf(request.headers),
-    // Its answer has neither our body nor the request id; the draining hook below gives one that has.
+    // Fastify's answer has neither our body nor the request id. The draining hook below answers instead.
     return503OnClosing: false,
     clientErrorHandler: createClientErrorHandler(observer, turns),
     frameworkErrors: answerFrameworkErrors(observer),
@@ -92,10 +89,10 @@ export function createApp(
   });
 
   app.addHook('onSend', async (request, reply) => {
-    // Counts from the last byte taken; Node sets what holds for an idle connection once the answer is out. `inject()`
-    // has no connection.
+    // The time counts from the last byte that the client took. Once the answer is out, Node sets the time of idle
+    // connections. `inject()` has no connection.
     if (request.raw.socket instanceof Socket) request.raw.socket.setTimeout(timeouts.answerMs);
-    // Also what was in hand when draining began, and what leaves a long body unread.
+    // A connection also closes if its request was running when the drain began, or if a long body stays unread.
     if (drain.aborted || bodyIsLeft(request.raw)) reply.header('connection', 'close');
   });
 
@@ -112,7 +109,7 @@ export function createApp(
     const result = schema.safeParse(data);
     return result.success ? { value: result.data } : { error: validationError(result.error) };
   });
-  // Answers are made by src/http/routes/representations.ts; the schemas describe them, and a test holds the two together.
+  // src/http/routes/representations.ts makes the answers. The schemas only describe them, and a test compares both.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data));
   answerErrors(app, observer);
   app.setNotFoundHandler(() => {
@@ -121,14 +118,13 @@ export function createApp(
   return { app, drain };
 }
 
-/** Aborts when the owner starts draining or the server is closed. */
 function drainSignal(app: FastifyInstance, given: AbortSignal | undefined): AbortSignal {
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());
   return given === undefined ? closing.signal : AbortSignal.any([given, closing.signal]);
 }
 
-/** RFC 9112 section 3.2. Node's own answer would lack our body, and it takes the first of several. */
+/** RFC 9112 section 3.2. Node would answer without our body, and would use the first of several. */
 function assertOneHost({ httpVersion, rawHeaders }: IncomingMessage): void {
   const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
   if (hosts > 1) throw protocolError(400, 'there is more than one Host header', 'malformed_http');

@@ -1,4 +1,4 @@
-/** Where failures become answers: one handler for the routes, one for what Fastify refuses before routing. */
+/** Failures become answers here: one handler for the routes, one for requests that Fastify refuses before routing. */
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError, type RateState } from '../errors.ts';
 import { fromSystem } from '../system-errors.ts';
@@ -9,10 +9,10 @@ import { bodyIsLeft } from './protocol/unread-body.ts';
 import { ClientGoneError } from './request-scope.ts';
 
 export function answerErrors(app: FastifyInstance, observer: RequestObserver): void {
-  // Whatever was thrown: this handler must not fail, Fastify's fall-back has another body.
+  // This handler must not fail, whatever was thrown: Fastify's fall-back has another body.
   app.setErrorHandler((error: unknown, request, reply) => {
     const { scope } = request;
-    // Nobody is left to answer (a request that broke off fails before its response is closed).
+    // The client is gone. A request that broke off fails before its response is closed.
     if (scope.clientGone || error instanceof ClientGoneError) {
       if (isDefect(error)) observer.failed(scope, error);
       return reply.hijack();
@@ -22,7 +22,7 @@ export function answerErrors(app: FastifyInstance, observer: RequestObserver): v
     else if (answer.code === 'service_unavailable' && answer.cause !== undefined)
       observer.unavailable(scope, answer);
     scope.errorCode = answer.code;
-    // Fastify closes after every failed body; only one that never came leaves the connection unusable.
+    // Fastify closes the connection after every failed body. It can still be used unless the body never came.
     if (answer.httpStatus === 408) reply.header('connection', 'close');
     else reply.removeHeader('connection');
     return reply
@@ -33,7 +33,7 @@ export function answerErrors(app: FastifyInstance, observer: RequestObserver): v
   });
 }
 
-/** Addresses that do not decode (400) and parameters no legal id could need (414): no hook has run yet. */
+/** For addresses that do not decode (400) and parameters longer than any legal id (414). No hook has run yet. */
 export function answerFrameworkErrors(observer: RequestObserver) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const answer =
@@ -57,7 +57,7 @@ export function answerFrameworkErrors(observer: RequestObserver) {
 function operatingError(thrown: unknown): ServiceError {
   const error = fromSystem(thrown);
   if (error instanceof ServiceError) {
-    // A message of ours about a defect is for the log.
+    // The message of a defect goes to the log only.
     return error.code === 'internal_error' ? internalError(error) : error;
   }
   if (error instanceof Error && 'statusCode' in error && 'code' in error) {
@@ -72,13 +72,13 @@ function operatingError(thrown: unknown): ServiceError {
   return internalError(error);
 }
 
-/** Neither the abort itself, under whatever name, nor an operating error. */
+/** An abort is no defect, whatever its name is, and an operating error is none. */
 function isDefect(error: unknown): boolean {
   if (error instanceof ClientGoneError || error instanceof ServiceError) return false;
   return !(error instanceof Error && error.name === 'AbortError');
 }
 
-/** With every answer to a request whose rate was looked at. */
+/** Headers of every answer to a request whose rate was checked. */
 export function rateHeaders({ limit, remaining, resetSeconds }: RateState): Record<string, number> {
   return {
     'ratelimit-limit': limit,
@@ -93,7 +93,7 @@ function errorHeaders(error: ServiceError): Record<string, string | number> {
       // RFC 9110 section 15.5.2: a 401 names its scheme.
       return { 'www-authenticate': 'Bearer' };
     case 415:
-      // RFC 9110 section 12.5.3: what would have been accepted.
+      // RFC 9110 section 12.5.3: the encoding that is accepted.
       return { 'accept-encoding': 'gzip' };
     case 429:
       return {

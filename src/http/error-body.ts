@@ -1,4 +1,4 @@
-/** From failures to the contract's error body; nothing internal passes. */
+/** Makes the contract's error body of a failure. It shows nothing internal. */
 import type { z } from 'zod';
 import { ServiceError } from '../errors.ts';
 import type { Issue } from '../errors.ts';
@@ -7,13 +7,12 @@ import { issuesMax } from './limits.ts';
 
 export const jsonContentType = 'application/json; charset=utf-8';
 
-/** Serialised `{error: {code, message, issues?}}`. */
 export function errorBody(error: ServiceError): string {
   const { code, message, issues } = error;
   return JSON.stringify({ error: { code, message, ...(issues === undefined ? {} : { issues }) } });
 }
 
-/** A failure of the protocol itself (413, 415, ...): the status tells, the code stays `validation_error`. */
+/** A failure of the protocol itself (413, 415, ...). The status says which, the code stays `validation_error`. */
 export function protocolError(httpStatus: number, message: string, code: string): ServiceError {
   return new ServiceError('validation_error', message, { httpStatus, issues: [{ path: '', message, code }] });
 }
@@ -24,7 +23,7 @@ export function internalError(cause?: unknown): ServiceError {
   });
 }
 
-/** Validation failures of one request part; at most `issuesMax` of them are reported. */
+/** Validation failures of one part of a request. At most `issuesMax` of them are reported. */
 export function validationError(error: z.core.$ZodError): ServiceError {
   const issues: Issue[] = [];
   for (const issue of error.issues) {

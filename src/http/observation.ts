@@ -1,6 +1,6 @@
 /**
- * What is reported of a request once it is over: one log line and its metrics. Routes appear as patterns, never as
- * addresses (a `doc_id` may be personal); keys, text, bodies and metadata never appear.
+ * The log line and the metrics of a request, written once it is over. Routes appear as patterns, never as addresses, because
+ * a `doc_id` may be personal. Keys, texts, bodies and metadata never appear.
  */
 import type { ErrorCode, ServiceError } from '../errors.ts';
 import type { Logger } from '../logging.ts';
@@ -11,12 +11,11 @@ import type { RequestScope } from './request-scope.ts';
 
 /** Status noted for a request whose client left before the answer; never sent. */
 export const clientGoneStatus = 499;
-/** Route label of what no route matches. */
+/** Route label of requests that no route matches. */
 export const unmatchedRoute = 'unmatched';
 
 export interface EndedRequest {
   readonly method: string;
-  /** The pattern, `unmatchedRoute` where there is none. */
   readonly route: string;
   readonly status: number;
 }
@@ -24,15 +23,14 @@ export interface EndedRequest {
 export interface RequestObserver extends ProtocolObserver {
   started(): void;
   ended(scope: RequestScope, request: EndedRequest): void;
-  /** A failure nobody expected; the answer is `internal_error`. */
+  /** An unexpected failure. The answer is `internal_error`. */
   failed(scope: { readonly requestId: string }, error: unknown): void;
-  /** A `service_unavailable` that knows why. */
+  /** A `service_unavailable` with a cause. */
   unavailable(scope: { readonly requestId: string }, error: ServiceError): void;
 }
 
-/** Where the traces of requests go, off by default. */
 export interface RequestTraces {
-  /** Makes spans of a request that was admitted and of its stages. Returns the id of its trace, if it is sampled. */
+  /** Makes spans of an admitted request and of its stages. Returns the id of the trace if it is sampled. */
   ended(scope: RequestScope, request: EndedRequest): string | undefined;
 }
 
@@ -43,39 +41,7 @@ export function createRequestObserver(
 ): RequestObserver {
   let inFlight = 0;
   metrics.registerGauge({ name: 'http_requests_in_flight', help: 'Requests in flight.' }, () => inFlight);
-  const countRequest = metrics.counter({
-    name: 'http_requests_total',
-    help: 'Finished requests, by route, status (499: the client left) and error code.',
-    labelNames: ['method', 'route', 'status', 'code'],
-  });
-  const countRejected = metrics.counter({
-    name: 'http_requests_rejected_total',
-    help: 'Requests that were refused (4xx), by error code.',
-    labelNames: ['code'],
-  });
-  const countRefusedConnection = metrics.counter({
-    name: 'http_connections_refused_total',
-    help: 'Connections that were closed at once because there were too many.',
-  });
-  const observeDuration = metrics.histogram({
-    name: 'http_request_duration_seconds',
-    help: 'Time from the first header to the end of the answer, by route.',
-    labelNames: ['route'],
-    buckets: latencyBucketsSeconds,
-  });
-  const observeStage = metrics.histogram({
-    name: 'http_request_stage_seconds',
-    help: 'Time of one stage of a request, by route.',
-    labelNames: ['route', 'stage'],
-    buckets: latencyBucketsSeconds,
-  });
-
-  const count = (request: EndedRequest, code: ErrorCode | undefined): void => {
-    const { method, route, status } = request;
-    countRequest({ method, route, status: String(status), code: code ?? '' });
-    if (code !== undefined && status < 500) countRejected({ code });
-  };
-
+  const { count, connectionRefused, observeDuration, observeStage } = requestMetrics(metrics);
   return {
     started() {
       inFlight += 1;
@@ -87,7 +53,7 @@ export function createRequestObserver(
       observeDuration({ route: request.route }, latencyMs / 1000);
       const stages = scope.timings.entries();
       for (const [stage, { ms }] of stages) observeStage({ route: request.route, stage }, ms / 1000);
-      // Who has no key may not fill a collector.
+      // Requests without a key must not be able to fill a collector.
       const traceId = scope.context === undefined ? undefined : traces?.ended(scope, request);
       logger[levelOf(request.status)](
         {
@@ -104,28 +70,54 @@ export function createRequestObserver(
         'request',
       );
     },
-    protocolError(requestId, error) {
-      // The method may be garbage: it is no label.
-      count({ method: '', route: unmatchedRoute, status: error.httpStatus }, error.code);
-      logger.info(
-        {
-          request_id: requestId,
-          status: error.httpStatus,
-          code: error.code,
-          reason: error.issues?.[0]?.code,
-        },
-        'protocol error',
-      );
+    protocolError(requestId, { httpStatus: status, code, issues }) {
+      // The method may be garbage, so it is no label.
+      count({ method: '', route: unmatchedRoute, status }, code);
+      logger.info({ request_id: requestId, status, code, reason: issues?.[0]?.code }, 'protocol error');
     },
-    connectionRefused() {
-      countRefusedConnection({});
-    },
+    connectionRefused,
     failed(scope, error) {
       logger.error({ request_id: scope.requestId, err: error }, 'unexpected failure');
     },
     unavailable(scope, error) {
       logger.warn({ request_id: scope.requestId, err: error }, 'unavailable');
     },
+  };
+}
+
+function requestMetrics(metrics: Metrics) {
+  const countRequest = metrics.counter({
+    name: 'http_requests_total',
+    help: 'Finished requests, by route, status (499: the client left) and error code.',
+    labelNames: ['method', 'route', 'status', 'code'],
+  });
+  const countRejected = metrics.counter({
+    name: 'http_requests_rejected_total',
+    help: 'Requests that were refused (4xx), by error code.',
+    labelNames: ['code'],
+  });
+  const countRefusedConnection = metrics.counter({
+    name: 'http_connections_refused_total',
+    help: 'Connections that were closed at once because there were too many.',
+  });
+  return {
+    count: ({ method, route, status }: EndedRequest, code: ErrorCode | undefined): void => {
+      countRequest({ method, route, status: String(status), code: code ?? '' });
+      if (code !== undefined && status < 500) countRejected({ code });
+    },
+    connectionRefused: (): void => countRefusedConnection({}),
+    observeDuration: metrics.histogram({
+      name: 'http_request_duration_seconds',
+      help: 'Time from the first header to the end of the answer, by route.',
+      labelNames: ['route'],
+      buckets: latencyBucketsSeconds,
+    }),
+    observeStage: metrics.histogram({
+      name: 'http_request_stage_seconds',
+      help: 'Time of one stage of a request, by route.',
+      labelNames: ['route', 'stage'],
+      buckets: latencyBucketsSeconds,
+    }),
   };
 }
 

@@ -1,7 +1,6 @@
 /**
- * The life of one request, from its first hook until its response is closed *and* its work has ended: the
- * concurrency slot is held that long, also when the client leaves early, or a tenant could start work
- * without bound by hanging up.
+ * The life of one request, from its first hook until its response is closed and its work has ended. The concurrency slot is
+ * held until then, even if the client leaves early. Otherwise a tenant could start unbounded work by hanging up.
  */
 import type { ServerResponse } from 'node:http';
 import { assertInvariant } from '../errors.ts';
@@ -13,27 +12,23 @@ import type { TraceParent } from './protocol/trace-parent.ts';
 export class RequestScope {
   readonly requestId: string;
   readonly startedAtMs = Date.now();
-  /** The caller's place in a trace of its own. */
   readonly traceParent: TraceParent | undefined;
   /**
-   * Ours follow one another: `admission`, `body` (read, parsed, validated), `service`, `answer` (made, counted,
-   * written). The service adds what its part is made of.
+   * The stages here follow one another: `admission`, `body` (read, parsed, validated), `service`, `answer` (made, counted,
+   * written). The service adds the stages within its own.
    */
   readonly timings = new StageTimings();
-  /** Code of the error answered, for logs and metrics. */
   errorCode: ErrorCode | undefined;
   /** Status of an answer given past the router. */
   protocolStatus: number | undefined;
   #context: RequestContext | undefined;
   #operator: string | undefined;
   #isAdmitted = false;
-  /** To be called once, when the request is over. */
   readonly #releases: (() => void)[] = [];
   #work = 0;
   #countLeft: (context: RequestContext) => Promise<void> = () => Promise.resolve();
   #answered = false;
   #closed = false;
-  /** As `performance.now()` tells it. */
   readonly startedAt = performance.now();
   #markedAt = this.startedAt;
   readonly #clientGone = new AbortController();
@@ -55,18 +50,16 @@ export class RequestScope {
     });
   }
 
-  /** Notes an answer that went straight to the socket: the request's stream broke. */
+  /** Notes an answer that went straight to the socket because the request's stream broke. */
   answeredBelow(error: ServiceError): void {
     this.errorCode = error.code;
     this.protocolStatus = error.httpStatus;
   }
 
-  /** Set once the tenant is admitted. */
   get context(): RequestContext | undefined {
     return this.#context;
   }
 
-  /** A tenant is, or an operator. */
   get isAdmitted(): boolean {
     return this.#isAdmitted;
   }
@@ -94,18 +87,17 @@ export class RequestScope {
     this.atEnd(() => admitted.permit.release());
   }
 
-  /** Work was begun for a caller who left before its answer: `count` is called once it has ended. */
+  /** `count` is called after work whose caller left before the answer. */
   onLeft(count: (context: RequestContext) => Promise<void>): void {
     this.#countLeft = count;
   }
 
-  /** Without a tenant: for requests that count nowhere. `name`: for the audit log. */
+  /** Admits a request without a tenant, which counts nowhere. `name` is for the audit log. */
   admitOperator(name: string): void {
     this.#operator = name;
     this.#admitted();
   }
 
-  /** Whoever sent this request to the admin API, which has admitted it. */
   get operator(): string {
     assertInvariant(this.#operator !== undefined, 'an act of an operator before admission');
     return this.#operator;
@@ -131,7 +123,7 @@ export class RequestScope {
     return await this.hold(this.#operate(operation, context));
   }
 
-  /** What was run for a caller who left is counted while the slot is held, so that a drain waits for it. */
+  /** Work for a caller who left is counted while the slot is held, so that a drain waits for it. */
   async #operate<Result>(
     operation: (context: RequestContext) => Promise<Result>,
     context: RequestContext,
@@ -168,11 +160,11 @@ export class RequestScope {
   }
 }
 
-/** Reason of the abort signal when the connection closed before the answer was out. */
+/** The abort reason if the connection closed before the answer was out. */
 export class ClientGoneError extends Error {
   override readonly name = 'ClientGoneError';
 
   constructor() {
-    super('the client has gone');
+    super('the client has left');
   }
 }

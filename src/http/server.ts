@@ -1,9 +1,9 @@
 /**
- * The HTTP front end: JSON over HTTP/1.1 in front of a `Service`. It owns the wire (names, limits, statuses,
- * headers, the OpenAPI document), and decides nothing else.
+ * The HTTP front end: JSON over HTTP/1.1 in front of a `Service`. It decides about the wire alone: names, limits, statuses,
+ * headers and the OpenAPI document.
  *
  * Order of checks: draining, authentication, suspension, rate, concurrency, address, body, fields, existence.
- * The clocks: headers 10 s, body 60 s, then the route's deadline, which counts from the request's arrival.
+ * Headers may take 10 s, the body 60 s. The route's deadline counts from the arrival of the request.
  */
 import type { FastifyInstance } from 'fastify';
 import type { Service } from '../service/contract.ts';
@@ -23,12 +23,11 @@ import { serviceDocument } from './schemas/service-document.ts';
 
 export interface HttpServerOptions extends ListenerOptions {
   readonly service: Service;
-  /** With it there is a console at `/console`. */
   readonly console?: ConsolePage;
   readonly timeouts?: Partial<HttpTimeouts>;
 }
 
-/** Built, not listening: `inject()` or `listen()` it. `close()` refuses what is new and waits for what is in flight. */
+/** Does not listen yet: call `inject()` or `listen()`. `close()` refuses new requests and waits for those in flight. */
 export async function createHttpServer(options: HttpServerOptions): Promise<FastifyInstance> {
   const { service, observer } = options;
   const timeouts = { ...defaultHttpTimeouts, ...options.timeouts };
@@ -46,7 +45,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
       v1.setNotFoundHandler(() => {
         throw unknownRoute();
       });
-      for (const routes of [indexRoutes, documentRoutes, rankingRoutes, usageRoutes]) {
+      for (const routes of [...indexRoutes, ...documentRoutes, ...rankingRoutes, usageRoutes]) {
         await v1.register(routes(service));
       }
     },

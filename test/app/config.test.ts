@@ -1,4 +1,5 @@
 /** What the configuration takes, what it ignores, and in which words it refuses. */
+import { removedSettings } from '../../src/app/removed-settings.ts';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, describeConfig, parseConfig, serviceLinksIn } from '../../src/app/config.ts';
 
@@ -22,9 +23,10 @@ describe('a bad value is answered with what would be right', () => {
     ['MAXSIMD_METRICS_PORT', 'x', 'must be auto, or a whole number from -1 to 65535, got "x"'],
     ['MAXSIMD_TRACES_SHARE', '2', 'must be a number from 0 to 1, got "2"'],
     ['MAXSIMD_TRUST_PROXY', 'yes', 'must be true, false, 1 or 0, got "yes"'],
-    ['MAXSIMD_PROVIDER', 'tpu', 'must be auto, cpu or cuda, got "tpu"'],
+    ['MAXSIMD_PROVIDER', 'tpu', 'must be auto, cpu, cuda, or cuda: and numbers of GPUs, as in cuda:0,1'],
+    ['MAXSIMD_TLS_FILES', 'certificate.pem', 'must be certificate.pem,key.pem'],
+    ['MAXSIMD_ALLOW_PLAIN', 'https', 'must be words of http, metrics, encoders with commas between them'],
     ['MAXSIMD_DATA_DIR', '', 'must not be empty'],
-    ['MAXSIMD_DEVICES', '0;1', 'must be numbers of GPUs with commas between them, as in 0,1'],
     ['MAXSIMD_BLOBS_URL', 'bucket', 'must be s3://bucket/prefix'],
   ])('%s=%s', (name, value, words) => {
     expect(refusal({ [name]: value })).toBe(`${name} ${words}`);
@@ -60,7 +62,7 @@ describe('an unknown variable', () => {
     ['MAXSIMD_PORT', 'MAXSIMD_HTTP_PORT'],
     ['MAXSIMD_HTTP_PROT', 'MAXSIMD_HTTP_PORT'],
     ['MAXSIMD_HOST', 'MAXSIMD_HTTP_HOST'],
-    ['MAXSIMD_DRAIN', 'MAXSIMD_DRAIN_MS'],
+    ['MAXSIMD_TIMEOUT_UPSERT', 'MAXSIMD_TIMEOUT_UPSERT_MS'],
     ['MAXSIMD_APIKEY', 'MAXSIMD_API_KEY'],
     ['MAXSIMD_ENCODER_THREAD', 'MAXSIMD_ENCODER_THREADS'],
   ])('%s suggests %s', (name, near) => {
@@ -70,6 +72,16 @@ describe('an unknown variable', () => {
   it('that is like none suggests none', () => {
     expect(refusal({ MAXSIMD_NONSENSE: '1' })).toBe('MAXSIMD_NONSENSE is not a variable of maxsimd');
   });
+});
+
+describe('a setting of an earlier version', () => {
+  it.each(Object.entries(removedSettings))(
+    'MAXSIMD_%s ends the start, and the message says: %s',
+    (word, instead) => {
+      const name = `MAXSIMD_${word}`;
+      expect(refusal({ [name]: '1' })).toBe(`${name} is no longer a setting: ${instead}`);
+    },
+  );
 });
 
 describe('variables that Kubernetes sets for Services', () => {

@@ -16,8 +16,7 @@ async function newCertificate(): Promise<Certificate> {
 }
 
 const configOf = ({ certificateFile, keyFile }: Certificate) => ({
-  MAXSIMD_TLS_CERT_FILE: certificateFile,
-  MAXSIMD_TLS_KEY_FILE: keyFile,
+  MAXSIMD_TLS_FILES: [certificateFile, keyFile],
 });
 
 /** The certificate that a new connection is shown, as PEM. */
@@ -52,7 +51,7 @@ it('a certificate that is replaced is shown to new connections; files that canno
   // The certificate comes before its key: until then the pair cannot be used.
   await rename(second.certificateFile, first.certificateFile);
   await expect.poll(() => lines.length).toBe(1);
-  expect(lines[0]).toContain('the certificate of before stays');
+  expect(lines[0]).toContain('the old certificate stays');
   expect(await shownAt(port)).toBe(base64Of(first));
 
   await rename(second.keyFile, first.keyFile);
@@ -68,5 +67,5 @@ it('files that cannot be used stop a start', async () => {
   const [first, second] = [await newCertificate(), await newCertificate()];
   const mixed = configOf({ ...first, keyFile: second.keyFile });
   await expect(readTlsFiles(mixed)).rejects.toThrow(ConfigError);
-  expect(await readTlsFiles({ MAXSIMD_TLS_CERT_FILE: '', MAXSIMD_TLS_KEY_FILE: '' })).toBeUndefined();
+  expect(await readTlsFiles({ MAXSIMD_TLS_FILES: [] })).toBeUndefined();
 });

@@ -24,7 +24,7 @@ describe('the GPU benchmark', () => {
     expect(new Set(report.nodes.map(({ provider }) => provider))).toEqual(new Set(['CPUExecutionProvider']));
     for (const row of report.rows) expect(row.tokens_per_second).toBeGreaterThan(0);
     expect(printed).toContain('nodes on another device: none');
-    expect(printed).toContain('MAXSIMD_BATCH_TOKENS=272 is');
+    expect(printed).toContain('--batch-tokens 272 is');
   }, 60_000);
 
   it('refuses a GPU that is not there, and says why', async () => {

@@ -118,7 +118,7 @@ describe('the admin API', () => {
 test.each([
   ['no file', {}, 'MAXSIMD_ADMIN_PORT needs MAXSIMD_ADMIN_KEY_FILE'],
   ['a file that is not there', { MAXSIMD_ADMIN_KEY_FILE: '/nowhere/at/all' }, 'cannot read /nowhere/at/all'],
-  ['an empty file', { MAXSIMD_ADMIN_KEY_FILE: '/dev/null' }, 'there is no key in it'],
+  ['an empty file', { MAXSIMD_ADMIN_KEY_FILE: '/dev/null' }, 'the file holds no key'],
   [
     'an open network',
     { MAXSIMD_ADMIN_KEY_FILE: '/dev/null', MAXSIMD_ADMIN_HOST: '0.0.0.0' },

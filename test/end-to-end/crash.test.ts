@@ -38,6 +38,7 @@ describe('kill -9 of the api process', () => {
   let scratch: Scratch;
   let encoders: SpawnedEncoders;
   /** A segment holds a few documents. */
+  const constants = { segmentTokenVectorsMax: 256 };
   let env: Readonly<Record<string, string>>;
   let server: ServerProcess;
   let client: Client;
@@ -56,10 +57,9 @@ describe('kill -9 of the api process', () => {
     encoders = await spawnEncoders({ modelDirectories: [defaultModel] });
     await encoders.supervisor.ready;
     env = {
-      MAXSIMD_SEGMENT_TOKEN_VECTORS: '256',
       MAXSIMD_ENCODERS: encoders.supervisor.addresses.join(','),
     };
-    server = await startServer({ scratch, env });
+    server = await startServer({ scratch, env, constants });
     ({ key, client } = await createTenant(server));
     summaryCountsItself = (await readUsage(client)).usage.requests;
     const chunking = { max_tokens: 24, overlap_tokens: 4, minimum_chunk_tokens: 4 };
@@ -237,7 +237,7 @@ describe('kill -9 of the api process', () => {
       for (const name of await segmentFiles()) segmentsSeen.add(name);
       if (await wasInUpkeep()) struckUpkeep += 1;
       if (round % 3 === 0) await damagePostings();
-      server = await startServer({ scratch, env });
+      server = await startServer({ scratch, env, constants });
       client = connect(server.url, key);
       await expectRecovered();
       trusted = true;
@@ -271,7 +271,7 @@ describe('kill -9 of the api process', () => {
     expect(files.filter((name) => segmentsSeen.has(name)).length).toBeLessThan(segmentsSeen.size);
     expect(index.segments.every(({ problem }) => problem === null)).toBe(true);
     await server.kill();
-    server = await startServer({ scratch, env });
+    server = await startServer({ scratch, env, constants });
     client = connect(server.url, key);
     // Opening it removes what the kill left.
     await find(client, indexId, { query: query.text });
@@ -285,7 +285,7 @@ describe('kill -9 of the api process', () => {
     const before = expectReply(await client.search(indexId, { query: query.text, top_k: 100 }), ranked);
     await adoptLedger();
     expect((await server.stop()).code).toBe(0);
-    server = await startServer({ scratch, env });
+    server = await startServer({ scratch, env, constants });
     client = connect(server.url, key);
     await expectRecovered();
     expect((await find(client, indexId, { query: query.text, top_k: 100 })).results).toEqual(before.results);

@@ -46,7 +46,7 @@ describe('Model versions', () => {
     }
     // An export that nobody installed.
     await cp(tiny, path.join(models, 'flat-export'), { recursive: true });
-    server = await startServer({ scratch, env: { MAXSIMD_MODEL_IDLE_SECONDS: '2' } });
+    server = await startServer({ scratch, constants: { modelIdleMs: 2_000 } });
     ({ client } = await createTenant(server));
   });
 

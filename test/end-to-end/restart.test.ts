@@ -94,13 +94,13 @@ describe('Restart', () => {
     expect(usage).toMatchObject({ documents: 50, document_upserts: 50 });
   });
 
-  test('a connection that is idle, or has asked nothing yet, does not hold the drain, and a request that never ends only for MAXSIMD_DRAIN_MS', async () => {
+  test('a connection that is idle, or has asked nothing yet, does not hold the drain, and a request that never ends only for MAXSIMD_TIMEOUT_UPSERT_MS', async () => {
     await tenant.client.usage();
     await openRaw(server.url);
     let started = performance.now();
     expect(await server.stop()).toEqual({ code: 0, signal: null });
     expect(performance.now() - started).toBeLessThan(10_000);
-    server = await startServer({ scratch, env: { MAXSIMD_DRAIN_MS: '2000' } });
+    server = await startServer({ scratch, env: { MAXSIMD_TIMEOUT_UPSERT_MS: '2000' } });
     const endless = await openRaw(server.url);
     endless.write(
       `POST /v1/score HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${tenant.key}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{`,
@@ -114,7 +114,7 @@ describe('Restart', () => {
   test('nor does a connection that has not begun its TLS handshake', async () => {
     await server.kill();
     const { certificateFile, keyFile } = await makeCertificate(scratch.root);
-    const tls = { MAXSIMD_TLS_CERT_FILE: certificateFile, MAXSIMD_TLS_KEY_FILE: keyFile };
+    const tls = { MAXSIMD_TLS_FILES: `${certificateFile},${keyFile}` };
     server = await startServer({ scratch, env: tls });
     const { port, hostname } = new URL(server.url);
     const silent = createConnection(Number(port), hostname).on('error', () => undefined);

@@ -72,7 +72,7 @@ async function expectCondemned(indexId: string): Promise<void> {
 
 beforeAll(async () => {
   scratch = await makeScratch();
-  server = await startServer({ scratch, env: { MAXSIMD_SEGMENT_TOKEN_VECTORS: '64' } });
+  server = await startServer({ scratch, constants: { segmentTokenVectorsMax: 64 } });
   tenant = await createTenant(server);
   ({ client } = tenant);
   otherId = await makeSealed();
@@ -102,7 +102,7 @@ describe('a segment beneath an open index', { timeout: 300_000 }, () => {
       bytes[4096]! ^= 1;
       await writeFile(file, bytes);
     }
-    server = await startServer({ scratch, env: { MAXSIMD_SEGMENT_TOKEN_VECTORS: '64' } });
+    server = await startServer({ scratch, constants: { segmentTokenVectorsMax: 64 } });
     client = connect(server.url, tenant.key);
     await expectCondemned(id);
   });

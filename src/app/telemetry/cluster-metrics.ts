@@ -1,4 +1,4 @@
-/** What the metrics listener tells of a node: the services that it shares, and how it keeps up with the others. */
+/** Metrics of a node: calls to the shared services, and how far it is behind the other nodes. */
 import { observed, type CallObserver } from '../../call-observer.ts';
 import { ServiceError } from '../../errors.ts';
 import type { ClusterEvents } from '../../index/cluster/cluster-events.ts';
@@ -10,21 +10,19 @@ import { hasCode } from '../../system-errors.ts';
 
 export interface ClusterObserver {
   readonly events: ClusterEvents;
-  /** For the calls of one service. */
   calls(service: 'catalog' | 'objects' | 'limiter'): CallObserver;
-  /** The same store, observed. */
   objects(store: ObjectStore): ObjectStore;
   garbageRemoved(segments: number): void;
 }
 
-/** What is read when the listener is scraped. */
+/** Is read at each scrape. */
 export interface ClusterState {
   readonly cache: Pick<BlobCache, 'statistics'>;
   readonly limiter: Required<Pick<Limiter, 'isAway'>>;
   nodes(): number;
 }
 
-/** One series for each operation: coarser than for requests. */
+/** Coarser than for requests, because each operation has a series. */
 const callBucketsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30];
 const commitBuckets = [0, 1, 2, 5, 10, 50, 100, 500, 1_000, 10_000];
 const groupBuckets = [1, 2, 3, 5, 10, 20, 50];
@@ -164,7 +162,7 @@ function observedObjects(
   };
 }
 
-/** Not of the local file system. */
+/** Failures of the local file system are not the store's. */
 function isFailureOfStore(error: unknown): boolean {
   return error instanceof ServiceError || hasCode(error, 'corrupt', 'ENOENT');
 }

@@ -1,4 +1,4 @@
-/** Every metric of a server and of a node, for documents and dashboards: nothing is read before a scrape, so nothing need be there. */
+/** Every metric of a server and of a node, for documents and dashboards. Values are read at a scrape, so no service is needed. */
 import { createRequestObserver } from '../../http/observation.ts';
 import { createMetrics, type RegisteredMetric } from '../../metrics.ts';
 import { observeCluster, registerClusterState } from './cluster-metrics.ts';

@@ -1,4 +1,4 @@
-/** What the metrics listener tells of each encoder: asked of it when the listener is scraped. */
+/** Metrics of each encoder. Each scrape asks the encoders for them. */
 import type { Metrics, Sample } from '../../metrics.ts';
 import type { Encoders } from '../encoders.ts';
 
@@ -81,7 +81,7 @@ export function registerEncoderMetrics(metrics: Metrics, encoders: Pick<Encoders
   );
 }
 
-/** Metrics that are read together share one answer. */
+/** The readings of one scrape share one answer. */
 function sharedWithinScrape<T>(ask: () => Promise<T>): () => Promise<T> {
   let asked: Promise<T> | undefined;
   return () => {

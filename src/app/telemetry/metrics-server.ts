@@ -1,17 +1,14 @@
-/**
- * The metrics listener: a port of its own, so that what the public reaches never exposes operating
- * figures. `GET /metrics` and nothing else.
- */
+/** The metrics listener, with `GET /metrics` alone. It has a port of its own, so that the public cannot read metrics. */
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Metrics } from '../../metrics.ts';
 
-/** Not yet listening; the caller chooses host and port. `onError` receives why a reading failed. */
+/** Does not listen yet. `onError` receives the failure of a reading. */
 export function createMetricsServer(metrics: Metrics, onError: (error: unknown) => void): Server {
   const server = createServer((request, response) => {
     request.resume();
     void answer(metrics, request, response).catch((error: unknown) => {
-      // A reading that fails must not look like a service with nothing to report.
+      // A failed reading must not look like a service without metrics.
       if (!response.headersSent) response.writeHead(500).end();
       onError(error);
     });

@@ -1,12 +1,18 @@
-/** What the metrics listener tells of store, engine and encoders: read when it is scraped. */
+/** Metrics of the store, the engine and the encoders. They are read at each scrape. */
 import type { NativeEngine, SegmentInfo } from '../../index/engine/native.ts';
 import { registerEncoderMetrics } from './encoder-metrics.ts';
-import type { Metrics } from '../../metrics.ts';
+import type { Metrics, Sample } from '../../metrics.ts';
 import type { RunningService } from '../../service/create-service.ts';
 import type { Backend } from '../backend.ts';
 import type { Encoders } from '../encoders.ts';
 
-/** Without traces nothing is counted. */
+interface Observed {
+  readonly service: Pick<RunningService, 'statistics'>;
+  readonly backend: Pick<Backend, 'usageWaiting'>;
+  readonly engine: NativeEngine;
+  readonly encoders: Pick<Encoders, 'pool' | 'events' | 'statistics'>;
+}
+
 export function countTraceSpans(
   metrics: Metrics,
 ): (labels: { readonly outcome: 'sent' | 'dropped' }, spans: number) => void {
@@ -17,71 +23,64 @@ export function countTraceSpans(
   });
 }
 
-export function registerServiceMetrics(
-  metrics: Metrics,
-  {
-    service,
-    backend,
-    engine,
-    encoders,
-  }: {
-    readonly service: Pick<RunningService, 'statistics'>;
-    readonly backend: Pick<Backend, 'usageWaiting'>;
-    readonly engine: NativeEngine;
-    readonly encoders: Pick<Encoders, 'pool' | 'events' | 'statistics'>;
-  },
-): void {
+export function registerServiceMetrics(metrics: Metrics, observed: Observed): void {
+  const { service, backend, engine, encoders } = observed;
   registerEncoderMetrics(metrics, encoders);
-  const sum = (pick: (segment: SegmentInfo) => number) => () =>
-    service.statistics().segments.reduce((total, segment) => total + pick(segment), 0);
-  const gauge = (name: string, help: string, read: () => number): void =>
-    metrics.registerGauge({ name, help }, read);
-
-  gauge(
-    'requests_admitted',
-    'Requests that hold a concurrency slot.',
+  metrics.registerGauge(
+    { name: 'requests_admitted', help: 'Requests that hold a concurrency slot.' },
     () => service.statistics().requestsInFlight,
   );
-  gauge(
-    'usage_waiting_tenants',
-    'Tenants whose usage waits in memory because the ledger cannot be written. It is lost if the process dies.',
+  metrics.registerGauge(
+    {
+      name: 'usage_waiting_tenants',
+      help: 'Tenants whose usage waits in memory because the ledger cannot be written. It is lost if the process dies.',
+    },
     () => backend.usageWaiting(),
   );
+  registerStoreMetrics(metrics, service);
+  registerEngineMetrics(metrics, observed);
+  registerDeviceMetrics(metrics, engine);
+  metrics.registerGauge({ name: 'encoder_ready', help: '1 while an encoder is ready.' }, () =>
+    Number(encoders.pool.ready()),
+  );
+  metrics.registerCounter(
+    {
+      name: 'encoder_events_total',
+      help: 'Encoders that were admitted or ejected, corrupt replies, and documents and queries that ended encoders.',
+      labelNames: ['event'],
+    },
+    () => [...encoders.events].map(([event, value]) => ({ labels: { event }, value })),
+  );
+}
+
+function registerStoreMetrics(metrics: Metrics, service: Observed['service']): void {
+  const gauge = (name: string, help: string, read: () => number): void =>
+    metrics.registerGauge({ name, help }, read);
+  const sum = (name: string, help: string, pick: (segment: SegmentInfo) => number): void =>
+    gauge(name, help, () =>
+      service.statistics().segments.reduce((total, segment) => total + pick(segment), 0),
+    );
   gauge('store_open_indexes', 'Open indexes.', () => service.statistics().openIndexes);
   gauge('store_records_live', 'Live documents of open indexes.', () => service.statistics().recordsLive);
-  gauge(
+  sum(
     'store_records',
     'Records of open indexes, including those of deleted documents.',
-    sum((segment) => segment.records),
+    ({ records }) => records,
   );
-  gauge(
-    'store_chunks',
-    'Chunks of open indexes, including deleted ones.',
-    sum((segment) => segment.chunks),
-  );
-  gauge(
-    'store_token_vectors',
-    'Token vectors of open indexes.',
-    sum((segment) => segment.tokenVectors),
-  );
-  gauge(
-    'store_disk_bytes',
-    'Bytes of the segment files of open indexes.',
-    sum((segment) => segment.fileBytes),
-  );
-  gauge(
+  sum('store_chunks', 'Chunks of open indexes, including deleted ones.', ({ chunks }) => chunks);
+  sum('store_token_vectors', 'Token vectors of open indexes.', ({ tokenVectors }) => tokenVectors);
+  sum('store_disk_bytes', 'Bytes of the segment files of open indexes.', ({ fileBytes }) => fileBytes);
+  sum(
     'store_derived_bytes',
     'Bytes of derived files: codes, centroids and postings.',
-    sum((segment) => segment.derivedBytes),
+    ({ derivedBytes }) => derivedBytes,
   );
   metrics.registerGauge(
     { name: 'store_segments', help: 'Segments of open indexes.', labelNames: ['state'] },
     () => {
       const { segments } = service.statistics();
-      return (['active', 'sealed'] as const).map((state) => ({
-        labels: { state },
-        value: segments.filter((segment) => segment.state === state).length,
-      }));
+      const active = segments.filter(({ state }) => state === 'active').length;
+      return samples('state', { active, sealed: segments.length - active });
     },
   );
   metrics.registerCounter(
@@ -92,23 +91,23 @@ export function registerServiceMetrics(
     },
     () => {
       const { recordsVerified, recordsDamaged } = service.statistics();
-      return [
-        { labels: { verdict: 'intact' }, value: recordsVerified - recordsDamaged },
-        { labels: { verdict: 'damaged' }, value: recordsDamaged },
-      ];
+      return samples('verdict', { intact: recordsVerified - recordsDamaged, damaged: recordsDamaged });
     },
   );
+}
+
+function registerEngineMetrics(metrics: Metrics, { service, engine }: Observed): void {
   metrics.registerCounter(
     {
       name: 'engine_searches_total',
       help: 'Searches, by the way their candidates were chosen.',
       labelNames: ['plan'],
     },
-    () => Object.entries(service.statistics().plans).map(([plan, value]) => ({ labels: { plan }, value })),
+    () => samples('plan', service.statistics().plans),
   );
   metrics.registerGauge(
     { name: 'engine_info', help: 'The kernel in use (value 1).', labelNames: ['kernel'] },
-    () => [{ labels: { kernel: engine.info.kernel }, value: 1 }],
+    () => samples('kernel', { [engine.info.kernel]: 1 }),
   );
   metrics.registerGauge(
     {
@@ -118,10 +117,17 @@ export function registerServiceMetrics(
     },
     () => {
       const { mostBytes, takenBytes, codesBytes, heldBytes } = engine.memory();
-      const kinds = { bound: mostBytes, taken: takenBytes, codes: codesBytes, held: heldBytes };
-      return Object.entries(kinds).map(([kind, value]) => ({ labels: { kind }, value }));
+      return samples('kind', { bound: mostBytes, taken: takenBytes, codes: codesBytes, held: heldBytes });
     },
   );
+  metrics.registerGauge(
+    { name: 'engine_threads', help: 'Threads of the search engine.' },
+    () => engine.info.threads,
+  );
+}
+
+/** Metrics without a value where the engine has no GPU. */
+function registerDeviceMetrics(metrics: Metrics, engine: NativeEngine): void {
   metrics.registerGauge(
     {
       name: 'engine_device_bytes',
@@ -130,9 +136,7 @@ export function registerServiceMetrics(
     },
     () => {
       const device = engine.device();
-      if (device === undefined) return [];
-      const kinds = { bound: device.mostBytes, taken: device.bytes };
-      return Object.entries(kinds).map(([kind, value]) => ({ labels: { kind }, value }));
+      return device === undefined ? [] : samples('kind', { bound: device.mostBytes, taken: device.bytes });
     },
   );
   metrics.registerCounter(
@@ -152,14 +156,8 @@ export function registerServiceMetrics(
       return device === undefined ? [] : Number(device.failure !== '');
     },
   );
-  gauge('engine_threads', 'Threads of the search engine.', () => engine.info.threads);
-  gauge('encoder_ready', '1 while an encoder is ready.', () => Number(encoders.pool.ready()));
-  metrics.registerCounter(
-    {
-      name: 'encoder_events_total',
-      help: 'Encoders that were admitted or ejected, corrupt replies, and documents and queries that ended encoders.',
-      labelNames: ['event'],
-    },
-    () => [...encoders.events].map(([event, value]) => ({ labels: { event }, value })),
-  );
+}
+
+function samples(label: string, values: Readonly<Record<string, number>>): readonly Sample[] {
+  return Object.entries(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
 }

@@ -1,8 +1,8 @@
 /**
- * The one importer of OpenTelemetry: makes the spans of a request once it is over, from the times that its stages reported,
- * and sends them by OTLP over HTTP. A span holds what the request's log line holds: never text, keys or metadata.
+ * The one importer of OpenTelemetry. It makes the spans of a request once the request is over, from the times of its stages,
+ * and sends them by OTLP over HTTP. A span has the fields of the request's log line, never texts, keys or metadata.
  *
- * Memory is bounded: requests whose spans find no room are counted as dropped, like batches that the collector does not take.
+ * Memory is bounded. Spans without room are counted as dropped, like batches that the collector does not take.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api';
@@ -22,22 +22,21 @@ import type { RequestScope } from '../../http/request-scope.ts';
 
 export interface TracesOptions {
   readonly url: string;
-  /** A share of the requests whose caller has not decided, 0 to 1. */
+  /** Share of requests to trace, 0 to 1. A caller may decide for its own requests. */
   readonly share: number;
   readonly version: string;
-  /** Tells this process from others. */
   readonly instance: string;
   onSpans(outcome: 'sent' | 'dropped', spans: number): void;
-  /** The collector takes no spans (with why), or takes them again. */
+  /** The collector takes no spans, because of `cause`, or takes them again. */
   onChange(isAway: boolean, cause?: unknown): void;
 }
 
 export interface Traces extends RequestTraces {
-  /** Sends what waits, as far as that takes no longer than a moment. */
+  /** Sends the spans that wait, within a second. */
   close(): Promise<void>;
 }
 
-/** Some 8 MiB. */
+/** They take some 8 MiB. */
 const waitingSpansMax = 4_096;
 const sendEveryMs = 1_000;
 const lastSpansMs = 1_000;
@@ -79,7 +78,7 @@ export function startTraces(options: TracesOptions): Traces {
 
   return {
     ended(scope, request) {
-      // Stages are on the clock of `performance.now()`.
+      // Stages use the clock of `performance.now()`.
       const epochMs = scope.startedAtMs - scope.startedAt;
       const root = tracer.startSpan(
         `${request.method} ${request.route}`,
@@ -99,7 +98,7 @@ export function startTraces(options: TracesOptions): Traces {
       const contexts = new Map<string, Context>();
       const contextOf = (name: string | undefined): Context => {
         const stage = name === undefined ? undefined : stages.get(name);
-        // The client left, and the operation that this is a part of goes on.
+        // The client left, and the stage around this one has not ended.
         if (name === undefined || stage === undefined) return rootContext;
         const known = contexts.get(name);
         if (known !== undefined) return known;
@@ -127,7 +126,7 @@ function callerContext(parent: TraceParent | undefined): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
 }
 
-/** Names of the semantic conventions for HTTP servers, and our own. */
+/** Attributes of the semantic conventions for HTTP servers, and ours. */
 function attributesOf(scope: RequestScope, { method, route, status }: EndedRequest): Attributes {
   return {
     'http.request.method': method,

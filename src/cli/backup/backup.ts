@@ -107,8 +107,8 @@ async function fillArchive(
 ): Promise<MadeBackup> {
   const { size } = await stat(path.join(work, catalogFile));
   const archived = { ...options, work, keyPepper, bytesMax: size + bytesOf(segments) };
-  const { MAXSIMD_DATA_DIR: directory, MAXSIMD_KERNEL } = options.config;
-  const written = await withEngine({ MAXSIMD_ENGINE_THREADS: 1, MAXSIMD_KERNEL }, (engine) =>
+  const directory = options.config.MAXSIMD_DATA_DIR;
+  const written = await withEngine({ MAXSIMD_ENGINE_THREADS: 1 }, (engine) =>
     withArchive(archived, (archive) =>
       addEverything(archive, { directory, databases: work, keyPepper, engine, segments }),
     ),

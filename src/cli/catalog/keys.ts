@@ -18,7 +18,7 @@ export async function createKey(
   if (created.outcome === 'tenant_missing')
     throw new CommandFailure('not_found', `there is no tenant ${tenantId}`);
   if (created.outcome === 'too_many_keys')
-    throw new CommandFailure('too_many_keys', 'the tenant has two live keys already: revoke one first');
+    throw new CommandFailure('too_many_keys', 'the tenant already has two live keys: revoke one first');
   const { keyId, apiKey } = created;
   return {
     document: { key_id: keyId, api_key: apiKey, access },

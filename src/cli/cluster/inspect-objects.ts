@@ -21,7 +21,7 @@ export function inspectObjects(
           engine,
           blobs: outlines(access, directory),
           rows: await chosenIndexes(access.catalog, choice),
-          exactTokenVectorsMax: config.MAXSIMD_EXACT_TOKEN_VECTORS,
+          exactTokenVectorsMax: config.exactTokenVectorsMax,
           unsearchable: 'not all of it was fetched, so memory and the plan of a search are unknown',
         };
         return inspectIndexes(inspected, modelFolders);

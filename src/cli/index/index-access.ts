@@ -32,17 +32,17 @@ export function withIndexes<T>(
   return withCatalog(config, async ({ catalog }) => {
     const rows = await chosenIndexes(catalog, choice);
     const blobs = await openLocalBlobStore(path.join(config.MAXSIMD_DATA_DIR, 'segments'));
-    const exactTokenVectorsMax = config.MAXSIMD_EXACT_TOKEN_VECTORS;
+    const exactTokenVectorsMax = config.exactTokenVectorsMax;
     return withEngine(config, (engine) => work({ catalog, engine, blobs, rows, exactTokenVectorsMax }));
   });
 }
 
 /** Opens an engine for the time of `work`. */
 export async function withEngine<T>(
-  config: Pick<Config, 'MAXSIMD_ENGINE_THREADS' | 'MAXSIMD_KERNEL'>,
+  config: Pick<Config, 'MAXSIMD_ENGINE_THREADS'>,
   work: (engine: NativeEngine) => Promise<T>,
 ): Promise<T> {
-  const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: config.MAXSIMD_KERNEL });
+  const engine = createEngine({ threads: config.MAXSIMD_ENGINE_THREADS, kernel: 'auto' });
   try {
     return await work(engine);
   } finally {

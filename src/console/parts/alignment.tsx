@@ -1,11 +1,11 @@
 /**
- * Why a chunk has its score: for each token of the query the most similar token of the chunk; the similarities add up to the score.
- * Texts are not kept by the service: whoever has the document's text may paste it, and sees the words instead of positions.
+ * Shows why a chunk has its score: the most similar token of the chunk for each token of the query. The similarities add up to
+ * the score. The service keeps no texts, so it knows positions alone. A person who pastes the text sees words instead.
  */
 import { useState } from 'preact/hooks';
 import type { Api, LocatedTokens, Result, Spans } from '../api.ts';
 import { Failure } from './failure.tsx';
-import { Field, tied } from './field.tsx';
+import { Field, submitted, tied } from './field.tsx';
 import { useLoaded, useWork } from '../work.ts';
 
 export interface AlignmentProps {
@@ -13,7 +13,7 @@ export interface AlignmentProps {
   readonly indexId?: string;
   readonly query: string;
   readonly result: Result;
-  /** Of the document, where the page has it. */
+  /** The document's, if the page has it. */
   readonly text: string | undefined;
 }
 
@@ -24,7 +24,7 @@ interface Shown {
 
 type Match = NonNullable<Result['components']>['per_query_token'][number];
 
-/** Shades of a match, from none. */
+/** Shades of a match; the first has no colour. */
 const shades = 6;
 
 export function Alignment({ api, indexId, query, result, text }: AlignmentProps) {
@@ -45,21 +45,15 @@ export function Alignment({ api, indexId, query, result, text }: AlignmentProps)
   const most = Math.max(...matches.map(({ similarity }) => similarity), Number.EPSILON);
   const shadeOf = (similarity: number): number =>
     Math.max(0, Math.min(shades - 1, Math.round((shades - 1) * (similarity / most))));
-  const match = matches.find(({ token_index: token }) => token === selected);
   const wrongText = shown?.text !== undefined && shown.located.document === null;
-
-  const submit = (event: Event) => {
-    event.preventDefault();
-    again.start();
-  };
   return (
     <div class="alignment">
       <Failure
         of={again.failure ?? first.failure ?? (wrongText ? 'This text has no such chunk.' : undefined)}
       />
       {text === undefined && (
-        <form onSubmit={submit}>
-          <Field name="Text of the document, to see words in place of positions; it is not kept">
+        <form onSubmit={submitted(again)}>
+          <Field name="Text of the document, to see words instead of positions. It is not kept.">
             <textarea rows={3} required {...tied(pasted, setPasted)} />
           </Field>
           <button type="submit" disabled={again.busy}>
@@ -72,49 +66,77 @@ export function Alignment({ api, indexId, query, result, text }: AlignmentProps)
           text={shown.text}
           spans={shown.located.document}
           matches={matches}
-          match={match}
+          match={matches.find(({ token_index: token }) => token === selected)}
           shadeOf={shadeOf}
         />
       )}
-      <div class="scroll" tabIndex={0} role="region" aria-label="Matches of query tokens">
-        <table class="matches">
-          <thead>
-            <tr>
-              <th scope="col">Query token</th>
-              <th scope="col">Most similar token of the chunk</th>
-              <th scope="col" class="number">
-                Similarity
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {matches.map(({ token_index: token, document_token_index: position, similarity }) => (
-              <tr key={token} class={token === selected ? 'selected' : undefined}>
-                <th scope="row">
-                  <button
-                    type="button"
-                    class={`token shade-${shadeOf(similarity)}`}
-                    aria-pressed={token === selected}
-                    onClick={() => setSelected(token === selected ? undefined : token)}
-                  >
-                    {wordOf(query, shown?.located.query, token) ?? `token ${token}`}
-                  </button>
-                </th>
-                <td>
-                  {(shown?.text !== undefined && wordOf(shown.text, shown.located.document, position)) ||
-                    `position ${position}`}
-                </td>
-                <td class="number">{similarity.toFixed(4)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Matches
+        query={query}
+        shown={shown}
+        matches={matches}
+        selected={selected}
+        select={setSelected}
+        shadeOf={shadeOf}
+      />
     </div>
   );
 }
 
-/** The text, its matched tokens shaded by their best similarity. */
+/** The most similar token of the chunk for each token of the query. */
+function Matches({
+  query,
+  shown,
+  matches,
+  selected,
+  select,
+  shadeOf,
+}: {
+  query: string;
+  shown: Shown | undefined;
+  matches: readonly Match[];
+  selected: number | undefined;
+  select: (token: number | undefined) => void;
+  shadeOf: (similarity: number) => number;
+}) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Matches of query tokens">
+      <table class="matches">
+        <thead>
+          <tr>
+            <th scope="col">Query token</th>
+            <th scope="col">Most similar token of the chunk</th>
+            <th scope="col" class="number">
+              Similarity
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {matches.map(({ token_index: token, document_token_index: position, similarity }) => (
+            <tr key={token} class={token === selected ? 'selected' : undefined}>
+              <th scope="row">
+                <button
+                  type="button"
+                  class={`token shade-${shadeOf(similarity)}`}
+                  aria-pressed={token === selected}
+                  onClick={() => select(token === selected ? undefined : token)}
+                >
+                  {wordOf(query, shown?.located.query, token) ?? `token ${token}`}
+                </button>
+              </th>
+              <td>
+                {(shown?.text !== undefined && wordOf(shown.text, shown.located.document, position)) ||
+                  `position ${position}`}
+              </td>
+              <td class="number">{similarity.toFixed(4)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The text. Matched tokens are shaded by their best similarity. */
 function Document({
   text,
   spans,
@@ -154,7 +176,7 @@ function Document({
   );
 }
 
-/** `undefined` where it is unknown; tokens of no text have names of their own. */
+/** `undefined` if it is unknown. Special tokens stand for no text and are named by their number. */
 function wordOf(text: string, spans: Spans | null | undefined, token: number): string | undefined {
   const span = spans?.[token];
   if (span === undefined) return undefined;

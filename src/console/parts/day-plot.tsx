@@ -5,7 +5,6 @@ interface DayPlotProps {
   readonly name: string;
   /** The first day, `YYYY-MM-DD`; the last is today. */
   readonly from: string;
-  /** Days without usage may be missing. */
   readonly days: readonly UsageOfDay[];
   readonly value: (day: UsageOfDay) => bigint;
 }
@@ -14,7 +13,7 @@ const height = 60;
 const width = 10;
 const gap = 2;
 
-/** One bar a day, in UTC. What each shows can be read, and heard. */
+/** One bar for each day, in UTC. A table has the same values for screen readers. */
 export function DayPlot({ name, from, days, value }: DayPlotProps) {
   const byDay = new Map(days.map((of) => [of.day, value(of)]));
   const bars = daysSince(from).map((day) => ({ day, value: byDay.get(day) ?? 0n }));

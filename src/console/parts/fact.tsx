@@ -1,4 +1,3 @@
-/** A name and its value, in a `<dl>`. */
 export function Fact({ name, value }: { name: string; value: string }) {
   return (
     <div>

@@ -1,4 +1,4 @@
-/** What went wrong, read out at once. */
+/** The message of a failure. Screen readers read it at once. */
 export function Failure({ of: message }: { of: string | undefined }) {
   return (
     <p role="alert" class="failure">

@@ -1,9 +1,7 @@
-/** What a person fills in, with its name above it. */
 import type { ComponentChildren, TargetedInputEvent } from 'preact';
 
 export interface FieldProps {
   readonly name: string;
-  /** It takes the whole row. */
   readonly wide?: boolean;
   readonly children: ComponentChildren;
 }
@@ -17,7 +15,7 @@ export function Field({ name, wide = false, children }: FieldProps) {
   );
 }
 
-/** Ties an input to a state. No browser offers what was typed in it before: keys are secrets, and queries may be. */
+/** Ties an input to a state. Browsers must not offer earlier entries: keys are secrets, and queries may be. */
 export function tied(value: string, onChange: (value: string) => void) {
   return {
     value,
@@ -25,4 +23,12 @@ export function tied(value: string, onChange: (value: string) => void) {
       onChange(currentTarget.value),
     autocomplete: 'off',
   } as const;
+}
+
+/** Starts the work when the form is submitted, in place of the browser's own request. */
+export function submitted(work: { start(): void }) {
+  return (event: Event) => {
+    event.preventDefault();
+    work.start();
+  };
 }

@@ -1,4 +1,3 @@
-/** Ranked chunks with their scores, and why each has its score. */
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { Alignment } from './alignment.tsx';
@@ -8,11 +7,10 @@ import { Stages } from './stages.tsx';
 
 export interface ResultsProps {
   readonly api: Api;
-  /** Absent: transient documents. */
+  /** Absent for documents that are not stored. */
   readonly indexId?: string;
   readonly query: string;
   readonly answer: Answer<Ranked>;
-  /** Texts by `doc_id`, where the page has them. */
   readonly texts?: ReadonlyMap<string, string>;
 }
 
@@ -52,7 +50,7 @@ export function Results({ api, indexId, query, answer, texts }: ResultsProps) {
   );
 }
 
-/** What is inside asks the service: not before somebody looks. */
+/** Renders its content only once it was opened, because the content sends a request. */
 function WhenOpened({ summary, children }: { summary: string; children: ComponentChildren }) {
   const [opened, setOpened] = useState(false);
   return (

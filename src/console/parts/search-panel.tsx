@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { Api, Ranked, Answer } from '../api.ts';
 import { Failure } from './failure.tsx';
-import { Field, tied } from './field.tsx';
+import { Field, submitted, tied } from './field.tsx';
 import { Results } from './results.tsx';
 import { useWork } from '../work.ts';
 
@@ -25,13 +25,9 @@ export function SearchPanel({ api, indexId }: { api: Api; indexId: string }) {
     });
     return { query, answer };
   });
-  const submit = (event: Event) => {
-    event.preventDefault();
-    search.start();
-  };
   return (
     <section aria-label="Search">
-      <form class="search" onSubmit={submit}>
+      <form class="search" onSubmit={submitted(search)}>
         <Field name="Query" wide>
           <input type="search" required {...tied(query, setQuery)} />
         </Field>

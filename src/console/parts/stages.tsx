@@ -1,8 +1,8 @@
-/** Where the time of an answer went. Stages that are parts of another one are set in below it. */
+/** The time of each stage of an answer. Stages within another one are indented below it. */
 import type { Answer } from '../api.ts';
 import { milliseconds } from '../format.ts';
 
-/** One after the other; what the service notes beside them is a part of `service`. */
+/** Stages that follow one another. All others are parts of `service`. */
 const sequence = new Set(['admission', 'body', 'service', 'answer']);
 
 export function Stages({ of: answer }: { of: Pick<Answer<unknown>, 'stages' | 'milliseconds'> }) {

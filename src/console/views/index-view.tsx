@@ -16,7 +16,7 @@ export function IndexView({ api, indexId }: { api: Api; indexId: string }) {
       {row !== undefined && (
         <>
           <SearchPanel api={api} indexId={indexId} />
-          <h2>What it is made of</h2>
+          <h2>Contents</h2>
           <dl class="facts">
             <Fact name="Model" value={`${row.model} / ${row.model_version}`} />
             <Fact name="Status" value={row.status} />
@@ -48,13 +48,13 @@ function Totals({ of: { documents, segments } }: { of: IndexDescription }) {
   );
 }
 
-/** Which way a search goes is decided by each search; this is what there is to decide between. */
+/** The ways that a search can choose between. */
 function candidatesOf(segments: IndexDescription['segments']): string {
   const coded = segments.filter(({ centroids }) => centroids > 0);
-  if (coded.length === 0) return 'all chunks, scored exactly';
+  if (coded.length === 0) return 'all chunks, each scored exactly';
   const chunks = coded.reduce((sum, segment) => sum + segment.chunks, 0);
   const centroids = Math.max(...coded.map((segment) => segment.centroids));
-  return `codes of ${count(chunks)} chunks (${count(centroids)} centroids), where that is faster than all`;
+  return `codes of ${count(chunks)} chunks (${count(centroids)} centroids), if that is faster than scoring all chunks`;
 }
 
 function Segments({ of: { segments } }: { of: IndexDescription }) {

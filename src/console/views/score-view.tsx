@@ -1,8 +1,8 @@
-/** Documents that are not stored, ranked for one query, beside one another. */
+/** Ranks documents for one query without storing them. */
 import { useState } from 'preact/hooks';
 import type { Answer, Api, Ranked } from '../api.ts';
 import { Failure } from '../parts/failure.tsx';
-import { Field, tied } from '../parts/field.tsx';
+import { Field, submitted, tied } from '../parts/field.tsx';
 import { Results } from '../parts/results.tsx';
 import { useWork } from '../work.ts';
 
@@ -22,15 +22,11 @@ export function ScoreView({ api }: { api: Api }) {
     const answer = await api.score({ query, documents: given, return_components: true });
     return { query, texts: new Map(given.map(({ doc_id: id, text }) => [id, text])), answer };
   });
-  const submit = (event: Event) => {
-    event.preventDefault();
-    score.start();
-  };
   return (
     <>
       <h1>Score</h1>
-      <p class="note">Ranks documents for one query. Nothing of them is stored.</p>
-      <form onSubmit={submit}>
+      <p class="note">Ranks documents for one query. The documents are not stored.</p>
+      <form onSubmit={submitted(score)}>
         <Field name="Query">
           <input type="search" required {...tied(query, setQuery)} />
         </Field>

@@ -1,26 +1,26 @@
 /**
- * Connections of the admin API. Anybody who reaches the listener can open some and say nothing, also from the address of
- * an operator (a host, or a proxy). So when there are too many, the oldest one on which no operator was admitted is
- * closed, and the new one is served.
+ * Bounds the connections of the admin API. Anybody who reaches the listener can open connections and send nothing, even from
+ * the address of an operator (a host, or a proxy). So if there are too many, the oldest connection without an admitted
+ * operator is closed, and the new one is served.
  */
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Open at a time, idle ones included; and from one address. */
+/** Open connections, idle ones included: in all, and from one address. */
 const bounds = { all: 100, ofAddress: 50 } as const;
 
 export class OperatorConnections {
-  /** Oldest first, by the client's address and port: over TLS, a request has another socket than its connection. */
+  /** Oldest first, by the client's address and port, because over TLS the socket of a request is not that of its connection. */
   readonly #open = new Map<string, { readonly socket: Socket; isOperator: boolean }>();
   readonly #onClosed: () => void;
 
-  /** `onClosed`: one was closed because there were too many. */
+  /** `onClosed` is called after a connection was closed because there were too many. */
   constructor(server: Server, onClosed: () => void) {
     this.#onClosed = onClosed;
     server.on('connection', (socket: Socket) => this.#add(socket));
   }
 
-  /** Keeps the connection open, whoever else comes. */
+  /** The connection is an operator's: it stays open. */
   admitted(socket: Socket): void {
     const connection = this.#open.get(placeOf(socket));
     if (connection !== undefined) connection.isOperator = true;
@@ -37,7 +37,7 @@ export class OperatorConnections {
     else if (this.#open.size > bounds.all) this.#closeOne([...this.#open.values()]);
   }
 
-  /** The new one is the last, and goes if operators have all others. */
+  /** The new connection is the last, and is closed if all others are operators'. */
   #closeOne(connections: readonly { readonly socket: Socket; readonly isOperator: boolean }[]): void {
     const socket = connections.find(({ isOperator }) => !isOperator)?.socket;
     if (socket === undefined) return;

@@ -1,22 +1,22 @@
 /**
- * The keys of operators: a file with one in each line, so that two hold while one takes the place of the other. They are
- * kept as digests and compared in time that depends on neither side.
+ * The keys of operators, one in each line of a file, so that an old and a new key can be valid together. They are kept as
+ * digests and compared in constant time.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** Fewer characters are guessed, or no key at all. */
+/** A shorter text can be guessed, or is no key. */
 const charactersMin = 32;
 
 export class OperatorKeys {
   readonly #digests: readonly Buffer[];
 
-  /** Throws what is wrong with the text, without a word of it. */
+  /** Throws an error that says what is wrong, and quotes nothing. */
   constructor(text: string) {
     const keys = text
       .split('\n')
       .map((line) => line.trim())
       .filter((line) => line !== '');
-    if (keys.length === 0) throw new Error('there is no key in it');
+    if (keys.length === 0) throw new Error('the file holds no key');
     const at = keys.findIndex((key) => !/^[\x21-\x7e]+$/.test(key) || key.length < charactersMin);
     if (at >= 0) {
       throw new Error(
@@ -26,16 +26,16 @@ export class OperatorKeys {
     this.#digests = keys.map(digestOf);
   }
 
-  /** The name of the operator whose key it is, for the audit log; `undefined`: it is none. */
+  /** The operator's name for the audit log; `undefined` if this is no operator's key. */
   identify(authorization: string | undefined): string | undefined {
     const given = digestOf(keyIn(authorization));
-    // All of them, whichever it is.
+    // Compares all, so that the time does not depend on which one matches.
     const matches = this.#digests.filter((digest) => timingSafeEqual(digest, given));
     return matches.length === 0 ? undefined : `operator:${shortened(given)}`;
   }
 }
 
-/** What tells a refused key apart. What is shorter than a key may be a password, which a digest gives away. */
+/** The digest of a refused key. A shorter text has none: it may be a password, which could be found from its digest. */
 export function refusedKeyDigest(authorization: string | undefined): string | undefined {
   const key = keyIn(authorization);
   return key.length < charactersMin ? undefined : shortened(digestOf(key));
@@ -45,7 +45,7 @@ function keyIn(authorization: string | undefined): string {
   return /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '';
 }
 
-/** Enough to tell keys apart: the first characters of what `printf %s KEY | sha256sum` prints. */
+/** Enough to distinguish keys: the first characters that `printf %s KEY | sha256sum` prints. */
 function shortened(digest: Buffer): string {
   return digest.toString('hex').slice(0, 16);
 }

@@ -1,17 +1,16 @@
 /**
- * Refused logins on their way to the audit log. It keeps so many entries and no more, so whoever tries keys without end must
- * not push out what was done: the first is written at once, those of the minute after it as one entry with their number.
+ * Writes refused logins to the audit log. The log keeps a bounded number of entries, so endless attempts must not push out
+ * the acts of operators. The first attempt is written at once, and all of the next minute as one entry with their number.
  */
 
 const togetherMs = 60_000;
 
-/** What the audit log has of it. */
 export type RefusedLoginDetail = Readonly<Record<string, string | number>>;
 
 export interface RefusedLogin {
   readonly requestId: string;
   readonly address: string;
-  /** `undefined`: what was given looks like no key. */
+  /** `undefined` if the text is too short for a key. */
   readonly keyDigest: string | undefined;
 }
 
@@ -36,14 +35,13 @@ export class RefusedLogins {
     if (this.#timer === undefined) void this.#flush();
   }
 
-  /** Writes what waits. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#flush();
     clearTimeout(this.#timer);
   }
 
-  /** The last of them stands for all. */
+  /** The entry has the address and digest of the last attempt. */
   async #flush(): Promise<void> {
     this.#timer = undefined;
     const login = this.#waiting;

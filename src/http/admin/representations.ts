@@ -1,8 +1,8 @@
-/** What operators are shown, on the wire. */
+/** The bodies of the admin API's answers. */
 import type { z } from 'zod';
-import type { ApiKey, AuditEntry, Tenant, TenantLimits } from '../../catalog/contract.ts';
+import type { ApiKey, AuditEntry, Tenant } from '../../catalog/contract.ts';
+import { limitsBody, timestamp } from '../routes/representations.ts';
 import { cursorOf } from '../schemas/pages.ts';
-import type { TenantLimits as TenantLimitsSchema } from '../schemas/usage.ts';
 import type * as schemas from './schemas.ts';
 
 export function tenantBody(tenant: Tenant): z.output<typeof schemas.Tenant> {
@@ -12,15 +12,6 @@ export function tenantBody(tenant: Tenant): z.output<typeof schemas.Tenant> {
     suspended: tenant.suspended,
     limits: limitsBody(tenant.limits),
     created_at: timestamp(tenant.createdAtMs),
-  };
-}
-
-function limitsBody(limits: TenantLimits): z.output<typeof TenantLimitsSchema> {
-  return {
-    input_tokens: String(limits.inputTokens),
-    documents: limits.documents,
-    requests_per_minute: limits.requestsPerMinute,
-    max_concurrent_requests: limits.maxConcurrentRequests,
   };
 }
 
@@ -45,7 +36,7 @@ export function auditBody(entry: AuditEntry): z.output<typeof schemas.AuditList>
   };
 }
 
-/** A page of what was found, of which one more than the page was asked for. */
+/** A page of `found`, which holds one item more than the page if there is another page. */
 export function page<Item, Body>(
   found: readonly Item[],
   limit: number,
@@ -56,8 +47,4 @@ export function page<Item, Body>(
   const last = items.at(-1);
   const hasMore = found.length > limit && last !== undefined;
   return { data: items.map(bodyOf), next_cursor: hasMore ? cursorOf(placeOf(last)) : null };
-}
-
-function timestamp(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -1,4 +1,4 @@
-/** `/admin/v1`: what operators do with tenants and keys, and what became of them. */
+/** `/admin/v1`: operators manage tenants and keys, and read usage and the audit log. */
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { TenantLimits } from '../../catalog/contract.ts';
 import { invalid, ServiceError, type ErrorCode } from '../../errors.ts';
@@ -33,7 +33,11 @@ const errors = [
 ] as const satisfies readonly ErrorCode[];
 const withMissing = [...errors, 'not_found'] as const;
 
-export function adminRoutes(administrationOf: (operator: string) => Administration): FastifyPluginAsyncZod {
+type AdministrationOf = (operator: string) => Administration;
+
+export const adminRoutes = [tenantRoutes, tenantChanges, keyRoutes, auditRoutes];
+
+function tenantRoutes(administrationOf: AdministrationOf): FastifyPluginAsyncZod {
   return async (app) => {
     app.post('/tenants', {
       schema: {
@@ -82,7 +86,11 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
       handler: async ({ params, scope }) =>
         tenantBody(present(await administrationOf(scope.operator).getTenant(params.tenant_id), 'tenant')),
     });
+  };
+}
 
+function tenantChanges(administrationOf: AdministrationOf): FastifyPluginAsyncZod {
+  return async (app) => {
     app.patch('/tenants/:tenant_id', {
       schema: {
         operationId: 'updateTenant',
@@ -138,7 +146,11 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
         return usageDaysBody(await administrationOf(scope.operator).usageDays(id, from, to));
       },
     });
+  };
+}
 
+function keyRoutes(administrationOf: AdministrationOf): FastifyPluginAsyncZod {
+  return async (app) => {
     app.get('/tenants/:tenant_id/keys', {
       schema: {
         operationId: 'listKeys',
@@ -171,7 +183,7 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
         );
         if (created.outcome === 'tenant_missing') throw missing('tenant');
         if (created.outcome === 'too_many_keys')
-          throw invalid('', 'the tenant has two live keys already: revoke one first', 'too_many_keys');
+          throw invalid('', 'the tenant already has two live keys: revoke one first', 'too_many_keys');
         reply.code(201);
         return { ...keyBody(created.key), api_key: created.apiKey };
       },
@@ -189,7 +201,11 @@ export function adminRoutes(administrationOf: (operator: string) => Administrati
       handler: async ({ params, scope }) =>
         keyBody(present(await administrationOf(scope.operator).revokeKey(params.key_id), 'key')),
     });
+  };
+}
 
+function auditRoutes(administrationOf: AdministrationOf): FastifyPluginAsyncZod {
+  return async (app) => {
     app.get('/audit', {
       schema: {
         operationId: 'listAudit',

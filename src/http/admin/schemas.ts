@@ -7,7 +7,7 @@ import { TenantLimits } from '../schemas/usage.ts';
 /** The ledger is 64 bits wide. */
 const tokensMax = 2n ** 63n - 1n;
 
-/** Others name nothing, and not every catalog can be asked for them. */
+/** Other texts name nothing, and PostgreSQL would refuse some of them. */
 const Identifier = z.string().superRefine((text, context) => {
   if (/^[\x21-\x7e]+$/.test(text)) return;
   addIssue(context, 'invalid', 'must be an identifier: visible ASCII characters');

@@ -1,6 +1,6 @@
 /**
- * The admin API: a listener of its own, so that what tenants reach has nothing for operators. Whoever has an operator's key may do
- * everything here; tenants' limits do not count.
+ * The admin API. It has a listener of its own, so that tenants cannot reach the routes of operators. An operator's key allows
+ * every route. The limits of tenants do not apply.
  */
 import type { FastifyInstance } from 'fastify';
 import type { Administration } from '../../service/administration.ts';
@@ -16,13 +16,13 @@ import { RefusedLogins, type RefusedLoginDetail } from './refused-logins.ts';
 import { adminRoutes } from './routes.ts';
 
 export interface AdminServerOptions extends ListenerOptions {
-  /** As an operator does it, by the name that the audit log has. */
+  /** The administration for an operator, by the name in the audit log. */
   readonly administrationOf: (operator: string) => Administration;
   readonly noteRefusedLogin: (detail: RefusedLoginDetail) => Promise<void>;
   readonly operators: OperatorKeys;
 }
 
-/** Operators are near; who sends no request keeps no connection. */
+/** Shorter than for tenants: operators are near, and silent connections must not stay. */
 const timeouts = { ...defaultHttpTimeouts, headersMs: 3_000 };
 
 const adminDocument: ApiDocument = {
@@ -38,7 +38,6 @@ interface of the service.`,
   keyDescription: 'The key of an operator, from MAXSIMD_ADMIN_KEY_FILE.',
 };
 
-/** Built, not listening. */
 export async function createAdminServer(options: AdminServerOptions): Promise<FastifyInstance> {
   const { administrationOf, operators, observer } = options;
   const refusedLogins = new RefusedLogins(options.noteRefusedLogin, (login, error) =>
@@ -59,7 +58,7 @@ export async function createAdminServer(options: AdminServerOptions): Promise<Fa
         if (operator === undefined) {
           const keyDigest = refusedKeyDigest(authorization);
           refusedLogins.note({ requestId: request.id, address: request.ip, keyDigest });
-          throw new ServiceError('authentication_failed', 'the key of an operator is missing or wrong');
+          throw new ServiceError('authentication_failed', 'the operator key is missing or wrong');
         }
         connections.admitted(request.raw.socket);
         request.scope.admitOperator(operator);
@@ -68,7 +67,7 @@ export async function createAdminServer(options: AdminServerOptions): Promise<Fa
       v1.setNotFoundHandler(() => {
         throw unknownRoute();
       });
-      await v1.register(adminRoutes(administrationOf));
+      for (const routes of adminRoutes) await v1.register(routes(administrationOf));
     },
     { prefix: '/admin/v1' },
   );

@@ -1,34 +1,32 @@
 /**
- * The memory that large bodies may take at once. A body of 5 MiB is some 20 MiB while it is read, parsed and worked on,
- * so bounds on requests alone bound little. A body is charged for the bytes that have arrived, not for those that it
- * announces, until its request is over.
+ * The memory that large bodies may take at once. A body of 5 MiB takes some 20 MiB while it is read, parsed and worked on, so
+ * a bound on the number of requests is not enough. A body is charged for the bytes that have arrived, until its request is
+ * over. The length that it announces does not count.
  *
- * A tenant may hold as much as it leaves free for others. So one tenant may take half of the room, two a third each,
- * and a tenant that holds nothing finds room however many others are greedy. The rule is that of shared buffers in
- * switches: A. Choudhury, E. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998.
+ * A tenant may hold as much as it leaves free for others. So one tenant may take half of the room, and two tenants a third
+ * each. A tenant that holds nothing finds room, however much the others want. Switches share their buffers by the same rule:
+ * A. Choudhury, E. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998.
  *
- * A body that finds no room waits, unread, in the kernel's buffers and in the client. If it has waited for a while, it
- * takes the place of a body that still arrives: the one that has been arriving longest, if its tenant holds more. So
- * slow senders lose. A body that has arrived whole is never given up.
+ * A body without room waits unread, in the kernel's buffers and in the client. After a while it takes the place of another
+ * body: the one that has been arriving longest, if its tenant holds more. So slow senders lose. A body that has arrived
+ * whole keeps its place.
  */
 import { ServiceError } from '../../errors.ts';
 
 export interface BodyRoomOptions {
-  /** Bounds the bytes of all bodies together. */
   readonly bytesMax: number;
-  /** A body waits so long for room, and then is lost. */
+  /** How long a body waits for room before its request is refused. */
   readonly waitMs: number;
-  /** After waiting so long it takes the place of a slower one. */
+  /** After this wait a body takes the place of a slower one. */
   readonly patienceMs: number;
 }
 
-/** The place of one body. */
 export interface BodyPlace {
-  /** Takes room for so many more bytes: at once (`undefined`), or when what is returned resolves. */
+  /** Takes room for so many more bytes: at once (`undefined`), or when the returned promise resolves. */
   take(bytes: number): Promise<void> | undefined;
-  /** The body is there: it is not given up any more. */
+  /** The body has arrived whole and keeps its place. */
   arrived(): void;
-  /** Gives everything back; to be called once the body is of no more use, and also when it is lost. */
+  /** Gives all room back. Call it once the body is no longer used, also after `lose`. */
   leave(): void;
 }
 
@@ -50,16 +48,14 @@ export class BodyRoom {
   readonly #options: BodyRoomOptions;
   readonly #heldByTenant = new Map<string, number>();
   #held = 0;
-  /** In the order in which they began. */
   readonly #arriving = new Set<Body>();
-  /** In the order in which they came. */
   readonly #waiting = new Map<Body, Wait>();
 
   constructor(options: BodyRoomOptions) {
     this.#options = options;
   }
 
-  /** A place that holds nothing yet. `lose` is called at most once: there is no room for the body any more. */
+  /** A place that holds nothing yet. `lose` is called at most once, if the body loses its place. */
   open(tenantId: string, lose: (reason: ServiceError) => void): BodyPlace {
     const body: Body = { tenantId, lose, held: 0 };
     this.#arriving.add(body);
@@ -93,7 +89,7 @@ export class BodyRoom {
     }
   }
 
-  /** The body that came first of the tenant that holds least. */
+  /** The first waiting body of the tenant that holds least. */
   #next(): [Body, Wait] | undefined {
     let next: [Body, Wait] | undefined;
     for (const entry of this.#waiting) {
@@ -102,16 +98,16 @@ export class BodyRoom {
     return next;
   }
 
-  /** Whether its tenant then holds no more than is left free. */
+  /** Whether its tenant would then hold no more than is left free. */
   #fits(body: Body, { bytes }: Wait): boolean {
     return this.#heldBy(body) + bytes <= this.#options.bytesMax - this.#held - bytes;
   }
 
-  /** Makes room for a body that has waited long, as far as slower ones of tenants that hold more can make it. */
+  /** Makes room for a body that has waited long: slower bodies of tenants that hold more lose their places. */
   #displaceFor(body: Body): void {
     for (const slower of this.#arriving) {
       const wait = this.#waiting.get(body);
-      // It has room now, or is the slowest itself.
+      // The body has room now, or is the slowest itself.
       if (wait === undefined || slower === body) return;
       if (this.#heldBy(slower) > this.#heldBy(body) + wait.bytes) this.#lose(slower);
     }
@@ -130,7 +126,6 @@ export class BodyRoom {
     this.#arriving.delete(body);
     this.#stopWaiting(body);
     this.#hold(body, -body.held);
-    // It may have kept others waiting.
     this.#admit();
   }
 

@@ -1,4 +1,4 @@
-/** Receiving bodies: JSON in UTF-8 only, as it is or compressed, bounded in bytes and in time. */
+/** Receives bodies: JSON in UTF-8, plain or compressed by gzip, bounded in bytes and in time. */
 import type { Readable } from 'node:stream';
 import { Socket } from 'node:net';
 import { createGunzip } from 'node:zlib';
@@ -16,20 +16,20 @@ import { ClientGoneError } from '../request-scope.ts';
 import { SmallPieces } from './small-pieces.ts';
 
 export interface BodyLimits {
-  /** Bounds a body as it is sent, and as it is once inflated. */
+  /** Bytes of a body as it is sent, and once it is inflated. */
   readonly bytesMax: number;
   readonly timeoutMs: number;
-  /** Beyond `smallBodyBytes`, each body takes room here until its request is over. */
+  /** A body of more than `smallBodyBytes` takes room here until its request is over. */
   readonly room: BodyRoom;
 }
 
-/** Makes JSON in UTF-8 the only body the server takes; an empty one counts as none (some clients send a JSON content type with DELETE). */
+/** Makes JSON in UTF-8 the only body that the server takes. An empty body counts as none: some clients send a JSON content type with DELETE. */
 export function acceptJsonBodies(app: FastifyInstance, limits: BodyLimits): void {
   const parses = new LoopTurns();
   const smallPieces = new SmallPieces();
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
-    // Where nobody is admitted nothing takes a body.
+    // A request that is not admitted has no route that takes a body.
     if (!request.scope.isAdmitted) throw unknownRoute();
     const isCompressed = contentEncodingOf(request) === 'gzip';
     assertUtf8(request);
@@ -37,10 +37,10 @@ export function acceptJsonBodies(app: FastifyInstance, limits: BodyLimits): void
     request.scope.atEnd(leave);
     if (bytes.length === 0) return undefined;
     const isLarge = bytes.length > smallBodyBytes;
-    // Several may have come to their ends together.
+    // Several bodies may have arrived together.
     if (isLarge) await parses.next();
     const body = readJsonBody(bytes);
-    // It is validated next, and that takes as long again.
+    // Validation comes next, and takes as long again.
     if (isLarge) await parses.next();
     return body;
   });
@@ -59,7 +59,7 @@ function contentEncodingOf({ headers }: FastifyRequest): 'gzip' | 'identity' {
   }
 }
 
-/** Names of UTF-8, and of ASCII, which is UTF-8 (encoding.spec.whatwg.org, section 4.2; RFC 1345). */
+/** Names of UTF-8, and of ASCII, which is a part of it (encoding.spec.whatwg.org, section 4.2; RFC 1345). */
 const utf8Labels: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii', 'ascii']);
 
 function assertUtf8({ headers }: FastifyRequest): void {
@@ -106,7 +106,7 @@ async function receive(
   }
 }
 
-/** Stops at the first byte beyond `bytesMax`. */
+/** Stops at the first byte after `bytesMax`. */
 async function inflated(compressed: Buffer, options: Omit<GatherOptions, 'held'>): Promise<GatheredBody> {
   const inflating = createGunzip({ chunkSize: inflatedPieceBytes });
   inflating.end(compressed);

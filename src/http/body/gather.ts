@@ -1,7 +1,7 @@
 /**
- * The bytes of one body, from a stream that may bring them in pieces of any size. A client chooses the size of its
- * chunks, and Node makes an object of some 300 bytes and a call of a microsecond of each. So pieces are copied together
- * into blocks, and a body of many small ones is read slowly (`SmallPieces`).
+ * Gathers the bytes of one body from a stream. A client chooses the size of its chunks, and Node spends an object of some 300
+ * bytes and a microsecond on each. So pieces are copied together into blocks, and a body of many small pieces is read slowly
+ * (`SmallPieces`).
  */
 import type { Readable } from 'node:stream';
 import { holdStream } from '../protocol/held-stream.ts';
@@ -11,26 +11,24 @@ import type { PiecesOfBody, SmallPieces } from './small-pieces.ts';
 export interface GatherOptions {
   readonly bytesMax: number;
   readonly timeoutMs: number;
-  /** What is held when there is no room; the stream itself, or the connection that it comes from. */
+  /** Is not read while there is no room: the stream itself, or its connection. */
   readonly held: Readable;
-  /** A place for a body of more than `smallBodyBytes`, which calls `lose` when it gives the body up. */
+  /** A place for a body of more than `smallBodyBytes`. `lose` is called if the body loses its place. */
   readonly openPlace: (lose: (reason: Error) => void) => BodyPlace;
   readonly smallPieces: SmallPieces;
   readonly errors: {
     readonly tooLarge: () => Error;
     readonly late: () => Error;
-    /** The stream broke off before its end. */
     readonly broken: () => Error;
   };
 }
 
 export interface GatheredBody {
   readonly bytes: Buffer;
-  /** Gives its room back. */
   readonly leave: () => void;
 }
 
-/** Bodies up to this size take no room; searches among them, which so do not wait behind uploads. */
+/** Bodies up to this size take no room. Searches are among them, so they do not wait for uploads. */
 export const smallBodyBytes = 64 * 1024;
 /** The size of a block, and of the steps in which a body takes room. */
 const blockBytes = 64 * 1024;
@@ -90,7 +88,7 @@ class Gathering {
     if (this.#blocks.length > smallBodyBytes && !this.#isTakingRoom) void this.#takeRoom();
   }
 
-  /** For all that has come. While it waits nothing is read, but what the rest of one read brings comes all the same. */
+  /** Takes room for all bytes so far. Nothing is read while it waits, but the rest of the current read still arrives. */
   async #takeRoom(): Promise<void> {
     this.#isTakingRoom = true;
     this.#place ??= this.#options.openPlace((reason) => this.#fail(reason));
@@ -116,7 +114,7 @@ class Gathering {
   #fail(reason: Error): void {
     this.#stop();
     this.#place?.leave();
-    // What still arrives is discarded, until the answer ends the connection.
+    // Further bytes are discarded until the answer ends the connection.
     this.#stream.on('error', () => {}).resume();
     this.#settle.reject(reason);
   }
@@ -129,7 +127,7 @@ class Gathering {
   }
 }
 
-/** A stream that is not read while there is a reason. */
+/** Pauses a stream while there is at least one reason. */
 class Hold {
   readonly #stream: Readable;
   readonly #reasons = new Set<string>();
@@ -161,7 +159,7 @@ class Hold {
   }
 }
 
-/** Bytes one behind the other. The first piece is not copied: small bodies have no other. */
+/** Pieces copied together. The first is not copied, because a small body has no other. */
 class Blocks {
   readonly #full: Buffer[] = [];
   #block = Buffer.alloc(0);

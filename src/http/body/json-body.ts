@@ -1,12 +1,12 @@
 /**
- * The JSON of a request (RFC 8259), read in one pass over its bytes that stops at the first bound it meets, so
- * that no body costs more than a few nanoseconds a byte. `JSON.parse` builds what it is given before anybody
- * can look at it: 5 MiB of brackets or of distinct keys hold it for seconds.
+ * Reads the JSON of a request (RFC 8259) in one pass over its bytes. The pass stops at the first bound that it meets, so no
+ * body costs more than a few nanoseconds a byte. `JSON.parse` builds all values before anything can be checked: 5 MiB of
+ * brackets or of distinct keys take it seconds.
  *
- * A customer's own objects (metadata, a metadata schema, a filter) become no values at all. They are checked
- * and kept as text, so that numbers keep every digit and repeated keys stay; what is measured is what is
- * stored and returned. Everything else is small by the contract and becomes plain values; of a key given
- * twice the last value counts, and `__proto__` and its like are keys as any other.
+ * A customer's own objects (metadata, a metadata schema, a filter) do not become values. They are checked and kept as text.
+ * So numbers keep every digit, repeated keys stay, and the text that is measured is the text that is stored and returned.
+ * The rest is small by the contract and becomes plain values. The last value of a repeated key counts. `__proto__` is an
+ * ordinary key.
  */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError, assertInvariant } from '../../errors.ts';
@@ -14,11 +14,10 @@ import { dottedPath } from '../../issue-words.ts';
 import { quote, scalarEnd, uncheckedStringEnd, whiteSpaceEnd } from './json-tokens.ts';
 import { documentsMax, metadataBytesMax, metadataDepthMax, queriesMax } from '../limits.ts';
 
-/** A JSON object of the customer's. */
 export class CustomerObject {
-  /** As it came, without the white space between its tokens; at most `metadataBytesMax` bytes as UTF-8. */
+  /** As it was sent, without white space between tokens; at most `metadataBytesMax` bytes as UTF-8. */
   readonly text: string;
-  /** Members of the object itself; a repeated key counts each time. */
+  /** Members of the outermost object; a repeated key counts each time. */
   readonly members: number;
 
   constructor(text: string, members: number) {
@@ -27,22 +26,22 @@ export class CustomerObject {
   }
 }
 
-/** No request has a field of these names with another meaning. */
+/** In every request, fields of these names hold customer objects. */
 const customerFields: ReadonlySet<string> = new Set(['metadata', 'metadata_schema', 'filter', 'where']);
-/** One for each document, two for each query of several. */
+/** One for each document, or two for each query. */
 const customerObjectsMax = Math.max(documentsMax, 2 * queriesMax);
-/** Values outside customer objects. The contract has room for some 200; the rest is unknown properties, to be named. */
+/** Values outside customer objects. The contract needs some 200. The others are for unknown properties, which errors name. */
 const valuesMax = 4_096;
-/** Characters of a key outside customer objects; longer than any known one, and all that an issue repeats. */
+/** Characters of a key outside customer objects. Known keys are shorter. An issue repeats no more of a key. */
 const keyLengthMax = 64;
 
-/** Throws a `ServiceError` (`validation_error`) that names the place and never quotes a value. */
+/** Throws a `validation_error` that names the place and never quotes a value. */
 export function readJsonBody(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw malformed('the body is not UTF-8');
   return new Reader(withoutByteOrderMark(bytes)).read();
 }
 
-/** RFC 8259 section 8.1 lets a parser ignore one. */
+/** RFC 8259 section 8.1 allows a parser to ignore it. */
 function withoutByteOrderMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
@@ -51,19 +50,19 @@ const comma = 0x2c;
 const colon = 0x3a;
 const openBracket = 0x5b;
 const openBrace = 0x7b;
-/** From an opening bracket or brace to the one that closes it. */
+/** The difference between the codes of an opening bracket or brace and its closing one. */
 const toClose = 2;
 const endOfBytes = -1;
 
 const tooDeep = `must nest at most ${metadataDepthMax} levels`;
 
-/** Where a customer object is copied to; a read is synchronous, so one serves all. */
+/** Customer objects are copied to this buffer. A read is synchronous, so one buffer is enough. */
 const copied = Buffer.allocUnsafe(metadataBytesMax);
 
 class Reader {
   readonly #bytes: Buffer;
   #at = 0;
-  /** Keys and positions that lead to the value being read. */
+  /** Keys and positions that lead to the current value. */
   readonly #path: (string | number)[] = [];
   #values = 0;
   #customerObjects = 0;
@@ -79,7 +78,7 @@ class Reader {
     return value;
   }
 
-  /** `depth`: containers around the value, itself included if it is one. */
+  /** `depth` counts the containers around the value, and the value itself if it is one. */
   #value(depth: number): unknown {
     const byte = this.#peek();
     this.#values += 1;
@@ -91,7 +90,7 @@ class Reader {
   }
 
   #object(depth: number): Record<string, unknown> {
-    // Without a prototype, `__proto__` is a key as any other.
+    // Without a prototype, `__proto__` is an ordinary key.
     const object = Object.create(null) as Record<string, unknown>;
     for (let more = this.#first(openBrace); more; more = this.#next(openBrace)) {
       const key = this.#key();
@@ -105,7 +104,7 @@ class Reader {
   #array(depth: number): unknown[] {
     const items: unknown[] = [];
     for (let more = this.#first(openBracket); more; more = this.#next(openBracket)) {
-      // `documents` is the longest array there is.
+      // `documents` is the longest array of the contract.
       if (items.length === documentsMax)
         throw this.#refused('too_big', `must have at most ${documentsMax} items`);
       this.#path.push(items.length);
@@ -131,7 +130,7 @@ class Reader {
     try {
       return JSON.parse(bytes.toString('utf8', start, this.#at));
     } catch {
-      // The parser's own message quotes the body, which must reach neither answer nor log; the place may.
+      // The message of `JSON.parse` quotes the body, which must reach neither answers nor logs. The place may.
       const end = scalarEnd(bytes, start, bytes.length);
       assertInvariant(end < 0, 'a token is JSON here and not to JSON.parse');
       this.#at = ~end;
@@ -150,7 +149,7 @@ class Reader {
     return new CustomerObject(copied.toString('utf8', 0, this.#copiedBytes), members);
   }
 
-  /** Copies an object or an array; returns how many members it has. */
+  /** Copies an object or an array and returns the number of its members. */
   #copyContainer(open: number, depth: number): number {
     if (depth > metadataDepthMax) throw this.#refused('too_deep', tooDeep);
     let members = 0;
@@ -190,7 +189,7 @@ class Reader {
     this.#copiedBytes += 1;
   }
 
-  /** Past the opening bracket, and past the closing one if that follows; whether there is a first member. */
+  /** Passes the opening bracket, and the closing one if it follows. Returns whether there is a first member. */
   #first(open: number): boolean {
     this.#at += 1;
     if (this.#peek() !== open + toClose) return true;
@@ -198,7 +197,7 @@ class Reader {
     return false;
   }
 
-  /** Past the comma or the closing bracket after a member; whether there is a next one. */
+  /** Passes the comma or the closing bracket after a member. Returns whether there is a next member. */
   #next(open: number): boolean {
     const byte = this.#peek();
     if (byte !== comma && byte !== open + toClose) throw this.#malformed();
@@ -211,7 +210,7 @@ class Reader {
     this.#at += 1;
   }
 
-  /** Past white space; the byte there, which is not passed. */
+  /** Passes white space. Returns the byte after it, which is not passed. */
   #peek(): number {
     const byte = this.#bytes[this.#at]!;
     if (byte > 0x20) return byte;
@@ -219,7 +218,7 @@ class Reader {
     return this.#at < this.#bytes.length ? this.#bytes[this.#at]! : endOfBytes;
   }
 
-  /** Past a token; `end` as `json-tokens.ts` has it. */
+  /** Passes a token. `end` is what a function of `json-tokens.ts` returned. */
   #passTo(end: number): void {
     this.#at = end < 0 ? ~end : end;
     if (end < 0) throw this.#malformed();
@@ -236,7 +235,7 @@ class Reader {
     });
   }
 
-  /** At the field of the body within which the bound was met. */
+  /** The issue names the field of the body in which the bound was met. */
   #refusedAtTop(code: string, message: string): ServiceError {
     return this.#refused(code, message, this.#path.slice(0, 1));
   }

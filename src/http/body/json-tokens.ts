@@ -1,7 +1,7 @@
 /**
- * The tokens of JSON (RFC 8259 sections 2, 3, 6 and 7) in bytes that are UTF-8. Each function takes the place
- * where a token begins, and looks no further than `limit`. It returns the place behind the token, or the
- * complement (`~`) of the place at which the bytes are no JSON.
+ * The tokens of JSON (RFC 8259 sections 2, 3, 6 and 7) in UTF-8. Each function takes the place at which a token begins, and
+ * reads no further than `limit`. It returns the place after the token, or the complement (`~`) of the place at which the
+ * bytes are no JSON.
  */
 
 export const quote = 0x22;
@@ -9,7 +9,6 @@ const backslash = 0x5c;
 const zero = 0x30;
 const nine = 0x39;
 
-/** The place behind white space. */
 export function whiteSpaceEnd(bytes: Uint8Array, start: number, limit: number): number {
   let at = start;
   while (at < limit) {
@@ -37,9 +36,9 @@ export function scalarEnd(bytes: Uint8Array, start: number, limit: number): numb
 }
 
 /**
- * The end of a string, whatever stands between its quotes: `JSON.parse` will judge that. Megabytes of text are searched at
- * the speed of memory. A search costs as much as the look at some fifty bytes, so that many are looked at
- * before each, or a text of escaped quotes would be a search a quote.
+ * The end of a string. `JSON.parse` checks the bytes between its quotes later. `indexOf` searches megabytes at the speed of
+ * memory, but a call costs as much as a loop over some fifty bytes. So a loop reads that many before each call. Otherwise a
+ * text of escaped quotes would need a call for each quote.
  */
 export function uncheckedStringEnd(bytes: Buffer, start: number): number {
   const limit = bytes.length;
@@ -82,7 +81,7 @@ function escapeEnd(bytes: Uint8Array, start: number): number {
 
 const plainEscape = 1;
 const unicodeEscape = 2;
-/** By the byte behind the backslash; 0 = none. */
+/** The kind of an escape, by the byte after the backslash; 0 = none. */
 const escapes = new Uint8Array(256);
 for (const letter of '"\\/bfnrt') escapes[letter.charCodeAt(0)] = plainEscape;
 escapes['u'.charCodeAt(0)] = unicodeEscape;
@@ -102,7 +101,7 @@ function wordEnd(bytes: Uint8Array, start: number, word: string): number {
 function numberEnd(bytes: Uint8Array, start: number, limit: number): number {
   let at = start;
   if (bytes[at] === 0x2d) at += 1;
-  // A zero stands alone before the point.
+  // A leading zero has no further digits before the point.
   at = bytes[at] === zero ? at + 1 : digitsEnd(bytes, at, limit);
   if (at > 0 && bytes[at] === 0x2e) at = digitsEnd(bytes, at + 1, limit);
   if (at > 0 && (bytes[at] === 0x65 || bytes[at] === 0x45)) {
@@ -113,7 +112,6 @@ function numberEnd(bytes: Uint8Array, start: number, limit: number): number {
   return at;
 }
 
-/** The end of at least one digit. */
 function digitsEnd(bytes: Uint8Array, start: number, limit: number): number {
   let at = start;
   while (at < limit && bytes[at]! >= zero && bytes[at]! <= nine) at += 1;

@@ -1,14 +1,14 @@
-/** What the console shows beyond the interface: what an index is made of, and where in a text its tokens lie. */
+/** Routes for the console alone: the segments of an index, and the places of tokens in a text. */
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Service } from '../../service/contract.ts';
 import { IndexId, IndexParams, Query, Text } from '../schemas/fields.ts';
 
-/** More than any text has. */
+/** More chunks than any text has. */
 const chunkIndexMax = 1 << 20;
 
 const AlignBody = z.strictObject({
-  /** Absent: the model and chunking of a transient score. */
+  /** Absent = the model and chunking of `/v1/score`. */
   index_id: IndexId.optional(),
   query: Query,
   document: z.strictObject({ text: Text, chunk_index: z.int().min(0).max(chunkIndexMax) }).optional(),

@@ -1,4 +1,4 @@
-/** The files of the console as the build made them (`src/console`), read once. */
+/** Reads the built files of the console (`src/console`), once. */
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 
@@ -7,7 +7,6 @@ export interface PageFile {
   readonly bytes: Buffer;
 }
 
-/** By name; `index.html` is the page. */
 export type ConsolePage = ReadonlyMap<string, PageFile>;
 
 const types: Readonly<Record<string, string>> = {

@@ -1,10 +1,10 @@
 /**
- * `/console`: a page for people who look at their indexes. The page exchanges an API key for a session in a cookie that its
- * scripts cannot read, and keeps nothing itself. With the session it uses the routes of the interface that read,
- * under `/console/v1`; they count, and are limited, like any request of the tenant.
+ * `/console`: a page on which people look at their indexes. The page exchanges an API key for a session. The session is in a
+ * cookie that scripts cannot read, and the page keeps nothing itself. With the session it may use the reading routes of the
+ * API under `/console/v1`. These requests count, and are limited, like any request of the tenant.
  *
- * Cross-site requests: the cookie is `SameSite=Strict`, and what a browser marks as coming from another origin is refused
- * (Fetch Metadata, w3.org/TR/fetch-metadata).
+ * Against cross-site requests the cookie is `SameSite=Strict`, and a request that a browser marks as coming from another
+ * origin is refused (Fetch Metadata, w3.org/TR/fetch-metadata).
  */
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply } from 'fastify';
 import { ServiceError } from '../../errors.ts';
@@ -27,7 +27,7 @@ export interface ConsoleOptions {
   readonly timeouts: RouteTimeouts;
 }
 
-/** Half a year, in seconds; for this host alone, since its subdomains may be others' (RFC 6797). */
+/** Half a year in seconds, without subdomains, which may belong to others (RFC 6797). */
 const strictTransport = 'max-age=15552000';
 const pageHeaders = {
   'content-security-policy':
@@ -85,7 +85,7 @@ export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
         v1.setNotFoundHandler(() => {
           throw unknownRoute();
         });
-        for (const routes of [indexRoutes, rankingRoutes, usageRoutes, insightRoutes]) {
+        for (const routes of [...indexRoutes, ...rankingRoutes, usageRoutes, insightRoutes]) {
           await v1.register(routes(service));
         }
       },
@@ -102,7 +102,7 @@ function servePage(app: FastifyInstance, page: ConsolePage): void {
   }
 }
 
-/** Stages of the service so far, in milliseconds (w3.org/TR/server-timing). */
+/** The stages so far, in milliseconds (w3.org/TR/server-timing). */
 function serverTiming(timings: StageTimings): string {
   return timings
     .entries()
@@ -111,5 +111,5 @@ function serverTiming(timings: StageTimings): string {
 }
 
 function foreignOrigin(): ServiceError {
-  return new ServiceError('not_found', 'the console answers its own page alone');
+  return new ServiceError('not_found', 'the console answers only its own page');
 }

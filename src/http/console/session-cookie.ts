@@ -1,8 +1,8 @@
 /**
- * The cookie of a session (RFC 6265bis). Over HTTPS its name begins with `__Host-`: browsers then take it from this host
- * alone, over HTTPS alone and for all of its paths, so that no other host and no plain HTTP can plant one. Over plain
- * HTTP, where browsers refuse such a name, it is an ordinary cookie of the console's path. A request is asked
- * for the cookie of its own kind.
+ * The cookie of a session (RFC 6265bis). Over HTTPS its name begins with `__Host-`. Browsers take such a cookie only from this
+ * host, only over HTTPS and for all paths. So no other host, and nobody on plain HTTP, can plant one. Browsers refuse such a
+ * name over plain HTTP, where the cookie is an ordinary one for the console's path. A request is read for the cookie of its
+ * own kind.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
@@ -24,7 +24,7 @@ export function forgetSession(request: Kind, reply: FastifyReply): void {
   keepSession(request, reply, '', 0);
 }
 
-/** As the browser came: a proxy that is trusted says so. */
+/** Whether the browser spoke HTTPS. A trusted proxy reports it. */
 export function isSecure({ protocol }: Kind): boolean {
   return protocol === 'https';
 }

@@ -1,27 +1,27 @@
 /**
- * One request of a connection at a time. Node's server hands on every request it finds in what a client has sent,
- * hundreds in 64 KiB when they are pipelined (RFC 9112, section 9.3.2), and keeps their answers until the client reads
- * them. Here a request starts when the answer before it is with the operating system. Meanwhile the connection is
- * not read: what else is sent waits in the kernel's buffers and in the client.
+ * Starts one request of a connection at a time. Node's server starts every request that it finds in one read, which are
+ * hundreds in 64 KiB if a client pipelines them (RFC 9112, section 9.3.2), and keeps their answers until the client reads
+ * them. Here a request starts when the operating system has the answer before it. Meanwhile the connection is not read, so
+ * further bytes wait in the kernel's buffers and in the client.
  *
- * What one read brought is parsed already and waits here. Its number is bounded over all connections: the one that
- * passes the bound is closed, as a client that pipelines must expect.
+ * Requests of one read are parsed already, and wait here. Their number is bounded over all connections. The connection that
+ * exceeds the bound is closed, as a client that pipelines must expect.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { holdStream } from './held-stream.ts';
 import { LoopTurns } from './loop-turns.ts';
 
-/** Some 2 KiB each. */
+/** Each takes some 2 KiB. */
 const waitingMax = 4_096;
 
 interface Connection {
   /** A request is being answered, or about to start. */
   busy: boolean;
   waiting: { readonly request: IncomingMessage; readonly response: ServerResponse }[];
-  /** To be done instead of another request. */
+  /** Runs instead of another request. */
   last: (() => void) | undefined;
-  /** Reads on; none while nothing waits. */
+  /** Reads on; absent while nothing waits. */
   release: (() => void) | undefined;
 }
 
@@ -30,13 +30,12 @@ export class ConnectionTurns {
   readonly #starts = new LoopTurns();
   #waiting = 0;
 
-  /** `handler`, for one request of a connection at a time. */
   inTurn(handler: RequestListener): RequestListener {
     return (request, response) => {
       const { socket } = request;
       const connection = this.#connection(socket);
       if (!connection.busy) return this.#start(handler, request, response);
-      // What follows in the same read comes all the same.
+      // The rest of the same read still arrives.
       if (socket.destroyed || connection.last !== undefined) return;
       if (this.#waiting >= waitingMax) return void socket.destroy();
       connection.waiting.push({ request, response });
@@ -45,7 +44,7 @@ export class ConnectionTurns {
     };
   }
 
-  /** Runs `work` behind the answers to the whole requests that have come; no later one is answered. */
+  /** Runs `work` after the answers to all whole requests so far. No later request is answered. */
   afterLast(socket: Duplex, work: () => void): void {
     const connection = this.#connection(socket);
     if (!connection.busy) return work();
@@ -67,14 +66,14 @@ export class ConnectionTurns {
     const { socket } = request;
     const connection = this.#connection(socket);
     connection.busy = true;
-    // An answer that is closed already would not say so again.
+    // The event `close` of a closed answer would not come again.
     if (socket.destroyed) return this.#next(handler, socket, connection);
     response.once('close', () => this.#next(handler, socket, connection));
     handler(request, response);
   }
 
   #next(handler: RequestListener, socket: Duplex, connection: Connection): void {
-    // Node gives an answer its connection once the one before is out, unless that closed the connection.
+    // Node gives an answer its connection once the answer before is out, unless that one closed the connection.
     if (socket.destroyed || connection.waiting[0]?.response.socket === null) {
       this.#waiting -= connection.waiting.length;
       connection.waiting = [];

@@ -1,4 +1,4 @@
-/** The Node server below Fastify: its clocks, TLS, and the answers that Node would otherwise give itself. */
+/** The Node server below Fastify: its timeouts, TLS, and the answers that Node would otherwise give itself. */
 import { createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
@@ -9,19 +9,17 @@ import type { ProtocolObserver } from './protocol.ts';
 import { endUnreadBehind } from './unread-body.ts';
 
 export interface HttpTimeouts extends RouteTimeouts {
-  /** A request's header must be complete; so must the handshake of TLS. */
+  /** Time for the header of a request, and for a TLS handshake. */
   readonly headersMs: number;
-  /** A request's body must be complete, from when it is read. */
   readonly bodyMs: number;
-  /** A large body waits so long for room, within `bodyMs`, */
+  /** How long a large body waits for room, within `bodyMs`. */
   readonly bodyWaitMs: number;
-  /** and so long before it takes the place of a slower one. */
+  /** After this wait a large body takes the place of a slower one. */
   readonly bodyPatienceMs: number;
-  /** A client must take some bytes of its answer. */
+  /** A client that takes no byte of its answer for this long is disconnected. */
   readonly answerMs: number;
-  /** An idle connection is kept; longer than the 60 s of common load balancers. */
+  /** How long an idle connection is kept: longer than the 60 s of common load balancers. */
   readonly keepAliveMs: number;
-  /** How often Node looks for connections past their time. */
   readonly checkMs: number;
 }
 
@@ -37,7 +35,6 @@ export const defaultHttpTimeouts: HttpTimeouts = {
   checkMs: 1_000,
 };
 
-/** PEM. */
 export interface TlsIdentity {
   readonly cert: string | Buffer;
   readonly key: string | Buffer;
@@ -56,17 +53,17 @@ export function createListener(
   const { tls, timeouts, observer, turns } = options;
   const settings = {
     headersTimeout: timeouts.headersMs,
-    // The backstop: also bounds what a refused request may go on sending.
+    // Also bounds how long the client of a refused request may go on sending.
     requestTimeout: timeouts.headersMs + timeouts.bodyMs + timeouts.checkMs,
     keepAliveTimeout: timeouts.keepAliveMs,
     connectionsCheckingInterval: timeouts.checkMs,
     // Checked in the first hook, which answers with the contract's body.
     requireHostHeader: false,
   };
-  // A silent connection; above every deadline, since a client waits in silence.
+  // Above every deadline, because a client is silent while it waits.
   const silenceMs = Math.max(timeouts.searchMs, timeouts.upsertMs) + timeouts.bodyMs + 30_000;
   const listener = turns.inTurn((request, response) => {
-    // After an answer, whose time is shorter.
+    // The answer before had set a shorter time.
     request.socket.setTimeout(silenceMs);
     endUnreadBehind(request);
     handler(request, response);

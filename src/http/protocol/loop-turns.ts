@@ -1,17 +1,14 @@
-/**
- * Work that can come in crowds, one piece a turn of the event loop: between two turns everything else gets its
- * own.
- */
+/** Runs one piece of work in each turn of the event loop, so that many pieces at once do not hold it up. */
 export class LoopTurns {
   #waiting: (() => void)[] = [];
 
-  /** Runs `work` in a turn of its own, first come, first served. */
+  /** Runs `work` in a turn of its own, in the order of the calls. */
   run(work: () => void): void {
     this.#waiting.push(work);
     if (this.#waiting.length === 1) setImmediate(() => this.#turn());
   }
 
-  /** Resolves in a turn of its own; what follows belongs to it as far as it does not wait. */
+  /** Resolves in a turn of its own. Code after it belongs to that turn until it waits. */
   next(): Promise<void> {
     return new Promise((resolve) => this.run(resolve));
   }

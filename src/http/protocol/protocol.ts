@@ -1,6 +1,6 @@
 /**
- * Failures below the router. Node answers malformed HTTP, slow headers, CONNECT and unknown expectations by
- * itself, without our body and `x-request-id`; these listeners answer instead.
+ * Answers to failures below the router: malformed HTTP, slow headers, CONNECT and unknown expectations. Node's own answers
+ * lack our body and `x-request-id`.
  */
 import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -12,14 +12,13 @@ import { newRequestId, requestIdHeader, requestIdOf } from './request-id.ts';
 import type { RequestScope } from '../request-scope.ts';
 import { endUnread, endUnreadBehind } from './unread-body.ts';
 
-/** Receives every answer given here, for logs and metrics. */
 export interface ProtocolObserver {
   protocolError(requestId: string, error: ServiceError): void;
-  /** There are as many connections as there may be: another one was closed at once. */
+  /** A connection above the bound was closed at once. */
   connectionRefused(): void;
 }
 
-/** The request of a socket that is being answered, so that nobody writes into its answer. */
+/** The request of a socket that is being answered. No other answer may be written into its answer. */
 const answering = new WeakMap<
   Duplex,
   { request: IncomingMessage; response: ServerResponse; scope: RequestScope }
@@ -29,11 +28,10 @@ export function trackAnswer(request: IncomingMessage, response: ServerResponse, 
   answering.set(request.socket, { request, response, scope });
 }
 
-/** For Fastify's `clientErrorHandler`. */
 export function createClientErrorHandler(observer: ProtocolObserver, turns: ConnectionTurns) {
   const answered = new WeakSet<Duplex>();
   return (error: NodeJS.ErrnoException, socket: Duplex): void => {
-    // More of the same bad bytes raises the event again.
+    // The event comes again with more bad bytes.
     if (answered.has(socket)) return;
     answered.add(socket);
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
@@ -46,18 +44,17 @@ export function createClientErrorHandler(observer: ProtocolObserver, turns: Conn
     };
     const current = answering.get(socket);
     if (current !== undefined && !current.request.complete) {
-      // The body of the request in hand is at fault: the answer is to that request, unless it has one.
+      // The body of the current request is bad. So the answer is to that request, unless it has begun one.
       const { response, scope } = current;
       if (response.headersSent) return void socket.destroy();
       scope.answeredBelow(failure);
       return answer(socket, scope.requestId, failure);
     }
-    // Bad bytes behind whole requests: their answers go out first.
+    // The bad bytes follow whole requests, whose answers go out first.
     turns.afterLast(socket, answerAlone);
   };
 }
 
-/** Takes over what Node would answer on its own. */
 export function answerProtocolEvents(
   server: Server,
   observer: ProtocolObserver,
@@ -81,7 +78,7 @@ export function answerProtocolEvents(
     response.writeHead(417, { ...headersOf(error, requestId) }).end(errorBody(error));
   });
   server.on('checkExpectation', refuseExpectation);
-  // "100 Continue" waits until somebody wants the body: a refused request never sends it.
+  // "100 Continue" is sent once the body is wanted. The client of a refused request never sends its body.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     awaitingContinue.set(request, response);
     server.emit('request', request, response);
@@ -90,7 +87,6 @@ export function answerProtocolEvents(
 
 const awaitingContinue = new WeakMap<IncomingMessage, ServerResponse>();
 
-/** Sends "100 Continue" to a client that waits for it. */
 export function continueIfExpected(request: IncomingMessage): void {
   awaitingContinue.get(request)?.writeContinue();
 }

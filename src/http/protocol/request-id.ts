@@ -1,4 +1,4 @@
-/** Correlation ids: a client's own when it is harmless in headers and logs, else a fresh ULID. */
+/** Request ids: the client's own if it is harmless in headers and logs, else a fresh ULID. */
 import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { ulid } from 'ulid';
@@ -7,7 +7,7 @@ export const requestIdHeader = 'x-request-id';
 
 const acceptable = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** Random bytes drawn ahead: the library would ask the system for each of its sixteen characters. */
+/** Random bytes drawn ahead. The library would ask the system for each of its sixteen characters. */
 const drawn = new Uint8Array(1024);
 let used = drawn.length;
 
@@ -15,7 +15,7 @@ export function newRequestId(): string {
   return ulid(Date.now(), randomFraction);
 }
 
-/** One of 256 values in 0..1, of which the library keeps five bits. */
+/** One of 256 values in 0..1. The library keeps five bits of it. */
 function randomFraction(): number {
   if (used === drawn.length) {
     randomFillSync(drawn);

@@ -1,4 +1,4 @@
-/** The caller's place in a distributed trace: the header `traceparent` (W3C Trace Context, level 1). */
+/** The caller's span in a distributed trace, from the header `traceparent` (W3C Trace Context, level 1). */
 import type { IncomingHttpHeaders } from 'node:http';
 
 export interface TraceParent {
@@ -9,11 +9,11 @@ export interface TraceParent {
   readonly isSampled: boolean;
 }
 
-/** Version, trace, span, flags; a later version may have more, version 00 may not (section 3.2). */
+/** Version, trace, span, flags. Later versions may have more fields, version 00 may not (section 3.2). */
 const pattern =
   /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?<more>-.*)?$/;
 
-/** `undefined` where there is none, or none that is valid: the trace begins here then. */
+/** `undefined` without a valid header. The trace then begins here. */
 export function traceParentOf({ traceparent }: IncomingHttpHeaders): TraceParent | undefined {
   if (typeof traceparent !== 'string') return undefined;
   const match = pattern.exec(traceparent);

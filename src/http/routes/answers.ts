@@ -1,13 +1,13 @@
-/** The answers of a route as its schema: what it gives on success, and every error with its codes. */
+/** The answers of a route as its schema: its success, and each error status with its codes. */
 import type { z } from 'zod';
 import { errorTable } from '../../errors.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { ErrorBody } from '../schemas/errors.ts';
 
-/** Marks in the document what the interface specification does not have. */
+/** Marks parts of the OpenAPI document that the interface specification does not have. */
 export const addition = { 'x-maxsimd-addition': true } as const;
 
-/** What any `/v1` request may meet before its own checks. */
+/** Errors that any `/v1` request may get before its own checks. */
 export const admissionErrors = [
   'authentication_failed',
   'tenant_suspended',
@@ -16,7 +16,6 @@ export const admissionErrors = [
   'service_unavailable',
 ] as const satisfies readonly ErrorCode[];
 
-/** And any that changes something. */
 export const changeErrors = [...admissionErrors, 'permission_denied'] as const;
 
 interface DescribedAnswer {

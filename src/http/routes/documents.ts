@@ -20,7 +20,9 @@ import { deletedMax } from '../limits.ts';
 import { pageItemsDefault } from '../schemas/pages.ts';
 import { documentListAnswer, storedDocumentText, upsertText } from './representations.ts';
 
-export function documentRoutes(service: Service): FastifyPluginAsyncZod {
+export const documentRoutes = [documentBatches, documentReads, documentChanges];
+
+function documentBatches(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
     app.post('/indexes/:index_id/documents', {
       config: { deadline: 'upsert' },
@@ -73,7 +75,11 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
         );
       },
     });
+  };
+}
 
+function documentReads(service: Service): FastifyPluginAsyncZod {
+  return async (app) => {
     app.get('/indexes/:index_id/documents', {
       schema: {
         operationId: 'listDocuments',
@@ -144,7 +150,11 @@ export function documentRoutes(service: Service): FastifyPluginAsyncZod {
         return reply.type(jsonContentType).send(storedDocumentText(document));
       },
     });
+  };
+}
 
+function documentChanges(service: Service): FastifyPluginAsyncZod {
+  return async (app) => {
     app.patch('/indexes/:index_id/documents/:doc_id', {
       schema: {
         operationId: 'updateDocument',

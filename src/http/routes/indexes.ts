@@ -15,7 +15,9 @@ import {
 import { pageItemsDefault } from '../schemas/pages.ts';
 import { indexListAnswer, indexText } from './representations.ts';
 
-export function indexRoutes(service: Service): FastifyPluginAsyncZod {
+export const indexRoutes = [allIndexes, singleIndex];
+
+function allIndexes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
     app.post('/indexes', {
       schema: {
@@ -78,7 +80,11 @@ export function indexRoutes(service: Service): FastifyPluginAsyncZod {
         return reply.send(await indexListAnswer(indexes, hasMore));
       },
     });
+  };
+}
 
+function singleIndex(service: Service): FastifyPluginAsyncZod {
+  return async (app) => {
     app.get('/indexes/:index_id', {
       schema: {
         operationId: 'getIndex',

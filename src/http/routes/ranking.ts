@@ -7,7 +7,9 @@ import { IndexParams, documentInputs } from '../schemas/fields.ts';
 import { QueryAnswers, QueryBody, Ranked, ScoreBody, SearchBody } from '../schemas/ranking.ts';
 import { queryAnswer, rankedAnswer } from './representations.ts';
 
-export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
+export const rankingRoutes = [searchRoutes, scoreRoute];
+
+function searchRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
     app.post('/indexes/:index_id/search', {
       config: { reads: true },
@@ -63,7 +65,11 @@ export function rankingRoutes(service: Service): FastifyPluginAsyncZod {
         return reply.type(jsonContentType).send(await queryAnswer(response));
       },
     });
+  };
+}
 
+function scoreRoute(service: Service): FastifyPluginAsyncZod {
+  return async (app) => {
     app.post('/score', {
       config: { reads: true },
       schema: {

@@ -1,10 +1,10 @@
 /**
- * Answers as JSON text. A customer's object arrives as the text that was checked when it came in
- * (`json-body.ts`) and is spliced in unparsed, here and nowhere else; the rest is small. A test holds the
- * answers against the schemas.
+ * Answers as JSON text. A customer's object is kept as the text that was checked at its request (`json-body.ts`), and is
+ * inserted without parsing, here alone. A test compares the answers with the schemas.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
+import type { TenantLimits } from '../../catalog/contract.ts';
 import { assertInvariant } from '../../errors.ts';
 import type {
   DocumentResult,
@@ -22,7 +22,10 @@ import type { RequestUsage as RequestUsageSchema } from '../schemas/fields.ts';
 import { cursorOf, creationPlaceText } from '../schemas/pages.ts';
 import type { UpsertResult } from '../schemas/indexes.ts';
 import type { Components as ComponentsSchema } from '../schemas/ranking.ts';
-import type { UsageSummary as UsageSummarySchema } from '../schemas/usage.ts';
+import type {
+  TenantLimits as TenantLimitsSchema,
+  UsageSummary as UsageSummarySchema,
+} from '../schemas/usage.ts';
 
 type Index = Awaited<ReturnType<Service['getIndex']>>;
 type DocumentPage = Awaited<ReturnType<Service['listDocuments']>>;
@@ -45,14 +48,14 @@ export function indexText(index: Index): string {
   return `${before.slice(0, -1)},"metadata_schema":${index.metadataSchema},${after.slice(1)}`;
 }
 
-/** Up to 16 MiB: a thousand indexes with a metadata schema each. `hasMore`: of a page. */
+/** Up to 16 MiB: a thousand indexes with a metadata schema each. `hasMore` is given for a page. */
 export function indexListAnswer(indexes: readonly Index[], hasMore?: boolean): Promise<string | Buffer> {
   const last = indexes.at(-1);
   const tail = hasMore === undefined ? '' : nextCursor(hasMore, last && creationPlaceText(last));
   return listed('{"data":[', indexes, indexText, `]${tail}}`);
 }
 
-/** Up to 4 MiB of metadata, and one document's. */
+/** Up to 4 MiB of metadata, and the metadata of one document more. */
 export function documentListAnswer({ documents, hasMore }: DocumentPage): Promise<string | Buffer> {
   return listed(
     '{"data":[',
@@ -70,7 +73,6 @@ export function storedDocumentText({
   return `{"doc_id":${JSON.stringify(docId)},"metadata":${metadata},"chunk_count":${chunkCount}}`;
 }
 
-/** `last`: the place that the page ends at. */
 function nextCursor(hasMore: boolean, last: string | undefined): string {
   return `,"next_cursor":${hasMore && last !== undefined ? JSON.stringify(cursorOf(last)) : null}`;
 }
@@ -114,7 +116,6 @@ function* queryPieces({ results, usage }: QueryResponse): Generator<string> {
   yield `],"usage":${JSON.stringify(requestUsage(usage))}}`;
 }
 
-/** An answer around a list. */
 function listed<Item>(
   head: string,
   items: readonly Item[],
@@ -135,10 +136,10 @@ function* listPieces<Item>(
   yield tail;
 }
 
-/** Made between these, an answer leaves room for other requests. */
+/** Other requests have their turn after each slice of an answer. */
 const sliceCharacters = 64 * 1024;
 
-/** One that is long is made in slices, since the whole would hold the event loop. */
+/** Makes a long answer in slices. The whole at once would hold up the event loop. */
 async function joined(pieces: Iterable<string>): Promise<string | Buffer> {
   const slices: Buffer[] = [];
   let text = '';
@@ -149,7 +150,7 @@ async function joined(pieces: Iterable<string>): Promise<string | Buffer> {
     text = '';
     await setImmediate();
   }
-  // Node sends a text and the headers before it in one piece.
+  // Node sends a string in one piece with the headers.
   return slices.length === 0 ? text : Buffer.concat([...slices, Buffer.from(text)]);
 }
 
@@ -171,7 +172,7 @@ function componentsField({ components }: ResultItem): string {
   return components === undefined ? '' : `,"components":${componentsText(components)}`;
 }
 
-/** Up to 51,200 query tokens an answer: one pass of the serialiser takes half as long as as many short texts. */
+/** Up to 51,200 query tokens an answer. One call of the serialiser takes half as long as a call for each token. */
 function componentsText(components: ResultComponents): string {
   const { maxsim, similarities, documentTokens, candidateScore, candidateRank } = components;
   const body: z.output<typeof ComponentsSchema> = {
@@ -199,18 +200,22 @@ export function usageText(summary: UsageSummary): string {
       scores: summary.usage.scores,
       documents: summary.usage.documents,
     },
-    limits: {
-      input_tokens: String(summary.limits.inputTokens),
-      documents: summary.limits.documents,
-      requests_per_minute: summary.limits.requestsPerMinute,
-      max_concurrent_requests: summary.limits.maxConcurrentRequests,
-    },
+    limits: limitsBody(summary.limits),
     remaining: {
       input_tokens: String(summary.remaining.inputTokens),
       documents: summary.remaining.documents,
     },
   };
   return JSON.stringify(body);
+}
+
+export function limitsBody(limits: TenantLimits): z.output<typeof TenantLimitsSchema> {
+  return {
+    input_tokens: String(limits.inputTokens),
+    documents: limits.documents,
+    requests_per_minute: limits.requestsPerMinute,
+    max_concurrent_requests: limits.maxConcurrentRequests,
+  };
 }
 
 function requestUsage(usage: RequestUsage): z.output<typeof RequestUsageSchema> {
@@ -223,7 +228,7 @@ function requestUsage(usage: RequestUsage): z.output<typeof RequestUsageSchema> 
   };
 }
 
-function timestamp(ms: number): string {
+export function timestamp(ms: number): string {
   return new Date(ms).toISOString();
 }
 

@@ -1,4 +1,4 @@
-/** The error body of every non-success response, and which statuses carry which codes. */
+/** The error body of every unsuccessful answer, and the statuses of the protocol. */
 import { z } from 'zod';
 import { errorTable } from '../../errors.ts';
 import type { ErrorCode } from '../../errors.ts';
@@ -26,7 +26,7 @@ const ErrorDetail = z
 
 export const ErrorBody = z.strictObject({ error: ErrorDetail }).meta({ id: 'Error' });
 
-/** Statuses of the protocol itself: they keep the error body, with code `validation_error`. */
+/** Statuses of the protocol itself. Their answers have the error body, with code `validation_error`. */
 export const protocolStatuses = {
   400: 'The HTTP request is malformed.',
   408: 'The request did not arrive in time.',

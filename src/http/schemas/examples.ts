@@ -1,4 +1,4 @@
-/** Requests that the interactive page offers. Each runs as it stands, in this order: a test sends them all. */
+/** Requests that the interactive page offers. A test sends them all, in this order. */
 
 interface Example {
   readonly summary: string;
@@ -18,7 +18,6 @@ const documents = [
   },
 ];
 
-/** Operation -> name -> example of its body. */
 export const requestExamples: Readonly<Record<string, Readonly<Record<string, Example>>>> = {
   createIndex: {
     plain: { summary: 'With defaults', value: { name: 'handbook' } },

@@ -1,13 +1,13 @@
 /**
- * Building blocks of the wire schemas. A check that JSON Schema can express appears in the document by
- * itself; the others (bytes, code points, duplicates) state their rule in the description.
+ * Building blocks of the wire schemas. Checks that JSON Schema can express appear in the OpenAPI document by themselves. For
+ * the others (bytes, code points, duplicates) the description states the rule.
  */
 import { z } from 'zod';
 import type { DocumentInput } from '../../service/contract.ts';
 import { CustomerObject } from '../body/json-body.ts';
 import { docIdLengthMax, documentsMax, nameLengthMax, queryBytesMax, textBytesMax } from '../limits.ts';
 
-/** Adds an issue with a code of ours (zod's own custom issues all read `custom`). */
+/** Adds an issue with a code of ours; zod calls all of them `custom`. */
 export function addIssue(
   context: z.core.$RefinementCtx,
   code: string,
@@ -17,7 +17,7 @@ export function addIssue(
   context.addIssue({ code: 'custom', message, path, params: { code } });
 }
 
-/** Counts Unicode code points, stopping one past `max`. */
+/** Counts Unicode code points; stops at `max` + 1. */
 function codePoints(text: string, max: number): number {
   if (text.length > 2 * max) return max + 1;
   let count = 0;
@@ -25,7 +25,7 @@ function codePoints(text: string, max: number): number {
   return count;
 }
 
-/** Identity and display strings: length in Unicode code points, and no lone surrogates. */
+/** A string whose length counts in Unicode code points, without lone surrogates. */
 function codePointString(lengthMax: number) {
   return z.string().superRefine((text, context) => {
     const length = codePoints(text, lengthMax);
@@ -40,7 +40,7 @@ export const Name = codePointString(nameLengthMax).meta({ minLength: 1, maxLengt
 export const DocId = codePointString(docIdLengthMax)
   .superRefine((docId, context) => {
     if (docId === '.' || docId === '..')
-      addIssue(context, 'reserved', '"." and ".." cannot be addressed in a path');
+      addIssue(context, 'reserved', 'must not be "." or "..", which cannot be part of a URL path');
   })
   .meta({
     minLength: 1,
@@ -51,8 +51,8 @@ export const DocId = codePointString(docIdLengthMax)
   });
 
 /**
- * Text to be encoded: limited in UTF-8 bytes. A lone surrogate (half an emoji, cut by the client) reads as
- * U+FFFD, which is what every UTF-8 encoder would send in its place.
+ * A text to encode, limited in UTF-8 bytes. A lone surrogate (half of an emoji that the client cut) becomes U+FFFD, as in
+ * every UTF-8 encoder.
  */
 function encodableText(bytesMax: number, description: string) {
   return z
@@ -75,9 +75,9 @@ export const Text = encodableText(
   'The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored.',
 );
 
-/** A customer-defined JSON object in a request; the body's reader has bounded it. */
+/** A customer-defined JSON object in a request. The reader of the body has bounded it. */
 export function customerObject(description: string) {
-  // What is there and no object the reader has refused.
+  // The reader has refused values that are no objects.
   return z
     .instanceof(CustomerObject, { error: 'is required' })
     .meta({ type: 'object', additionalProperties: true, description });
@@ -95,7 +95,6 @@ const DocumentBody = z
   })
   .meta({ id: 'Document' });
 
-/** 1 to 50 documents with unique ids. */
 export const Documents = z
   .array(DocumentBody)
   .min(1)
@@ -118,12 +117,11 @@ export function documentInputs(documents: z.output<typeof Documents>): DocumentI
   }));
 }
 
-/** A customer-defined JSON object in an answer. */
 export function returnedObject(description: string) {
   return z.record(z.string(), z.unknown()).meta({ type: 'object', additionalProperties: true, description });
 }
 
-/** RFC 9562 section 4: a UUID is read in either case, and stored in lower case. */
+/** RFC 9562 section 4: a UUID is read in either case. It is stored in lower case. */
 export const IndexId = z
   .uuid()
   .toLowerCase()

@@ -90,7 +90,7 @@ export const IndexList = z
   })
   .meta({ id: 'IndexList' });
 
-/** Whatever else stands there is ignored, as it always was. */
+/** Other parameters are ignored. */
 export const IndexListQuery = z.object({ limit: Limit, cursor: CreationCursor });
 
 export const UpdateIndexBody = z

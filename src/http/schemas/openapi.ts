@@ -1,8 +1,8 @@
 /**
- * The OpenAPI 3.1 document, generated from the routes and their zod schemas, and its interactive page. What
- * all operations share (headers, protocol statuses) is added to the generated document here, once. Names and forms are
- * chosen for generators of clients too: every object has a name, answers may gain properties, and a property with a
- * default has no `default`, which some take for "always there".
+ * The OpenAPI 3.1 document and its interactive page. The document is generated from the routes and their zod schemas. Headers
+ * and protocol statuses, which all operations share, are added here. The document also suits generators of clients: every
+ * object has a name, and answers may gain properties. A property with a default has no `default`, because some generators
+ * read it as "always present".
  */
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
@@ -20,17 +20,17 @@ type Document = Partial<OpenAPIV3_1.Document>;
 type Operation = OpenAPIV3_1.OperationObject;
 type Headers = Record<string, OpenAPIV3_1.HeaderObject>;
 
-/** What a document says of its interface, beyond what routes and schemas say themselves. */
+/** The parts of a document that do not come from routes and schemas. */
 export interface ApiDocument {
   readonly title: string;
   /** Markdown. */
   readonly description: string;
-  /** Name -> what its operations are about. */
+  /** Name -> subject of its operations. */
   readonly tags: Readonly<Record<string, string>>;
   readonly keyDescription: string;
-  /** Addresses that begin so are left out. */
+  /** Paths with this prefix are left out. */
   readonly hidden?: string;
-  /** Answers at addresses that begin so have headers of the tenant's rate. */
+  /** Answers at paths with this prefix have headers of the tenant's rate. */
   readonly rated?: string;
 }
 
@@ -47,7 +47,7 @@ export async function describeApi(app: FastifyInstance, api: ApiDocument): Promi
         description: api.description,
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
-      // Relative to the document: the host that it was read from.
+      // Relative to the document, so to the host that it was read from.
       servers: [{ url: '/', description: 'This service.' }],
       tags: Object.entries(api.tags).map(([name, text]) => ({ name, description: text })),
       components: {
@@ -64,7 +64,7 @@ export async function describeApi(app: FastifyInstance, api: ApiDocument): Promi
     transformObject: (generated) => completeDocument(api, addComponents(generated) as Document),
   });
 
-  // The page takes nothing from outside: no fonts, no validator badge.
+  // The page loads nothing from other hosts: no fonts, no validator badge.
   await app.register(swaggerUi, {
     routePrefix: '/docs',
     uiConfig: { deepLinking: true, defaultModelsExpandDepth: 0, tryItOutEnabled: true },
@@ -98,7 +98,7 @@ const wordmark = Buffer.from(
 
 const methodsWithBody = new Set(['post', 'patch', 'delete']);
 
-/** Adds what every operation has in common, the page, and drops components nothing refers to. */
+/** Adds the page and the common parts of all operations. Drops components that nothing refers to. */
 function completeDocument({ rated }: ApiDocument, generated: Document): Document {
   const document: Document = { ...generated, paths: { ...generated.paths, '/docs': docsPath } };
   for (const [path, item] of Object.entries(document.paths ?? {})) {
@@ -160,7 +160,7 @@ const rateHeaders: Headers = {
   'ratelimit-reset': rateHeader('Seconds until the window is empty again.'),
 };
 
-/** The interactive page's own routes are the plug-in's and are hidden; this stands for them. */
+/** The plug-in hides the routes of the interactive page. This is their entry in the document. */
 const docsPath: OpenAPIV3_1.PathItemObject = {
   get: {
     operationId: 'docs',
@@ -205,8 +205,8 @@ function withPlainSchemas(document: Document): Document {
 }
 
 /**
- * Leaves out what zod adds and no reader of the document needs: the bounds of JavaScript's integers, patterns beside
- * a format, that names are strings. An answer may gain properties, so it does not say that there are no others.
+ * Leaves out parts that zod adds and no reader of the document needs: the bounds of JavaScript's integers, patterns beside a
+ * format, the type of property names. An answer may gain properties, so it does not exclude others.
  */
 function plainSchema(node: unknown, ofAnswer: boolean): unknown {
   if (Array.isArray(node)) return node.map((item) => plainSchema(item, ofAnswer));

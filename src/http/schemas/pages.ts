@@ -1,11 +1,11 @@
-/** Lists in pages: how many items, and from where. */
+/** Pages of lists: their length, and the place at which they begin. */
 import { z } from 'zod';
 import { pageItemsMax } from '../limits.ts';
 import { addIssue } from './fields.ts';
 
 export const pageItemsDefault = 100;
 
-/** Where a page ends of a list in the order in which its items were made. */
+/** The end of a page in a list that is ordered by creation. */
 export interface CreationPlace {
   readonly createdAtMs: number;
   readonly id: string;
@@ -21,7 +21,7 @@ export const Limit = z.coerce
 
 const description = '`next_cursor` of the page before. Absent: the first page.';
 
-/** The place that a page ended at: text of ours that means nothing to the client. */
+/** The place at which a page ended. The text means nothing to the client. */
 const Cursor = z.string().transform((text, context) => {
   const place = Buffer.from(text, 'base64url').toString();
   if (place !== '' && cursorOf(place) === text) return place;
@@ -38,7 +38,7 @@ export const CreationCursor = Cursor.transform((place, context): CreationPlace =
   .optional()
   .meta({ description });
 
-/** For a list in the order of falling numbers. */
+/** For a list in descending order of numbers. */
 export const NumberCursor = Cursor.transform((place, context): number =>
   /^\d{1,15}$/.test(place) ? Number(place) : refuse(context),
 )

@@ -134,7 +134,7 @@ const QueryChunk = z
   })
   .meta({ id: 'QueryChunk' });
 
-/** A chunk, or a document with its chunks: one object for both, which clients can be generated from. */
+/** A chunk, or a document with its chunks. One object for both, because generators of clients need that. */
 const QueryResult = z
   .strictObject({
     doc_id: z.string(),

@@ -1,4 +1,4 @@
-/** What the document of the service's interface says of it as a whole. */
+/** The general part of the API's OpenAPI document. */
 import type { ApiDocument } from './openapi.ts';
 
 export const serviceDocument: ApiDocument = {
@@ -24,7 +24,7 @@ Additions to the interface specification are marked \`x-maxsimd-addition\`.`,
     reference: 'This description.',
   },
   keyDescription: 'An API key, `qkv_live_...`.',
-  // The console has the routes of the interface again, under its own address.
+  // The console has routes of the API again, under its own path.
   hidden: '/console',
   rated: '/v1/',
 };

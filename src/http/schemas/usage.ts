@@ -34,7 +34,7 @@ export const UsageSummary = z
   })
   .meta({ id: 'UsageSummary' });
 
-/** Kept so long. */
+/** Usage by day is kept for so long. */
 const usageDaysMax = 400;
 const dayMs = 86_400_000;
 

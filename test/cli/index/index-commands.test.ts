@@ -11,7 +11,7 @@ import { run, runJson, type RunOptions } from '../../support/running/command-pro
 
 const documents = 40;
 /** Several documents of twenty tokens fill a segment. */
-const env = { MAXSIMD_SEGMENT_TOKEN_VECTORS: '128' };
+const constants = { segmentTokenVectorsMax: 128 };
 
 let server: ServerProcess;
 let client: Client;
@@ -20,7 +20,7 @@ let indexId: string;
 let operator: RunOptions;
 
 beforeAll(async () => {
-  server = await startServer({ env });
+  server = await startServer({ constants });
   operator = { environment: { MAXSIMD_DATA_DIR: server.scratch.data } };
   ({ client, key } = await createTenant(server));
   ({ id: indexId } = await makeIndex(client));
@@ -109,7 +109,7 @@ describe('without a server', () => {
     expect((await readdir(directory())).filter((name) => name.endsWith('.seg'))).toHaveLength(1);
     expect((await run(['index', 'verify'], operator)).exitCode).toBe(0);
 
-    server = await startServer({ scratch: server.scratch, env });
+    server = await startServer({ scratch: server.scratch, constants });
     client = connect(server.url, key);
     const after = await find(client, indexId, query);
     expect(after.results).toEqual(before.results);
@@ -144,7 +144,7 @@ describe('the usage ledger', () => {
     expect(damaged.exitCode).toBe(1);
     expect(damaged.document.problems).toMatchObject([{ index_id: '', file: 'usage.db' }]);
     expect((await run(['index', 'verify', indexId], operator)).exitCode).toBe(0);
-    server = await startServer({ scratch: server.scratch, env });
+    server = await startServer({ scratch: server.scratch, constants });
     expect(server.output().stderr).toMatch(/"level":"warn".*usage ledger is damaged: it was set aside/);
     await find(connect(server.url, key), indexId, { query: textOfTokens(5) });
     await server.stop();

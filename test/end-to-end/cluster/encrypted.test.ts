@@ -148,7 +148,7 @@ describe('a start is refused, says why, and prints no secret', () => {
     [
       'an object store of another authority',
       () => ({ NODE_EXTRA_CA_CERTS: foreign }),
-      /the object store cannot be reached: it has a certificate of an authority that is not trusted here/,
+      /the object store cannot be reached: it has a certificate of an authority that this program does not trust/,
     ],
     [
       'an object store with other keys',
@@ -200,7 +200,7 @@ describe('sslmode means what it means to PostgreSQL', () => {
     [
       'verify-ca of another authority',
       () => `${postgres.url}?sslmode=verify-ca&sslrootcert=${foreign}`,
-      /not trusted here/,
+      /this program does not trust/,
     ],
     ['verify-full', () => `${postgres.url}?sslmode=verify-full&sslrootcert=${trusted}`, 'opened'],
     [

@@ -31,11 +31,17 @@ import { seededRandom } from '../../support/seeded-random.ts';
 const backMs = 30_000;
 const kills = rounds({ short: 2, nightly: 50 });
 const untilKillMsMax = 2_000;
+const cacheMib = 512;
 
 let cluster: LocalCluster;
 let key: string;
 beforeAll(async () => {
-  cluster = await startCluster({ directory: await newDirectory(), nodes: 3, balance: 'turns' });
+  cluster = await startCluster({
+    directory: await newDirectory(),
+    nodes: 3,
+    balance: 'turns',
+    environment: { MAXSIMD_CACHE_MIB: String(cacheMib) },
+  });
   key = await newKey(100_000, 1_000_000);
 }, serversMs);
 afterAll(() => cluster.stop());
@@ -52,7 +58,7 @@ async function newKey(requestsPerMinute: number, inputTokens: number): Promise<s
 const statedNode = z.object({
   live: z.boolean(),
   report: z.object({
-    cache: z.object({ bytes: z.number(), bytes_max: z.number() }),
+    cache: z.object({ bytes: z.number(), bytes_max: z.literal(cacheMib * 2 ** 20) }),
     indexes: z.object({ open: z.number(), behind_max: z.number() }),
   }),
 });

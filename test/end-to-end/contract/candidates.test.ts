@@ -16,10 +16,7 @@ const segmentTokenVectors = 36_000;
 const batchDocuments = 50;
 const stage = useStage({
   metrics: true,
-  env: {
-    MAXSIMD_EXACT_TOKEN_VECTORS: '1',
-    MAXSIMD_SEGMENT_TOKEN_VECTORS: String(segmentTokenVectors),
-  },
+  constants: { exactTokenVectorsMax: 1, segmentTokenVectorsMax: segmentTokenVectors },
 });
 
 describe('Candidates', () => {

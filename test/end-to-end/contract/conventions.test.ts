@@ -236,7 +236,7 @@ describe('All bodies are JSON over HTTPS', () => {
     const { certificateFile, keyFile, certificate } = await makeCertificate(scratch.root);
     const server = await startServer({
       scratch,
-      env: { MAXSIMD_TLS_CERT_FILE: certificateFile, MAXSIMD_TLS_KEY_FILE: keyFile },
+      env: { MAXSIMD_TLS_FILES: `${certificateFile},${keyFile}` },
     });
     try {
       expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);

@@ -4,11 +4,11 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { expectError, type Client } from '../../support/running/client.ts';
 import { createTenant } from '../../support/running/command-line.ts';
 import { encodersOf } from '../../support/running/processes.ts';
-import { startServer, type ServerProcess } from '../../support/running/server.ts';
+import { startServer, type ServerOptions, type ServerProcess } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 
-async function stage(environment: Readonly<Record<string, string>>) {
-  const server = await startServer({ env: environment });
+async function stage(options: ServerOptions) {
+  const server = await startServer(options);
   onTestFinished(async () => {
     await server.stop();
     await server.scratch.remove();
@@ -30,8 +30,8 @@ async function killEncoder(server: ServerProcess, client: Client): Promise<void>
 describe('while the only encoder restarts', () => {
   test('a search, a score and an upsert wait for it and are answered', async () => {
     const { server, client, id } = await stage({
-      MAXSIMD_ENCODER_WAIT_MS: '60000',
-      MAXSIMD_TIMEOUT_SEARCH_MS: '60000',
+      constants: { encoderWaitMs: 60_000 },
+      env: { MAXSIMD_TIMEOUT_SEARCH_MS: '60000' },
     });
     await killEncoder(server, client);
     const [found, scored, stored] = await Promise.all([
@@ -44,7 +44,7 @@ describe('while the only encoder restarts', () => {
   }, 120_000);
 
   test('a request past the bound gets 503 with Retry-After', async () => {
-    const { server, client, id } = await stage({ MAXSIMD_ENCODER_WAIT_MS: '0' });
+    const { server, client, id } = await stage({ constants: { encoderWaitMs: 0 } });
     await killEncoder(server, client);
     const reply = await client.search(id, { query: 'a wave' });
     expectError(reply, 503, 'service_unavailable');

@@ -22,16 +22,16 @@ const files = [
 describe.skipIf(!hasCompiler())('An engine with a device (there is a C++ compiler)', () => {
   let server: ServerProcess;
   let tenant: TestTenant;
-  let device: Readonly<Record<string, string>>;
+  let engineDeviceLibrary = '';
 
   beforeAll(async () => {
-    device = {
-      MAXSIMD_ENGINE_DEVICE: 'cuda:0',
-      MAXSIMD_ENGINE_DEVICE_LIBRARY: sharedLibrary('emulated-device', files),
-    };
-    // Segments are full after a text or two, and worth a copy.
-    const small = { MAXSIMD_SEGMENT_TOKEN_VECTORS: '64', MAXSIMD_EXACT_TOKEN_VECTORS: '64' };
-    server = await startServer({ metrics: true, env: { ...device, ...small } });
+    engineDeviceLibrary = sharedLibrary('emulated-device', files);
+    server = await startServer({
+      metrics: true,
+      env: { MAXSIMD_ENGINE_DEVICE: 'cuda:0', MAXSIMD_ENGINE_DEVICE_MIB: '1' },
+      // Segments are full after a text or two, and worth a copy.
+      constants: { engineDeviceLibrary, segmentTokenVectorsMax: 64, exactTokenVectorsMax: 64 },
+    });
     tenant = await createTenant(server);
   });
 
@@ -68,17 +68,21 @@ describe.skipIf(!hasCompiler())('An engine with a device (there is a C++ compile
       { withinMs: 60_000, what: 'searches on the device' },
     );
     const metrics = await metricsOf();
+    expect(metrics).toMatch(/^maxsimd_engine_device_bytes\{kind="bound"\} 1048576$/m);
     expect(metrics).toMatch(/^maxsimd_engine_device_bytes\{kind="taken"\} [1-9]/m);
     expect(metrics).toMatch(/^maxsimd_engine_device_segments_scored_total [1-9]/m);
   });
 
   test.each([
-    ['a device that is not there', { MAXSIMD_ENGINE_DEVICE: 'cuda:7' }, 'no device of this number'],
-    ['no library', { MAXSIMD_ENGINE_DEVICE_LIBRARY: '/no/such.so' }, '/no/such.so is not there'],
-    ['a file that is none', { MAXSIMD_ENGINE_DEVICE_LIBRARY: 'package.json' }, 'package.json'],
-    ['an unknown kind', { MAXSIMD_ENGINE_DEVICE: 'tpu:0' }, 'MAXSIMD_ENGINE_DEVICE'],
-  ])('refuses to start with %s', async (_, env, words) => {
-    const launched = await launchServer({ env: { ...device, ...env } });
+    ['a device that is not there', 'cuda:7', {}, 'no device of this number'],
+    ['no library', 'cuda:0', { engineDeviceLibrary: '/no/such.so' }, '/no/such.so is not there'],
+    ['a file that is none', 'cuda:0', { engineDeviceLibrary: 'package.json' }, 'package.json'],
+    ['an unknown kind', 'tpu:0', {}, 'MAXSIMD_ENGINE_DEVICE'],
+  ])('refuses to start with %s', async (_, device, constants, words) => {
+    const launched = await launchServer({
+      env: { MAXSIMD_ENGINE_DEVICE: device },
+      constants: { engineDeviceLibrary, ...constants },
+    });
     const exit = await within(30_000, 'the refusal', launched.exited);
     expect(exit.code).toBeGreaterThan(0);
     expect(launched.output().stderr).toContain(words);

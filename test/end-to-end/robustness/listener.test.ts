@@ -23,8 +23,7 @@ test('idle connections are kept as long as MAXSIMD_HTTP_KEEP_ALIVE_MS says, and 
   const second = await makeCertificate(await newDirectory());
   const server = await startServer({
     env: {
-      MAXSIMD_TLS_CERT_FILE: first.certificateFile,
-      MAXSIMD_TLS_KEY_FILE: first.keyFile,
+      MAXSIMD_TLS_FILES: `${first.certificateFile},${first.keyFile}`,
       MAXSIMD_HTTP_KEEP_ALIVE_MS: '620000',
     },
   });

@@ -9,10 +9,12 @@ import path from 'node:path';
 
 import { afterAll } from 'vitest';
 
+import type { Constants } from '../../../src/app/config.ts';
 import { freePort } from '../../../deploy/local/free-port.ts';
 import { within } from './eventually.ts';
 
 export const repositoryRoot = path.resolve(import.meta.dirname, '../../..');
+const entryWithConstants = path.join(repositoryRoot, 'test/support/main-with-constants.ts');
 export const entryPoint = path.join(repositoryRoot, 'src/cli/main.ts');
 
 export interface ServerOptions {
@@ -20,6 +22,8 @@ export interface ServerOptions {
   readonly scratch?: Scratch;
   /** Variables of the server; they win over the harness's. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Constants that no variable sets, in place of the server's own. */
+  readonly constants?: Partial<Constants>;
   /** Serves `/metrics` on a free port (off by default). */
   readonly metrics?: boolean;
 }
@@ -102,7 +106,9 @@ export function isClustered(): boolean {
 /** Starts the process and returns at once. */
 export async function launchServer(options: ServerOptions = {}): Promise<Launch> {
   const scratch = options.scratch ?? (await makeScratch());
-  const child = spawn(process.execPath, [entryPoint, 'serve'], {
+  const entry =
+    options.constants === undefined ? [entryPoint] : [entryWithConstants, JSON.stringify(options.constants)];
+  const child = spawn(process.execPath, [...entry, 'serve'], {
     cwd: scratch.root,
     env: childEnvironment({
       TMPDIR: scratch.temporary,

@@ -1,0 +1,22 @@
+/** Settings of earlier versions, without `MAXSIMD_`, and the sentence that a start with one of them ends with. */
+export const removedSettings: Readonly<Record<string, string>> = {
+  ALLOW_PLAIN_ENCODERS: 'set MAXSIMD_ALLOW_PLAIN=encoders',
+  ALLOW_PLAIN_HTTP: 'set MAXSIMD_ALLOW_PLAIN=http',
+  ALLOW_PLAIN_METRICS: 'set MAXSIMD_ALLOW_PLAIN=metrics',
+  BATCH_TOKENS: 'start encoders of your own with --batch-tokens, and name them in MAXSIMD_ENCODERS',
+  DEVICES: 'set MAXSIMD_PROVIDER=cuda:0,1 for an encoder on each of these GPUs',
+  DRAIN_MS: 'MAXSIMD_TIMEOUT_UPSERT_MS is also how long SIGTERM waits for requests in flight',
+  ENCODER_PROCESSES: 'MAXSIMD_PROVIDER=cuda:0,0 starts an encoder for each GPU that it names',
+  ENCODER_TLS_CA_FILE: 'set MAXSIMD_ENCODER_TLS_FILES=ca.pem',
+  ENCODER_TLS_CERT_FILE: 'set MAXSIMD_ENCODER_TLS_FILES=ca.pem,certificate.pem,key.pem',
+  ENCODER_TLS_KEY_FILE: 'set MAXSIMD_ENCODER_TLS_FILES=ca.pem,certificate.pem,key.pem',
+  ENCODER_WAIT_MS: 'requests wait 5 s for an encoder that restarts',
+  ENGINE_DEVICE_LIBRARY: '`npm run cuda:engine` builds the library where it is looked for',
+  EXACT_TOKEN_VECTORS: 'it is measured at the start',
+  HTTP_CONNECTIONS_MAX: 'the API keeps 4,000 connections',
+  KERNEL: 'the fastest kernel of the processor is used, and all give the same scores',
+  MODEL_IDLE_SECONDS: 'models are unloaded after 600 s without use',
+  SEGMENT_TOKEN_VECTORS: 'segments are sealed at 131,072 token vectors',
+  TLS_CERT_FILE: 'set MAXSIMD_TLS_FILES=certificate.pem,key.pem',
+  TLS_KEY_FILE: 'set MAXSIMD_TLS_FILES=certificate.pem,key.pem',
+};
