@@ -2,10 +2,11 @@
 
     input_ids, attention_mask  int64 [batch, tokens]
       -> BERT (fused attention, linear layers by `Linear`)
-      -> 384 -> dim projection, L2 norm                          -> output          f32  [batch, tokens, dim]
+      -> 384 -> dim projection, if any, and L2 norm              -> output          f32  [batch, tokens, dim]
+      -> weight of each token as a query token                   -> token_weight    f32  [batch, tokens]
+    and of a model that quantises its rows in the graph
       -> minus the centring mean, symmetric int8 per token       -> document_int8   int8 [batch, tokens, dim]
                                                                     document_scale  f32  [batch, tokens]
-      -> weight of each token as a query token                   -> token_weight    f32  [batch, tokens]
 
 The rows of a batch do not affect each other: activations are quantised with fixed steps or per row, never per tensor,
 and masked positions get exactly zero attention. Rows at masked positions hold values without a meaning.
@@ -13,7 +14,6 @@ and masked positions get exactly zero attention. Rows at masked positions hold v
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,13 +37,17 @@ Norm = tuple[np.ndarray, np.ndarray]  # gain, shift
 class Head:
     """The parameters that turn hidden states into token vectors.
 
-    projection: [384, dim]; centring: [dim], the mean of unit document token vectors;
-    token_weights: [vocabulary], the weight of a word piece in a query.
+    projection: [384, dim], None = the states themselves; centring: [dim], the mean of unit document token vectors, None
+    = the graph does not quantise; token_weights: [vocabulary], the weight of a word piece in a query.
     """
 
-    projection: np.ndarray
-    centring: np.ndarray
     token_weights: np.ndarray
+    projection: np.ndarray | None = None
+    centring: np.ndarray | None = None
+
+    @property
+    def dim(self) -> int:
+        return HIDDEN if self.projection is None else self.projection.shape[1]
 
 
 class Graph:
@@ -199,7 +203,7 @@ def build(weights: Weights, head: Head | None, linear: Linear) -> onnx.ModelProt
         graph.node("Identity", hidden, output="hidden")
         outputs.append(_value("hidden", TensorProto.FLOAT, weights.words.shape[1]))
     else:
-        outputs += finish(graph, head, lambda: graph.node("MatMul", hidden, projection(graph, head)))
+        outputs += finish(graph, head, hidden if head.projection is None else graph.node("MatMul", hidden, projection(graph, head)))
     model = assembled(graph, outputs)
     onnx.checker.check_model(model)
     return model
@@ -273,27 +277,26 @@ def projection(graph: Graph, head: Head) -> str:
     return graph.constant("projection", head.projection.astype(np.float32))
 
 
-def finish(graph: Graph, head: Head, project: Callable[[], str]) -> list[onnx.ValueInfoProto]:
-    """All nodes after the projection, in f32, and the outputs. `project` gives f32 [batch, tokens, dim]."""
+def finish(graph: Graph, head: Head, projected: str) -> list[onnx.ValueInfoProto]:
+    """Everything behind the projection, in f32, and the outputs; `projected` is f32 [batch, tokens, dim]."""
     weights = graph.constant("token_weights", head.token_weights.astype(np.float32))
     graph.node("Gather", weights, "input_ids", output="token_weight")
-
-    projected = project()
     length = graph.node("Max", graph.node("ReduceL2", projected, graph.axes(-1), keepdims=1), graph.number(1e-9))
     unit = graph.node("Div", projected, length, output="output")
+    outputs = [_value("output", TensorProto.FLOAT, head.dim), _value("token_weight", TensorProto.FLOAT)]
+    return outputs if head.centring is None else outputs + _quantised(graph, unit, head.centring)
 
-    centred = graph.node("Sub", unit, graph.constant("centring", head.centring.astype(np.float32)))
+
+def _quantised(graph: Graph, unit: str, centring: np.ndarray) -> list[onnx.ValueInfoProto]:
+    centred = graph.node("Sub", unit, graph.constant("centring", centring.astype(np.float32)))
     largest = graph.node("ReduceMax", graph.node("Abs", centred), graph.axes(-1), keepdims=1)
     scale = graph.node("Mul", graph.node("Max", largest, graph.number(1e-9)), graph.number(1 / 127))
     rounded = graph.node("Round", graph.node("Div", centred, scale))
     graph.node("Cast", rounded, to=TensorProto.INT8, output="document_int8")
     graph.node("Squeeze", scale, graph.axes(-1), output="document_scale")
-    dim = len(head.centring)
     return [
-        _value("output", TensorProto.FLOAT, dim),
-        _value("document_int8", TensorProto.INT8, dim),
+        _value("document_int8", TensorProto.INT8, len(centring)),
         _value("document_scale", TensorProto.FLOAT),
-        _value("token_weight", TensorProto.FLOAT),
     ]
 
 

