@@ -1,9 +1,13 @@
-"""Builds models/minilm-l6-maxsim/1: graph, tokenizer, config, manifest with checksums. See README.md."""
+"""Builds a model directory: graphs, tokenizer, config, manifest with checksums. See README.md.
+
+    .venv/bin/python build.py NAME
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +18,10 @@ import encoder
 import fit
 import graph
 import graph_f16
+import rows
 import source
 import verify
-
-HERE = Path(__file__).parent
-NAME, VERSION = "minilm-l6-maxsim", "1"
-TARGET = HERE / NAME / VERSION
-INT8, F16 = "model.onnx", "model.f16.onnx"
-CACHE = HERE / ".cache"
-QUALITY = HERE / NAME / "quality.json"  # written by evaluate.py
+from recipes import F16, INT8, WHEELS, Recipe, named
 
 # The golden values are those of the int8 graph; f16 differs from them by up to 0.024 on the CPU provider.
 F16_GOLDEN_TOLERANCE = 0.05
@@ -37,24 +36,33 @@ GOLDEN = (
 
 
 def main() -> None:
-    TARGET.mkdir(parents=True, exist_ok=True)
-    write_tokenizer(TARGET / "tokenizer.json")
-    weights = source.load()
-    states, _ = fit.hidden_states(weights, TARGET / "tokenizer.json", CACHE / "wheels", CACHE / "fit")
-    head = fit.head(states)
-    steps = calibrate.steps(weights, TARGET / "tokenizer.json", CACHE / "wheels")
+    recipe = named(sys.argv[1])
+    target = recipe.target
+    target.mkdir(parents=True, exist_ok=True)
+    origin = recipe.source()
+    write_tokenizer(origin, target / "tokenizer.json")
+    weights = origin.load()
+    head = head_of(recipe, weights)
+    steps = calibrate.steps(weights, target / "tokenizer.json", WHEELS)
     model = graph.build(weights, head, graph.LinearInt8(steps))
-    (TARGET / INT8).write_bytes(model.SerializeToString(deterministic=True))
-    (TARGET / F16).write_bytes(graph_f16.build(TARGET / INT8).SerializeToString(deterministic=True))
-    onnx.checker.check_model(str(TARGET / F16))
-    write_json(TARGET / "onnx_config.json", config(head))
-    write_json(TARGET / "manifest.json", manifest(graph.build(weights, head, graph.LinearF32())))
-    print(f"{TARGET}: {sum(file.stat().st_size for file in TARGET.iterdir())} bytes")
+    (target / INT8).write_bytes(model.SerializeToString(deterministic=True))
+    (target / F16).write_bytes(graph_f16.build(target / INT8).SerializeToString(deterministic=True))
+    onnx.checker.check_model(str(target / F16))
+    write_json(target / "onnx_config.json", config(recipe, head))
+    write_json(target / "manifest.json", manifest(recipe, head, graph.build(weights, head, graph.LinearF32())))
+    print(f"{target}: {sum(file.stat().st_size for file in target.iterdir())} bytes")
 
 
-def write_tokenizer(path: Path) -> None:
-    """The tokenizer of the package without truncation and padding, which the service does itself."""
-    tokenizer = json.loads((source.model_directory() / "tokenizer.json").read_text())
+def head_of(recipe: Recipe, weights: source.Weights) -> graph.Head:
+    if recipe.row_bits < 8:
+        return graph.Head(fit.token_weights())
+    states, _ = fit.hidden_states(weights, recipe.target / "tokenizer.json", WHEELS, recipe.cache / "fit")
+    return fit.head(states)
+
+
+def write_tokenizer(origin: source.Source, path: Path) -> None:
+    """The source's tokenizer without its truncation and padding, which are the service's business."""
+    tokenizer = json.loads(origin.tokenizer())
     tokenizer["truncation"] = tokenizer["padding"] = None
     path.write_text(json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")) + "\n")
 
@@ -63,10 +71,10 @@ def write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
-def config(head: fit.Head) -> dict:
+def config(recipe: Recipe, head: graph.Head) -> dict:
     return {
         "model_type": "ColBERT",
-        "model_name": NAME,
+        "model_name": recipe.name,
         "query_prefix": "",
         "query_prefix_id": None,
         "document_prefix": "",
@@ -75,7 +83,7 @@ def config(head: fit.Head) -> dict:
         "document_length": source.POSITIONS,
         "do_query_expansion": False,
         "attend_to_expansion_tokens": False,
-        "embedding_dim": fit.DIM,
+        "embedding_dim": head.dim,
         "uses_token_type_ids": False,
         "mask_token_id": source.MASK_ID,
         "pad_token_id": source.PAD_ID,
@@ -83,34 +91,44 @@ def config(head: fit.Head) -> dict:
         "do_lower_case": True,
         "maxsimd": {
             "position_limit": source.POSITIONS,
-            "centring": [float(f"{value:.9g}") for value in head.centring],
-            "int8_output": "document_int8",
-            "scale_output": "document_scale",
             "token_weight_output": "token_weight",
+            **row_config(recipe, head),
         },
     }
 
 
-def manifest(reference: onnx.ModelProto) -> dict:
-    exact, int8, f16 = (encoder.session(model) for model in (reference, TARGET / INT8, TARGET / F16))
+def row_config(recipe: Recipe, head: graph.Head) -> dict:
+    """How document vectors become rows: in the service, or in the graph."""
+    if head.centring is None:
+        return {"row_bits": recipe.row_bits}
+    return {
+        "centring": [float(f"{value:.9g}") for value in head.centring],
+        "int8_output": "document_int8",
+        "scale_output": "document_scale",
+    }
+
+
+def manifest(recipe: Recipe, head: graph.Head, reference: onnx.ModelProto) -> dict:
+    target = recipe.target
+    exact, int8, f16 = (encoder.session(model) for model in (reference, target / INT8, target / F16))
 
     def agreement(one, other, name: str) -> dict:
-        return {"reference": name} | verify.agreement(one, other, TARGET / "tokenizer.json", CACHE / "wheels")
+        return {"reference": name} | verify.agreement(one, other, target / "tokenizer.json", WHEELS)
 
     names = (INT8, F16, "onnx_config.json", "tokenizer.json")
     return {
-        "name": NAME,
-        "version": VERSION,
-        "licence": "Apache-2.0",
-        "dim": fit.DIM,
-        "files": {name: checksum(TARGET / name) for name in names},
+        "name": recipe.name,
+        "version": recipe.version,
+        "licence": recipe.licence,
+        "dim": head.dim,
+        "files": {name: checksum(target / name) for name in names},
         "variants": [
             {
                 "file": INT8,
                 "provider": "cpu",
                 "precision": "int8",
                 "agreement": agreement(int8, exact, F32_REFERENCE),
-                "batch_independence": verify.independence(int8),
+                "batch_independence": verify.independence(int8, recipe.row_bits),
             },
             {
                 "file": F16,
@@ -119,19 +137,19 @@ def manifest(reference: onnx.ModelProto) -> dict:
                 "measured_on": "the CPU provider, which rounds to f16 at fewer places than a GPU",
                 "agreement": agreement(f16, exact, F32_REFERENCE),
                 "agreement_with_int8": agreement(f16, int8, INT8),
-                "batch_independence": verify.independence(f16),
+                "batch_independence": verify.independence(f16, recipe.row_bits),
                 "golden_tolerance": F16_GOLDEN_TOLERANCE,
             },
         ],
-        "quality": known_quality()["results"],
-        "golden": golden(),
+        "quality": known_quality(recipe)["results"],
+        "golden": golden(recipe),
     }
 
 
-def known_quality() -> dict:
-    """{model_sha256, results}: the results that were measured on this graph."""
-    digest = checksum(TARGET / INT8)["sha256"]
-    known = json.loads(QUALITY.read_text()) if QUALITY.exists() else {}
+def known_quality(recipe: Recipe) -> dict:
+    """{model_sha256, results}: the results measured so far on exactly the present graph."""
+    digest = checksum(recipe.target / INT8)["sha256"]
+    known = json.loads(recipe.quality.read_text()) if recipe.quality.exists() else {}
     return known if known.get("model_sha256") == digest else {"model_sha256": digest, "results": {}}
 
 
@@ -140,23 +158,24 @@ def checksum(path: Path) -> dict:
     return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
 
-def golden() -> list[dict]:
-    """Golden values for the check at start: the first values of some rows of `output`, before any weight."""
-    running = encoder.session(TARGET / INT8, threads=1)
-    tokenizer = encoder.tokenizer(TARGET / "tokenizer.json")
+def golden(recipe: Recipe) -> list[dict]:
+    """For a self-check at start: the first values of some query vectors, before any weight; rotated, if the service does that."""
+    running = encoder.session(recipe.target / INT8, threads=1)
+    tokenizer = encoder.tokenizer(recipe.target / "tokenizer.json")
     found = []
     for kind, text in GOLDEN:
         (content,) = encoder.pieces(tokenizer, [text])
         sequence = encoder.framed(content)
-        output, weight = (rows[0] for rows in running.run(["output", "token_weight"], encoder.batch([sequence])))
-        rows = [0, len(sequence) // 2, len(sequence) - 1]
+        output, weight = (values[0] for values in running.run(["output", "token_weight"], encoder.batch([sequence])))
+        vectors = rows.rotated(output) if recipe.row_bits < 8 else output
+        places = [0, len(sequence) // 2, len(sequence) - 1]
         found.append(
             {
                 "text": text,
                 "kind": kind,
                 "tokens": len(sequence),
                 "input_ids": sequence,
-                "rows": [{"row": row, "values": [round(float(value), 5) for value in output[row, :8]]} for row in rows],
+                "rows": [{"row": row, "values": [round(float(value), 5) for value in vectors[row, :8]]} for row in places],
                 "token_weight": [round(float(value), 5) for value in weight],
                 "tolerance": 0.02,
             }

@@ -1,13 +1,13 @@
 """The quality table: nDCG@10 and recall@100 by exhaustive MaxSim, against single vectors and BM25.
 
-    .venv/bin/python evaluate.py DIRECTORY...
+    .venv/bin/python evaluate.py NAME DIRECTORY...
 
-Each directory holds `corpus.jsonl.gz` ({id, title, text}), `queries.jsonl` ({id, text}) and
+NAME is a model. Each directory holds `corpus.jsonl.gz` ({id, title, text}), `queries.jsonl` ({id, text}) and
 `qrels.tsv` (header; query id, document id, gain). A document's text is title, space, text; its
 score is that of its best chunk (256 content tokens, 32 shared). The last hidden states of the
-f32 graph are kept as f16 under `.cache/evaluate`, and all systems are computed from them. Only the
-shipped model runs itself: int8 document vectors, f32 query vectors times token weights. The results
-go into `quality.json` beside the model, and `build.py` copies them into the manifest.
+f32 graph are kept as f16 under `.cache/evaluate`; everything else is computed from them, but for
+the shipped model, which runs itself: stored document rows, f32 query vectors times token weights.
+Writes the results into `quality.json` beside the model; `build.py` copies them into the manifest.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ import build
 import encoder
 import fit
 import graph
+import rows as few_bits
 import source
+import verify
+from recipes import F16, INT8, Recipe, named
 
 RANKED = 100
 BLOCK_TOKENS = 12_000
-# On a CPU the f16 graph casts its weights again in every run.
-BATCH_TOKENS = {build.INT8: encoder.BATCH_TOKENS_MAX, build.F16: 8192}
+# On a CPU the f16 graph casts its weights anew in every run.
+BATCH_TOKENS = {INT8: encoder.BATCH_TOKENS_MAX, F16: 8192}
 BM25 = {
     "BM25, plain (k1 0.9, b 0.4)": {"k1": 0.9, "b": 0.4, "stem": False, "stopwords": []},
     "BM25, stemmed, stop words out (k1 1.5, b 0.75)": {"k1": 1.5, "b": 0.75, "stem": True, "stopwords": "en"},
@@ -63,20 +66,21 @@ class Chunks:
 
 
 def main() -> None:
-    tokenizer = encoder.tokenizer(build.TARGET / "tokenizer.json")
-    for directory in map(Path, sys.argv[1:]):
+    recipe = named(sys.argv[1])
+    tokenizer = encoder.tokenizer(recipe.target / "tokenizer.json")
+    for directory in map(Path, sys.argv[2:]):
         collection = load(directory)
         results = {}
-        for name, result in systems(collection, tokenizer):
+        for name, result in systems(recipe, collection, tokenizer):
             results[name] = result
             print(f"{collection.name:10} {name:46} {result}", flush=True)
-        known = build.known_quality()
+        known = build.known_quality(recipe)
         known["results"][collection.name] = results
-        build.write_json(build.QUALITY, known)
+        build.write_json(recipe.quality, known)
 
 
-def cache(name: str) -> Path:
-    return build.CACHE / "evaluate" / name
+def cache(recipe: Recipe, name: str) -> Path:
+    return recipe.cache / "evaluate" / name
 
 
 def load(directory: Path) -> Collection:
@@ -103,15 +107,15 @@ def jsonl(path: Path) -> list[dict]:
         return [json.loads(line) for line in lines]
 
 
-def systems(collection: Collection, tokenizer: encoder.Tokenizer):
-    """Yields (name, {ndcg@10, recall@100}) for every system of the table."""
+def systems(recipe: Recipe, collection: Collection, tokenizer: encoder.Tokenizer):
+    """(name, {ndcg@10, recall@100}) of every system of the table."""
     contents = encoder.pieces(tokenizer, collection.document_texts)
     documents = chunks([encoder.windows(content) for content in contents])
     queries = chunks([[encoder.framed(content)[1:-1]] for content in encoder.pieces(tokenizer, collection.query_texts)])
-    weights = source.load()
+    weights = recipe.source().load()
     reference = encoder.session(graph.build(weights, None, graph.LinearF32()))
-    states = reference_states(reference, documents, cache(collection.name) / "documents.npy")
-    query_states = reference_states(reference, queries, cache(collection.name) / "queries.npy").astype(np.float32)
+    states = reference_states(reference, documents, cache(recipe, collection.name) / "documents.npy")
+    query_states = reference_states(reference, queries, cache(recipe, collection.name) / "queries.npy").astype(np.float32)
 
     def report(chunk_scores: np.ndarray) -> dict:
         return quality(collection, best_chunk(chunk_scores, documents.owners))
@@ -125,25 +129,25 @@ def systems(collection: Collection, tokenizer: encoder.Tokenizer):
 
     ids = np.concatenate(queries.sequences)
     table = fit.token_weights()[ids]
-    projection = fit.orthogonal_projection()
+    projections = {"f32-384": np.eye(source.HIDDEN, dtype=np.float32)}
+    if recipe.row_bits == 8:
+        projections["f32-128"] = fit.orthogonal_projection()
+    for name, projection in projections.items():
+        rows = lambda a, b: fit.unit(states[a:b].astype(np.float32) @ projection)
+        best = maxsim(fit.unit(query_states @ projection), rows)
+        yield f"maxsim {name}, plain", report(total(best, 1.0))
+        exact = total(best, table)
+        yield f"maxsim {name}, token weights", report(exact)
 
-    best = maxsim(fit.unit(query_states), lambda a, b: fit.unit(states[a:b].astype(np.float32)))
-    yield "maxsim f32-384, plain", report(total(best, 1.0))
-    yield "maxsim f32-384, token weights", report(total(best, table))
-    best = maxsim(fit.unit(query_states @ projection), lambda a, b: fit.unit(states[a:b].astype(np.float32) @ projection))
-    yield "maxsim f32-128, plain", report(total(best, 1.0))
-    exact = total(best, table)
-    yield "maxsim f32-128, token weights", report(exact)
-
-    for name, file in (("maxsim shipped int8", build.INT8), ("maxsim shipped f16", build.F16)):
-        kept = cache(collection.name) / "shipped.npy"
-        rows, query_rows, speed = shipped(documents, queries, kept, build.TARGET / file, BATCH_TOKENS[file])
-        scores = total(maxsim(query_rows, lambda a, b: rows[a:b].astype(np.float32)), 1.0)
-        yield name, report(scores) | speed | {"top-10 chunks shared with f32-128": overlap(exact, scores)}
+    for name, file in (("maxsim shipped int8", INT8), ("maxsim shipped f16", F16)):
+        kept = cache(recipe, collection.name) / "shipped.npy"
+        served, query_rows, speed = shipped(recipe, documents, queries, kept, file)
+        scores = total(maxsim(query_rows, lambda a, b: served[a:b].astype(np.float32)), 1.0)
+        yield name, report(scores) | speed | {f"top-10 chunks shared with {list(projections)[-1]}": overlap(exact, scores)}
 
     limit = encoder.WINDOW_TOKENS - 2
     whole = chunks([[content[:limit]] for content in contents])
-    path = cache(collection.name) / "pooled.npy"
+    path = cache(recipe, collection.name) / "pooled.npy"
     if not path.exists():
         np.save(path, pool(reference, whole))
     yield "single vector, mean pooling f32", quality(collection, pool(reference, queries) @ np.load(path).T)
@@ -168,23 +172,31 @@ def reference_states(reference, wanted: Chunks, path: Path) -> np.ndarray:
     return np.load(path, mmap_mode="r")
 
 
-def shipped(documents: Chunks, queries: Chunks, path: Path, file: Path, batch_tokens: int) -> tuple[np.ndarray, np.ndarray, dict]:
-    """Document rows as served (int8 times scale, f16 here), weighted query rows f32, and the speed."""
+def shipped(recipe: Recipe, documents: Chunks, queries: Chunks, path: Path, name: str) -> tuple[np.ndarray, np.ndarray, dict]:
+    """Document rows as served (components times scale, f16 here), weighted query rows f32, and the speed."""
+    file, batch_tokens = recipe.target / name, BATCH_TOKENS[name]
     running = encoder.session(file)
-    digest = build.checksum(file)["sha256"]
-    path = path.with_suffix(f".{digest[:12]}.npy")
-    query_rows = np.empty((int(queries.offsets[-1]), fit.DIM), np.float32)
-    for number, (rows, weight) in encoder.run(running, queries.sequences, ["output", "token_weight"], batch_tokens):
-        query_rows[queries.offsets[number] : queries.offsets[number + 1]] = rows * weight[:, None]
+    path = path.with_suffix(f".{build.checksum(file)['sha256'][:12]}.npy")
+    query_rows = np.concatenate([rows * weight[:, None] for rows, weight in ordered(running, queries, ["output", "token_weight"], batch_tokens)])
+    if recipe.row_bits < 8:
+        query_rows = few_bits.rotated(query_rows)
     speed = {}
     if not path.exists():
         start = time.perf_counter()
-        served = np.empty((int(documents.offsets[-1]), fit.DIM), np.float16)
-        for number, (values, scale) in encoder.run(running, documents.sequences, ["document_int8", "document_scale"], batch_tokens):
-            served[documents.offsets[number] : documents.offsets[number + 1]] = values * scale[:, None]
+        outputs = ["document_int8", "document_scale"] if recipe.row_bits == 8 else ["output"]
+        read = lambda rows, scale: rows * scale[:, None]
+        if recipe.row_bits < 8:
+            read = lambda rows: np.multiply(*(part.reshape(len(rows), -1) for part in few_bits.quantised(few_bits.rotated(rows), recipe.row_bits)))
+        served = np.concatenate([read(*values).astype(np.float16) for values in ordered(running, documents, outputs, batch_tokens)])
         speed = {"tokens/s": round(len(served) / (time.perf_counter() - start))}
         np.save(path, served)
     return np.load(path, mmap_mode="r"), query_rows, speed
+
+
+def ordered(running, wanted: Chunks, outputs: list[str], batch_tokens: int) -> list[list[np.ndarray]]:
+    """The outputs of every sequence, in the order of the sequences."""
+    found = dict(encoder.run(running, wanted.sequences, outputs, batch_tokens))
+    return [found[number] for number in range(len(wanted.sequences))]
 
 
 def best_matches(query_rows: np.ndarray, rows: Rows, offsets: np.ndarray) -> np.ndarray:

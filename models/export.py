@@ -20,9 +20,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-import build
 import source
 from graph import HEAD, IR_VERSION, Graph, Norm, normalised
+from recipes import INT8, MINILM
 from source import HEADS, HIDDEN, Layer, Weights
 
 OUTPUT = "last_hidden_state"
@@ -33,9 +33,9 @@ def main() -> None:
     directory = Path(sys.argv[1])
     (directory / "onnx").mkdir(parents=True, exist_ok=True)
     plain, quantised = (directory / "onnx" / name for name in ("model.onnx", "model_quantized.onnx"))
-    shipped = onnx.load(build.TARGET / build.INT8).graph.initializer
+    shipped = onnx.load(MINILM.target / INT8).graph.initializer
     (projection,) = (numpy_helper.to_array(tensor) for tensor in shipped if tensor.name == "projection")
-    onnx.save(export(source.load(), projection), plain)
+    onnx.save(export(MINILM.source().load(), projection), plain)
     quantize_dynamic(
         plain,
         quantised,
@@ -43,7 +43,7 @@ def main() -> None:
         nodes_to_exclude=[PROJECT],
         extra_options={"EnableSubgraph": True, "MatMulConstBOnly": True},
     )
-    shutil.copy(build.TARGET / "tokenizer.json", directory)
+    shutil.copy(MINILM.target / "tokenizer.json", directory)
 
 
 def export(weights: Weights, projection: np.ndarray) -> onnx.ModelProto:

@@ -44,7 +44,7 @@ def hidden_states(weights: Weights, tokenizer_file: Path, wheels: Path, cache: P
 
 
 def head(states: np.ndarray) -> Head:
-    return Head(orthogonal_projection(), document_vectors(states).mean(axis=0), token_weights())
+    return Head(token_weights(), orthogonal_projection(), document_vectors(states).mean(axis=0))
 
 
 def document_vectors(states: np.ndarray) -> np.ndarray:

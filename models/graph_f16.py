@@ -24,7 +24,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 import graph as int8_graph
-from source import HEADS, HIDDEN, LAYER_NORM_EPSILON, LAYERS
+from source import HEADS, HIDDEN, LAYER_NORM_EPSILON
 
 # In the int8 graph the values of attention are in 8-bit steps, and the next weights are small, by about this factor. A power
 # of two brings both into the middle of the range of f16.
@@ -38,6 +38,13 @@ class Stored:
         self._location = file.name
         self._content = file.read_bytes()
         self._tensors = {tensor.name: tensor for tensor in onnx.load_from_string(self._content).graph.initializer}
+
+    def holds(self, name: str) -> bool:
+        return name in self._tensors
+
+    @property
+    def layers(self) -> int:
+        return sum(name.endswith("_attended_bias") for name in self._tensors)
 
     def value(self, name: str) -> np.ndarray:
         return numpy_helper.to_array(self._tensors[name])
@@ -108,7 +115,7 @@ def build(int8_file: Path) -> onnx.ModelProto:
             epsilon=LAYER_NORM_EPSILON,
         )
     )
-    for number in range(LAYERS):
+    for number in range(stored.layers):
         at = f"layer{number}"
         attended = graph.fused("Attention", x, *qkv(at), attended_tokens, num_heads=HEADS)
         change = graph.node("MatMul", attended, narrow(weight(f"{at}_attended", 1 / VALUE_STEP)))
@@ -116,16 +123,14 @@ def build(int8_file: Path) -> onnx.ModelProto:
         inner = graph.node("MatMul", x, narrow(behind_norm(f"{at}_up", weight(f"{at}_up"))))
         inner = graph.fused("BiasGelu", inner, bias(f"{at}_up"))
         change = graph.node("MatMul", inner, narrow(weight(f"{at}_down")))
-        following = "last" if number == LAYERS - 1 else f"layer{number + 1}_qkv"
+        following = "last" if number == stored.layers - 1 else f"layer{number + 1}_qkv"
         x = normalised(following, change, x, bias(f"{at}_down"))
 
-    head = int8_graph.Head(*(stored.value(name) for name in ("projection", "centring", "token_weights")))
-
-    def project() -> str:
-        projection = half("projection", head.projection)
-        return graph.node("Cast", graph.node("MatMul", x, projection), to=TensorProto.FLOAT)
-
-    return int8_graph.assembled(graph, int8_graph.finish(graph, head, project))
+    names = ("token_weights", "projection", "centring")
+    head = int8_graph.Head(*(stored.value(name) if stored.holds(name) else None for name in names))
+    if head.projection is not None:
+        x = graph.node("MatMul", x, half("projection", head.projection))
+    return int8_graph.assembled(graph, int8_graph.finish(graph, head, graph.node("Cast", x, to=TensorProto.FLOAT)))
 
 
 def _without_barrier(graph: int8_graph.Graph, columns: str) -> str:

@@ -1,30 +1,33 @@
 """Tokens per second of the shipped graph and of the f32 graph on this machine: the best of many runs.
 
-    .venv/bin/python speed.py
+    .venv/bin/python speed.py NAME
 """
 
 from __future__ import annotations
 
+import sys
 import time
 
 import numpy as np
 
-import build
 import encoder
 import graph
 import source
+from recipes import INT8, named
 
 SHAPES = ((1, 16), (2, 128), (1, 256), (2, 256))
 SECONDS = 2.0
 
 
 def main() -> None:
-    models = {"int8 (shipped)": build.TARGET / "model.onnx", "f32": graph.build(source.load(), None, graph.LinearF32())}
+    recipe = named(sys.argv[1])
+    reference = graph.build(recipe.source().load(), None, graph.LinearF32())
+    models = {"int8 (shipped)": recipe.target / INT8, "f32": reference}
     random = np.random.default_rng(1)
     for name, model in models.items():
         for threads in (1, 2):
             running = encoder.session(model, threads)
-            outputs = ["document_int8", "document_scale"] if name.startswith("int8") else ["hidden"]
+            outputs = ["output"] if name.startswith("int8") else ["hidden"]
             for texts, tokens in SHAPES:
                 sequences = random.integers(1000, source.VOCABULARY, (texts, tokens)).tolist()
                 best = fastest(running, outputs, encoder.batch(sequences))

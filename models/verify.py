@@ -14,6 +14,7 @@ import onnxruntime
 
 import encoder
 import fit_text
+import rows
 from source import VOCABULARY
 
 # Texts of many lengths, and the batches they are put into: (texts a batch, extra padded tokens).
@@ -27,8 +28,8 @@ def agreement(one, other, tokenizer_file: Path, wheels: Path) -> dict:
     texts = [f"{title} {body}" for title, body in fit_text.passages(wheels)[-200:]]
     contents = encoder.pieces(encoder.tokenizer(tokenizer_file), texts)
     sequences = [encoder.framed(content[: encoder.WINDOW_TOKENS]) for content in contents]
-    rows, others = (dict(encoder.run(running, sequences, ["output"])) for running in (one, other))
-    cosines = np.concatenate([(rows[number][0] * others[number][0]).sum(axis=1) for number in rows])
+    own, others = (dict(encoder.run(running, sequences, ["output"])) for running in (one, other))
+    cosines = np.concatenate([(own[number][0] * others[number][0]).sum(axis=1) for number in own])
     return {
         "tokens": len(cosines),
         "cosine_mean": round(float(cosines.mean()), 5),
@@ -37,12 +38,11 @@ def agreement(one, other, tokenizer_file: Path, wheels: Path) -> dict:
     }
 
 
-def independence(shipped: onnxruntime.InferenceSession) -> dict:
-    """Compares the int8 rows of a text that runs alone with its rows in batches of other texts and with more padding."""
+def independence(shipped: onnxruntime.InferenceSession, row_bits: int) -> dict:
+    """A text's stored rows alone against its rows in batches of other texts and with more padding."""
     random = np.random.default_rng(SEED)
     sequences = [encoder.framed(random.integers(1000, VOCABULARY, length).tolist()) for length in LENGTHS]
-    outputs = ["document_int8", "document_scale"]
-    alone = [[rows[0] for rows in shipped.run(outputs, encoder.batch([sequence]))] for sequence in sequences]
+    alone = [[values[0] for values in stored(shipped, encoder.batch([sequence]), row_bits)] for sequence in sequences]
     largest, differing, compared, scale_change = 0, 0, 0, 0.0
     for size, padding in BATCHES:
         order = random.permutation(len(sequences))
@@ -50,7 +50,7 @@ def independence(shipped: onnxruntime.InferenceSession) -> dict:
             numbers = order[start : start + size]
             longest = max(len(sequences[number]) for number in numbers)
             tokens = min(longest + padding, POSITIONS)
-            values, scales = shipped.run(outputs, encoder.batch([sequences[number] for number in numbers], tokens))
+            values, scales = stored(shipped, encoder.batch([sequences[number] for number in numbers], tokens), row_bits)
             for row, number in enumerate(numbers):
                 count = len(sequences[number])
                 steps = np.abs(values[row, :count].astype(np.int32) - alone[number][0])
@@ -65,3 +65,12 @@ def independence(shipped: onnxruntime.InferenceSession) -> dict:
         "differing_share": round(differing / compared, 6),
         "scale_change_max": float(f"{scale_change:.2g}"),
     }
+
+
+def stored(shipped: onnxruntime.InferenceSession, inputs: dict[str, np.ndarray], row_bits: int) -> list[np.ndarray]:
+    """Components [texts, tokens, dim] and scales [texts, tokens] of document rows."""
+    if row_bits == 8:
+        return shipped.run(["document_int8", "document_scale"], inputs)
+    (output,) = shipped.run(["output"], inputs)
+    components, scales = rows.quantised(rows.rotated(output.reshape(-1, output.shape[-1])), row_bits)
+    return [components.reshape(output.shape), scales.astype(np.float32).reshape(output.shape[:-1])]

@@ -22,15 +22,16 @@ constexpr double transientRowsMax = 1u << 24;
 ScoreRequest takeScoreRequest(const Napi::Value& first, const Napi::Value& second) {
   const Napi::Object score = takeObject(first, "score");
   const Napi::Object chunks = takeObject(second, "chunks");
-  const auto [dim, components, givenOffsets, givenQuery] = properties(score, "dim", "components", "offsets", "query");
+  const auto [dim, rowBits, components, givenOffsets, givenQuery] =
+      properties(score, "dim", "rowBits", "components", "offsets", "query");
   const auto [givenRows, givenVectors, givenScales] = properties(chunks, "chunkRows", "vectors", "scales");
   ScoreRequest request;
-  request.dim = uint32_t(takeInteger(dim, "score.dim", 1, dimMax));
+  request.shape = takeRowShape(dim, rowBits, "score");
   request.components = takeBoolean(components, "score.components");
   const auto offsets = takeArray<float>(givenOffsets, "score.offsets");
   const auto query = takeArray<float>(givenQuery, "score.query");
   checkInteger(double(offsets.size()), "score.offsets.length", 1, queryTokensMax);
-  require(query.size() == offsets.size() * request.dim, "score.query must hold offsets.length x dim values");
+  require(query.size() == offsets.size() * request.shape.dim, "score.query must hold offsets.length x dim values");
   requireFinite(query, "score.query");
   requireFinite(offsets, "score.offsets");
   request.query.assign(query.begin(), query.end());
@@ -45,7 +46,7 @@ ScoreRequest takeScoreRequest(const Napi::Value& first, const Napi::Value& secon
     rows += count;
   }
   checkInteger(double(rows), "the sum of chunks.chunkRows", 0, transientRowsMax);
-  require(vectors.size() == rows * request.dim, "chunks.vectors must hold rows x dim values");
+  require(vectors.size() == rows * request.shape.bytes(), "chunks.vectors must hold all rows");
   require(scales.size() == rows, "chunks.scales must hold one value per row");
   for (const uint16_t scale : scales) require(halfIsFinite(scale), "chunks.scales must be finite throughout");
   request.chunkRows.assign(chunkRows.begin(), chunkRows.end());

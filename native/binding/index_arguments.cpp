@@ -35,8 +35,16 @@ Plan takePlan(const Napi::Value& value) {
 }  // namespace
 
 IndexOptions takeIndexOptions(const Napi::Object& options) {
-  const auto [dim, exact] = properties(options, "dim", "exactTokenVectorsMax");
-  return {uint32_t(takeInteger(dim, "options.dim", 1, dimMax)), takeInteger(exact, "options.exactTokenVectorsMax")};
+  const auto [dim, rowBits, exact] = properties(options, "dim", "rowBits", "exactTokenVectorsMax");
+  return {takeRowShape(dim, rowBits, "options"), takeInteger(exact, "options.exactTokenVectorsMax")};
+}
+
+RowShape takeRowShape(const Napi::Value& dim, const Napi::Value& rowBits, const std::string& name) {
+  const auto dimensions = uint32_t(takeInteger(dim, name + ".dim", 1, dimMax));
+  if (rowBits.IsUndefined()) return dimensions;
+  const auto bits = uint32_t(takeInteger(rowBits, name + ".rowBits", 1, 8));
+  if (!isRowBits(bits)) refuse(name + ".rowBits", "1, 2, 4 or 8");
+  return {dimensions, bits};
 }
 
 std::optional<PartialCopy> takePartialCopy(const Napi::Value& value) {
@@ -47,7 +55,7 @@ std::optional<PartialCopy> takePartialCopy(const Napi::Value& value) {
       takeString(path, "partial.path"), takeInteger(partBytes, "partial.partBytes", 1), {parts.begin(), parts.end()}};
 }
 
-RecordParts takeRecord(const Napi::Value& value, uint32_t dim) {
+RecordParts takeRecord(const Napi::Value& value, RowShape shape) {
   const Napi::Object record = takeObject(value, "record");
   const auto [versionId, givenRows, givenVectors, givenScales, givenTerms] =
       properties(record, "versionId", "chunkRows", "vectors", "scales", "terms");
@@ -62,7 +70,7 @@ RecordParts takeRecord(const Napi::Value& value, uint32_t dim) {
   }
   checkInteger(double(rows), "the sum of record.chunkRows", 1, recordRowsMax);
   const auto vectors = takeArray<int8_t>(givenVectors, "record.vectors");
-  require(vectors.size() == rows * dim, "record.vectors must hold rows x dim values");
+  require(vectors.size() == rows * shape.bytes(), "record.vectors must hold all rows");
   const auto scales = takeArray<uint16_t>(givenScales, "record.scales");
   require(scales.size() == rows, "record.scales must hold one value per row");
   for (const uint16_t scale : scales) require(halfIsFinite(scale), "record.scales must be finite throughout");

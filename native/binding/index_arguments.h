@@ -17,7 +17,9 @@ namespace maxsimd {
 IndexOptions takeIndexOptions(const Napi::Object& options);
 /// `nullopt` for `undefined`.
 std::optional<PartialCopy> takePartialCopy(const Napi::Value& value);
-RecordParts takeRecord(const Napi::Value& value, uint32_t dim);
+/// Without `rowBits` rows have 8 bits a component.
+RowShape takeRowShape(const Napi::Value& dim, const Napi::Value& rowBits, const std::string& name);
+RecordParts takeRecord(const Napi::Value& value, RowShape shape);
 IndexSearch takeSearch(const Napi::Value& value, uint32_t dim);
 Condition takeCondition(const Napi::Value& value, const std::string& name);
 /// A query by metadata alone: which documents match.

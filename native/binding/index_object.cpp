@@ -42,14 +42,14 @@ Napi::Value seenRecords(Napi::Env env, const Index::SeenRecords& seen) {
 }
 
 /// `bytes`: a whole record that was found intact.
-Napi::Object recordObject(Napi::Env env, const uint8_t* bytes, uint32_t dim) {
+Napi::Object recordObject(Napi::Env env, const uint8_t* bytes, RowShape shape) {
   RecordView view{bytes, {}};
   const RecordHeader& header = view.header();
-  view.layout = RecordLayout::of(dim, header.chunks, header.rows, header.terms);
+  view.layout = RecordLayout::of(shape, header.chunks, header.rows, header.terms);
   Napi::Object object = Napi::Object::New(env);
   object.Set("versionId", double(header.versionId));
   object.Set("chunkRows", makeArray<uint32_t, Napi::Uint32Array>(env, view.chunkRows(), header.chunks));
-  object.Set("vectors", makeArray<int8_t, Napi::Int8Array>(env, view.vectors(), size_t(header.rows) * dim));
+  object.Set("vectors", makeArray<int8_t, Napi::Int8Array>(env, view.vectors(), header.rows * shape.bytes()));
   object.Set("scales", makeArray<uint16_t, Napi::Uint16Array>(env, view.scales(), header.rows));
   object.Set("terms", makeArray<uint8_t, Napi::Uint8Array>(env, view.terms(), size_t(header.terms) * termBytes));
   return object;
@@ -134,7 +134,7 @@ Napi::Function IndexObject::define(Napi::Env env) {
 
 Napi::Value IndexObject::create(Napi::Env env, const std::shared_ptr<AsyncHub>& hub, Napi::Object engine,
                                 IndexOptions options) {
-  if (options.exactTokenVectorsMax == 0) options.exactTokenVectorsMax = hub->engine().exactTokenVectorsMax(options.dim);
+  if (options.exactTokenVectorsMax == 0) options.exactTokenVectorsMax = hub->engine().exactTokenVectorsMax(options.shape.dim);
   const Napi::Object object = env.GetInstanceData<EnvironmentData>()->indexConstructor.New({});
   IndexObject* self = Unwrap(object);
   self->hub_ = hub;
@@ -191,7 +191,7 @@ Napi::Value IndexObject::addParts(const Napi::CallbackInfo& info) {
 Napi::Value IndexObject::append(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const uint64_t id = takeSegmentId(info[0]);
-    RecordParts taken = takeRecord(info[1], requireOpen().options().dim);
+    RecordParts taken = takeRecord(info[1], requireOpen().options().shape);
     requireOpen();
     auto execute = [index = index_, id, parts = std::move(taken)]() mutable {
       return index->append(id, std::move(parts));
@@ -284,13 +284,13 @@ Napi::Value IndexObject::copyRecords(const Napi::CallbackInfo& info) {
 
 Napi::Value IndexObject::readRecord(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const uint32_t dim = requireOpen().options().dim;
+    const RowShape shape = requireOpen().options().shape;
     auto execute = [index = index_, id = takeSegmentId(info[0]),
                     record = uint32_t(takeInteger(info[1], "record", 0, UINT32_MAX))] {
       return index->readRecord(id, record);
     };
-    auto result = [dim](Napi::Env env, std::vector<uint8_t>& bytes) -> Napi::Value {
-      return recordObject(env, bytes.data(), dim);
+    auto result = [shape](Napi::Env env, std::vector<uint8_t>& bytes) -> Napi::Value {
+      return recordObject(env, bytes.data(), shape);
     };
     return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
   });
@@ -345,7 +345,7 @@ Napi::Value IndexObject::publish(const Napi::CallbackInfo& info) {
 
 Napi::Value IndexObject::search(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    IndexSearch request = takeSearch(info[0], requireOpen().options().dim);
+    IndexSearch request = takeSearch(info[0], requireOpen().options().shape.dim);
     requireOpen();
     const bool components = request.components;
     request.deadline.stopping = &hub_->engine().stopping;

@@ -16,7 +16,8 @@ namespace {
 Napi::Value inspectionResult(Napi::Env env, const SegmentInspection& found) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("segmentId", double(found.segmentId));
-  object.Set("dim", found.dim);
+  object.Set("dim", found.shape.dim);
+  object.Set("rowBits", found.shape.bits);
   object.Set("state", found.sealed ? "sealed" : "active");
   object.Set("fileBytes", double(found.fileBytes));
   object.Set("records", found.records);

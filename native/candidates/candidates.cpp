@@ -143,7 +143,7 @@ Chunk exactChunk(const Selection& selection, uint32_t chunk) {
   const ChunkEntry& entry = segment.chunk(chunk);
   if (!segment.dataIntact(mapping, entry.record)) throw segment.unread(mapping, entry.record);
   const RecordView view = segment.view(mapping, entry.record);
-  return {view.vectors() + size_t(entry.firstRow) * segment.dim(), view.scales() + entry.firstRow,
+  return {view.vectors() + entry.firstRow * segment.shape().bytes(), view.scales() + entry.firstRow,
           segment.chunkRows(chunk)};
 }
 

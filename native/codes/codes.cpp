@@ -78,7 +78,7 @@ std::string readHeader(const File& file, uint64_t bytes, CodesHeader& header) {
   return bytes == sizeof header + CodesLayout(header).bytes ? "" : "not as long as its header says";
 }
 
-/// Rows of records one after the other, in batches; `whole` is called with full batches and the rest.
+/// The components of the rows of records one after the other, in batches; `whole` is called with full batches and the rest.
 class RowBatches {
  public:
   RowBatches(const Segment& segment, const Deadline& deadline)
@@ -103,13 +103,13 @@ class RowBatches {
       while (left > 0) {
         const uint32_t taken = std::min(left, batchRows - filled);
         if (intact) {
-          std::memcpy(vectors_.data() + size_t(filled) * dim_, vectors, size_t(taken) * dim_);
+          unpackRows(vectors, segment_.shape(), taken, vectors_.data() + size_t(filled) * dim_);
           std::copy_n(scales, taken, scales_.begin() + filled);
         } else {
           std::memset(vectors_.data() + size_t(filled) * dim_, 0, size_t(taken) * dim_);
           std::fill_n(scales_.begin() + filled, taken, uint16_t(0));
         }
-        vectors += size_t(taken) * dim_;
+        vectors += taken * segment_.shape().bytes();
         scales += taken;
         left -= taken;
         filled += taken;

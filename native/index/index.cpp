@@ -76,7 +76,7 @@ void Index::fill(uint64_t id, Entry entry) {
 void Index::createSegment(uint64_t id, const std::string& path) {
   claim(id);
   try {
-    fill(id, entryOf(Segment::create(id, path, options_.dim)));
+    fill(id, entryOf(Segment::create(id, path, options_.shape)));
   } catch (...) {
     dropSegment(id);
     throw;
@@ -87,7 +87,7 @@ SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t re
                                const PartialCopy* partial) {
   claim(id);
   try {
-    Entry entry = entryOf(Segment::open(id, path, options_.dim, recordsReferenced, sealed, partial));
+    Entry entry = entryOf(Segment::open(id, path, options_.shape, recordsReferenced, sealed, partial));
     if (entry.segment->sealed()) {
       entry.codes = ChunkCodes::open(
           *entry.segment, kernel_, [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); });
@@ -103,7 +103,7 @@ SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t re
 }
 
 uint32_t Index::append(uint64_t id, const RecordParts& parts) {
-  return find(id)->append(assembleRecord(parts, options_.dim));
+  return find(id)->append(assembleRecord(parts, options_.shape));
 }
 
 void Index::sync(uint64_t id) { find(id)->sync(); }
@@ -190,9 +190,9 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
   if (newest != nullptr && !outgrown(*newest, rows, segment, deadline)) return newest;
   const uint32_t count = centroidsFor(rows, kernel_.fineCentroidsFrom);
   const uint32_t sampled = std::min(count * sampleRowsPerCentroid, sampleRowsMost);
-  const MemoryShare fitting(uint64_t(sampled) * (options_.dim + sizeof(uint16_t)) * fitCopies);
+  const MemoryShare fitting(uint64_t(sampled) * (options_.shape.dim + sizeof(uint16_t)) * fitCopies);
   TokenSample sample = sampleTokenVectors(sources, sampled, deadline);
-  CodebookData data = fitCodebook(kernel_, options_.dim, std::move(sample), count, deadline);
+  CodebookData data = fitCodebook(kernel_, options_.shape.dim, std::move(sample), count, deadline);
   data.fittedRows = uint32_t(std::min<uint64_t>(rows, UINT32_MAX));
   Codebook fitted(kernel_, std::move(data));
   return intern(fitted.hash(), [&] { return std::optional(std::move(fitted)); });

@@ -24,7 +24,7 @@ namespace maxsimd {
 class Residents;
 
 struct IndexOptions {
-  uint32_t dim;
+  RowShape shape;
   /// How many token vectors a search of 32 query tokens may score exactly without codes.
   uint64_t exactTokenVectorsMax;
 };

@@ -1,6 +1,7 @@
-// int8 MaxSim with a scale per token vector: the contract between the kernels and everything above them.
+// MaxSim of int8 queries with token vectors of 1, 2, 4 or 8 bits a component (rows.h): the contract between the kernels
+// and everything above them.
 //
-//   dot(i,j)  = sum over d of query[i][d] * document[j][d]                 exact, int32
+//   dot(i,j)  = sum over d of query[i][d] * component[j][d]                exact, int32
 //   sim(i,j)  = float(dot(i,j)) * f16_to_f32(documentScale[j])             one rounding
 //   best(i)   = max over j of sim(i,j); its row is the lowest j that attains it
 //   term(i)   = best(i) * queryScale[i] + offset[i]                        two roundings, never fused
@@ -11,13 +12,14 @@
 // (-128 too). With exact dots and a stated order of the few float operations, all kernels give the same
 // bits; the scalar kernel is the reference. The build sets -ffp-contract=off for that reason.
 //
-// Buffers: document rows are row-major with stride = dim and need no alignment. A kernel may read up to
+// Buffers: document rows lie one behind another, as they are stored, and need no alignment. A kernel may read up to
 // `readPaddingBytes` past the last row of a chunk and past its last scale (values unused). Queries are
 // packed once per kernel (`pack`) into 64-byte-aligned memory. Kernels allocate nothing, start no threads
 // and touch no files.
 #pragma once
 
 #include "kernels/approximate/code_loops.h"
+#include "kernels/rows.h"
 
 #include <atomic>
 #include <cstddef>
@@ -28,7 +30,7 @@ namespace maxsimd {
 inline constexpr uint32_t dimMax = 1024;
 inline constexpr size_t readPaddingBytes = 64;
 
-/// One chunk's token matrix: `rows` vectors of `dim` int8 and `rows` f16 scales. rows >= 1.
+/// One chunk's token matrix: `rows` rows as they are stored (rows.h) and `rows` f16 scales. rows >= 1.
 struct Chunk {
   const int8_t* vectors;
   const uint16_t* scales;
@@ -46,6 +48,8 @@ struct PackedQuery {
   const float* scales;
   /// f32 [tokensPadded]; 0 behind `tokens`.
   const float* offsets;
+  /// Of the document rows that it is multiplied with.
+  uint32_t rowBits = 8;
 };
 
 /// Instruction sets of this machine that the operating system supports: it saves their registers (CPUID and XCR0 on
@@ -62,9 +66,9 @@ struct Kernel {
   const char* name;
   bool (*requires_)(const CpuFeatures& cpu);
   /// How many bytes `pack` writes.
-  size_t (*packedBytes)(uint32_t dim, uint32_t tokens);
-  /// `vectors` is int8 [tokens x dim], row-major.
-  void (*pack)(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed);
+  size_t (*packedBytes)(RowShape shape, uint32_t tokens);
+  /// For rows of this shape. `vectors` is int8 [tokens x dim], row-major.
+  void (*pack)(const int8_t* vectors, RowShape shape, uint32_t tokens, void* packed);
   /// scores[c] of each of `count` chunks; prefetches chunks[c + 1] while it works on c.
   void (*maxsim)(const PackedQuery& query, const Chunk* chunks, size_t count, float* scores);
   /// best(i) and its row for one chunk; both arrays are [tokensPadded].

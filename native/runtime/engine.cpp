@@ -65,7 +65,7 @@ std::vector<Chunk> ScoreRequest::chunks() const {
   std::vector<Chunk> chunks;
   size_t row = 0;
   for (const uint32_t rows : chunkRows) {
-    chunks.push_back({vectors.data() + row * dim, scales.data() + row, rows});
+    chunks.push_back({vectors.data() + row * shape.bytes(), scales.data() + row, rows});
     row += rows;
   }
   return chunks;
@@ -73,7 +73,7 @@ std::vector<Chunk> ScoreRequest::chunks() const {
 
 ScoreOutcome score(Engine& engine, const ScoreRequest& request) {
   const Kernel& kernel = engine.kernel();
-  const Query query(kernel, request.query, request.offsets, request.dim);
+  const Query query(kernel, request.query, request.offsets, request.shape);
   const PackedQuery& packed = query.packed();
   const std::vector<Chunk> chunks = request.chunks();
   ScoreOutcome outcome;
@@ -98,7 +98,7 @@ ScoreOutcome score(Engine& engine, const ScoreRequest& request) {
 
 KernelTiming timeKernel(const Engine& engine, const ScoreRequest& request, const std::vector<uint32_t>& order,
                         uint32_t repeats) {
-  const Query query(engine.kernel(), request.query, request.offsets, request.dim);
+  const Query query(engine.kernel(), request.query, request.offsets, request.shape);
   const std::vector<Chunk> all = request.chunks();
   std::vector<Chunk> chunks;
   for (const uint32_t c : order) chunks.push_back(all[c]);

@@ -43,10 +43,10 @@ class Engine {
 struct ScoreRequest {
   std::vector<float> query;    // f32 [tokens x dim]
   std::vector<float> offsets;  // f32 [tokens]
-  uint32_t dim;
+  RowShape shape = 0;
   bool components;
   std::vector<uint32_t> chunkRows;
-  /// int8 [rows x dim] and f16 [rows], each followed by `readPaddingBytes`.
+  /// Stored rows (kernels/rows.h) and f16 [rows], each followed by `readPaddingBytes`.
   std::vector<int8_t> vectors;
   std::vector<uint16_t> scales;
 

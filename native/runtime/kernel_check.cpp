@@ -4,6 +4,7 @@
 #include "kernels/dispatch.h"
 #include "files/error.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@ namespace maxsimd {
 namespace {
 
 struct Size {
-  uint32_t dim;
+  RowShape shape;
   uint32_t tokens;
   std::vector<uint32_t> rows;
 };
@@ -33,21 +34,21 @@ class Bytes {
 
 /// Compares on one query and some chunks; the query's values are divided by `divisor`.
 bool agrees(const Kernel& kernel, const Size& size, int8_t divisor, Bytes& bytes) {
-  std::vector<int8_t> query(size_t(size.tokens) * size.dim);
+  std::vector<int8_t> query(size_t(size.tokens) * size.shape.dim);
   for (int8_t& value : query) value = int8_t(bytes.next() / divisor);
-  const Query tested(kernel, query.data(), size.tokens, size.dim);
-  const Query reference(scalarKernel, query.data(), size.tokens, size.dim);
+  const Query tested(kernel, query.data(), size.tokens, size.shape);
+  const Query reference(scalarKernel, query.data(), size.tokens, size.shape);
 
   uint32_t all = 0;
   for (const uint32_t rows : size.rows) all += rows;
-  std::vector<int8_t> vectors(size_t(all) * size.dim + readPaddingBytes);
+  std::vector<int8_t> vectors(std::max(size_t(size.shape.dim), all * size.shape.bytes()) + readPaddingBytes);
   for (int8_t& value : vectors) value = bytes.next();
   std::vector<uint16_t> scales(all + readPaddingBytes);
   for (uint16_t& scale : scales) scale = uint16_t(0x1c00 + uint8_t(bytes.next()));
   std::vector<Chunk> chunks;
   uint32_t row = 0;
   for (const uint32_t rows : size.rows) {
-    chunks.push_back({vectors.data() + size_t(row) * size.dim, scales.data() + row, rows});
+    chunks.push_back({vectors.data() + row * size.shape.bytes(), scales.data() + row, rows});
     row += rows;
   }
 
@@ -72,16 +73,19 @@ bool agrees(const Kernel& kernel, const Size& size, int8_t divisor, Bytes& bytes
     scalarKernel.similarities(reference.packed(), chunk, expectedAll.data());
     if (all != expectedAll) return false;
   }
-  return kernel.dot(query.data(), vectors.data(), size.dim) == scalarKernel.dot(query.data(), vectors.data(), size.dim);
+  const uint32_t dim = size.shape.dim;
+  return kernel.dot(query.data(), vectors.data(), dim) == scalarKernel.dot(query.data(), vectors.data(), dim);
 }
 
 }  // namespace
 
 bool agreesWithScalar(const Kernel& kernel) {
   Bytes bytes;
-  for (const Size& size : {Size{128, 32, {1, 17, 40}}, Size{96, 19, {5, 33}}, Size{7, 3, {2, 16}}}) {
-    // Queries of small values are packed differently (small_values.h).
-    if (!agrees(kernel, size, 1, bytes) || !agrees(kernel, size, 16, bytes)) return false;
+  for (const uint32_t bits : {1, 2, 4, 8}) {
+    for (const Size& size : {Size{{128, bits}, 32, {1, 17, 40}}, Size{{96, bits}, 19, {5, 33}}, Size{{7, bits}, 3, {2, 16}}}) {
+      // Queries of small values are packed differently (small_values.h).
+      if (!agrees(kernel, size, 1, bytes) || !agrees(kernel, size, 16, bytes)) return false;
+    }
   }
   return true;
 }

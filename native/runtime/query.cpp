@@ -19,9 +19,10 @@ float scaleOf(const float* vector, uint32_t dim, Query::Values values) {
 
 }  // namespace
 
-Query::Query(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim,
+Query::Query(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, RowShape shape,
              Values values)
     : quantised_(vectors.size()) {
+  const uint32_t dim = shape.dim;
   const auto tokens = uint32_t(offsets.size());
   scales_.assign(paddedTokens(tokens), 0.0f);
   offsets_.assign(paddedTokens(tokens), 0.0f);
@@ -34,20 +35,20 @@ Query::Query(const Kernel& kernel, std::span<const float> vectors, std::span<con
     scales_[i] = scale;
     offsets_[i] = offsets[i];
   }
-  pack(kernel, quantised_.data(), tokens, dim);
+  pack(kernel, quantised_.data(), tokens, shape);
 }
 
-Query::Query(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, uint32_t dim) {
+Query::Query(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, RowShape shape) {
   scales_.assign(paddedTokens(tokens), 0.0f);
   offsets_.assign(paddedTokens(tokens), 0.0f);
   std::fill_n(scales_.begin(), tokens, 1.0f);
-  pack(kernel, vectors, tokens, dim);
+  pack(kernel, vectors, tokens, shape);
 }
 
-void Query::pack(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, uint32_t dim) {
-  bytes_.resize(kernel.packedBytes(dim, tokens));
-  kernel.pack(vectors, dim, tokens, bytes_.data());
-  packed_ = {dim, tokens, paddedTokens(tokens), bytes_.data(), scales_.data(), offsets_.data()};
+void Query::pack(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, RowShape shape) {
+  bytes_.resize(kernel.packedBytes(shape, tokens));
+  kernel.pack(vectors, shape, tokens, bytes_.data());
+  packed_ = {shape.dim, tokens, paddedTokens(tokens), bytes_.data(), scales_.data(), offsets_.data(), shape.bits};
 }
 
 }  // namespace maxsimd

@@ -22,11 +22,11 @@ class Query {
     small,
   };
 
-  /// `vectors` is f32 [tokens x dim], `offsets` f32 [tokens]; all finite.
-  Query(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim,
+  /// For rows of this shape. `vectors` is f32 [tokens x dim], `offsets` f32 [tokens]; all finite.
+  Query(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, RowShape shape,
         Values values = Values::all);
   /// A query of int8 vectors with scale 1 and offset 0: a block of token vectors that is compared with centroids.
-  Query(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, uint32_t dim);
+  Query(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, RowShape shape);
 
   const PackedQuery& packed() const { return packed_; }
   /// The quantised vectors before packing, int8 [tokens x dim].
@@ -35,7 +35,7 @@ class Query {
   Query& operator=(const Query&) = delete;
 
  private:
-  void pack(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, uint32_t dim);
+  void pack(const Kernel& kernel, const int8_t* vectors, uint32_t tokens, RowShape shape);
 
   std::vector<int8_t> quantised_;
   AlignedVector<uint8_t> bytes_;

@@ -81,7 +81,8 @@ void prefetchPages(const std::vector<Selection>& selections, const Candidate* ca
       continue;
     }
     const size_t firstRow = segment.chunk(candidate.chunk).firstRow, rows = segment.chunkRows(candidate.chunk);
-    vectors.add(record.vectors() + firstRow * segment.dim(), rows * segment.dim() + readPaddingBytes);
+    const size_t rowBytes = segment.shape().bytes();
+    vectors.add(record.vectors() + firstRow * rowBytes, rows * rowBytes + readPaddingBytes);
     // The scales come after the vectors of all chunks of the record, so they are far away in a long record.
     const uint16_t* own = record.scales() + firstRow;
     const size_t scaleBytes = rows * sizeof(uint16_t) + readPaddingBytes;

@@ -168,7 +168,7 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
   const auto start = Clock::now();
   SearchOutcome outcome;
   std::vector<Selection> selections = selectLive(index.snapshot(), request.generation, request, request.deadline);
-  const Query query(index.kernel(), request.query, request.offsets, index.options().dim);
+  const Query query(index.kernel(), request.query, request.offsets, index.options().shape);
   const auto filteredAt = Clock::now();
 
   CandidateSet set;

@@ -19,10 +19,10 @@ struct FooterLayout {
 };
 
 /// Whether all directory entries stay inside the file. A checksum cannot show that.
-bool consistent(const Footer& footer, uint32_t dim) {
+bool consistent(const Footer& footer, RowShape shape) {
   uint64_t offset = sizeof(FileHeader), chunk = 0, rows = 0;
   for (const RecordEntry& record : footer.records) {
-    const auto layout = RecordLayout::of(dim, record.chunks, record.rows, record.terms);
+    const auto layout = RecordLayout::of(shape, record.chunks, record.rows, record.terms);
     if (record.offset != offset || record.firstChunk != chunk || record.chunks == 0) return false;
     offset += layout.bytes;
     chunk += record.chunks;
@@ -62,7 +62,7 @@ FooterBytes assembleFooter(uint64_t footerOffset, const Directory& directory) {
   return footer;
 }
 
-std::optional<Footer> readFooter(const File& file, uint64_t bytes, uint32_t dim) {
+std::optional<Footer> readFooter(const File& file, uint64_t bytes, RowShape shape) {
   if (bytes < sizeof(FileHeader) + sizeof(FileTrailer) || bytes % sectionAlignment != 0) return std::nullopt;
   const uint64_t end = bytes - sizeof(FileTrailer);
   FileTrailer trailer;
@@ -89,7 +89,7 @@ std::optional<Footer> readFooter(const File& file, uint64_t bytes, uint32_t dim)
   if (footer.crc != crc32c(footer.body.data(), footer.body.size())) throw damaged();
   footer.records = section<RecordEntry>(footer.body, 0, trailer.records);
   footer.chunks = section<ChunkEntry>(footer.body, layout.chunks, trailer.chunks);
-  if (!consistent(footer, dim)) throw damaged();
+  if (!consistent(footer, shape)) throw damaged();
   return footer;
 }
 

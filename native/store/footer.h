@@ -39,6 +39,6 @@ struct Footer {
 
 /// The footer of a file of `bytes` bytes, or `nullopt` if the file is not sealed. Throws `corrupt` for a damaged footer
 /// and `unsupported_version` for one of another format.
-std::optional<Footer> readFooter(const File& file, uint64_t bytes, uint32_t dim);
+std::optional<Footer> readFooter(const File& file, uint64_t bytes, RowShape shape);
 
 }  // namespace maxsimd

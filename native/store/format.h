@@ -9,11 +9,12 @@
 // FileHeader
 //   offset size field
 //   0      8    magic "MAXSIMSG"
-//   8      4    formatVersion (2)
+//   8      4    formatVersion: 2, or 3 with rows of 1, 2 or 4 bits
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    segmentId
-//   24     4    dim, int8 components of a token vector, 1..1024
-//   28     36   zero
+//   24     4    dim, components of a token vector, 1..1024
+//   28     4    bits of a component: 1, 2 or 4; 0 stands for 8
+//   32     32   zero
 //
 // Record: one document version
 //   RecordHeader
@@ -29,8 +30,8 @@
 //   sections
 //     chunkRows    u32 [chunks]            rows of each chunk, each >= 1
 //     terms        u8  [terms][16]         hashes that filters match
-//     vectors      i8  [rows][dim]         row-major, no padding between rows
-//     scales       f16 [rows]              component value = vector * scale
+//     vectors      rows as kernels read them (kernels/rows.h), one behind another; of 8 bits i8 [rows][dim]
+//     scales       f16 [rows]              value = component * scale
 //
 // Directory, covered by the trailer's footerCrc
 //     records      RecordEntry [records]
@@ -55,6 +56,8 @@
 // record, because kernels may read a little past a row.
 #pragma once
 
+#include "kernels/rows.h"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -67,6 +70,7 @@ inline constexpr uint64_t fileMagic = 0x47534d495358414dull;     // "MAXSIMSG"
 inline constexpr uint64_t trailerMagic = 0x54464d495358414dull;  // "MAXSIMFT"
 inline constexpr uint32_t recordMagic = 0x4352584du;             // "MXRC"
 inline constexpr uint32_t formatVersion = 2;
+inline constexpr uint32_t fewBitsVersion = 3;
 inline constexpr uint32_t footerVersion = 3;
 inline constexpr size_t sectionAlignment = 64;
 inline constexpr size_t termBytes = 16;
@@ -80,7 +84,10 @@ struct FileHeader {
   uint32_t crc;
   uint64_t segmentId;
   uint32_t dim;
-  uint8_t zero[36];
+  uint32_t fewBits;
+  uint8_t zero[32];
+
+  RowShape shape() const { return {dim, fewBits == 0 ? 8 : fewBits}; }
 };
 static_assert(sizeof(FileHeader) == 64);
 
@@ -142,12 +149,12 @@ struct RecordLayout {
   uint64_t scales;
   uint64_t bytes;
 
-  static constexpr RecordLayout of(uint32_t dim, uint32_t chunks, uint32_t rows, uint32_t terms) {
+  static constexpr RecordLayout of(RowShape shape, uint32_t chunks, uint32_t rows, uint32_t terms) {
     RecordLayout layout{};
     layout.chunkRows = sizeof(RecordHeader);
     layout.terms = layout.chunkRows + alignSection(uint64_t(chunks) * 4);
     layout.vectors = layout.terms + alignSection(uint64_t(terms) * termBytes);
-    layout.scales = layout.vectors + alignSection(uint64_t(rows) * dim);
+    layout.scales = layout.vectors + alignSection(uint64_t(rows) * shape.bytes());
     layout.bytes = layout.scales + alignSection(uint64_t(rows) * 2);
     return layout;
   }

@@ -16,14 +16,14 @@ struct Bytes {
   std::vector<uint8_t> buffer;
 
   /// Reads the record at `offset`. An empty view if there cannot be one.
-  RecordView read(const File& file, uint64_t offset, uint64_t end, uint32_t dim) {
+  RecordView read(const File& file, uint64_t offset, uint64_t end, RowShape shape) {
     RecordHeader header;
     if (offset + sizeof header > end) return {};
     file.read(offset, &header, sizeof header);
     if (header.magic != recordMagic || header.bytes < sizeof header || header.bytes > end - offset) return {};
     buffer.resize(header.bytes);
     file.read(offset, buffer.data(), buffer.size());
-    return viewRecord(buffer.data(), buffer.size(), dim);
+    return viewRecord(buffer.data(), buffer.size(), shape);
   }
 };
 
@@ -35,10 +35,10 @@ std::string damageOf(const RecordView& view) {
   return "";
 }
 
-std::string damageOf(const File& file, const Footer& footer, uint32_t record, uint64_t end, uint32_t dim,
+std::string damageOf(const File& file, const Footer& footer, uint32_t record, uint64_t end, RowShape shape,
                      Bytes& bytes) try {
   const RecordEntry& entry = footer.records[record];
-  const RecordView view = bytes.read(file, entry.offset, end, dim);
+  const RecordView view = bytes.read(file, entry.offset, end, shape);
   std::string damage = damageOf(view);
   if (damage.empty() && view.header().versionId != entry.versionId) damage = "another document's record";
   return damage;
@@ -60,7 +60,7 @@ void inspectSealed(const File& file, const Footer& footer, const InspectionRange
   for (uint32_t r = range.firstRecord; r < found.records && read < range.bytesMax; ++r) {
     const RecordEntry& entry = footer.records[r];
     const uint64_t end = r + 1 < found.records ? footer.records[r + 1].offset : footer.offset;
-    std::string damage = damageOf(file, footer, r, end, found.dim, bytes);
+    std::string damage = damageOf(file, footer, r, end, found.shape, bytes);
     if (!damage.empty()) found.damaged.push_back({r, std::move(damage)});
     read += end - entry.offset;
     ++found.recordsVerified;
@@ -73,7 +73,7 @@ void inspectActive(const File& file, uint32_t recordsReferenced, const Inspectio
   Bytes bytes;
   uint64_t offset = sizeof(FileHeader);
   for (uint32_t r = 0; r < recordsReferenced; ++r) {
-    const RecordView view = bytes.read(file, offset, found.fileBytes, found.dim);
+    const RecordView view = bytes.read(file, offset, found.fileBytes, found.shape);
     if (view.bytes == nullptr) {
       throw Error(ErrorCode::corrupt, file.path() + ": there is no record " + std::to_string(r) + ", " +
                                           std::to_string(recordsReferenced) + " are referenced");
@@ -100,8 +100,8 @@ SegmentInspection inspectSegment(const std::string& path, uint32_t recordsRefere
   found.fileBytes = file.size();
   const FileHeader header = readFileHeader(file, found.fileBytes);
   found.segmentId = header.segmentId;
-  found.dim = header.dim;
-  if (const auto footer = readFooter(file, found.fileBytes, found.dim)) {
+  found.shape = header.shape();
+  if (const auto footer = readFooter(file, found.fileBytes, found.shape)) {
     if (footer->records.size() < recordsReferenced) {
       throw Error(ErrorCode::corrupt, path + ": fewer records than are referenced");
     }

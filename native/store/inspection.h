@@ -2,6 +2,8 @@
 // searches. Works beside a running server and on files that cannot be opened any more.
 #pragma once
 
+#include "kernels/rows.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,7 +17,7 @@ struct RecordDamage {
 
 struct SegmentInspection {
   uint64_t segmentId = 0;
-  uint32_t dim = 0;
+  RowShape shape = 0;
   bool sealed = false;
   uint64_t fileBytes = 0;
   uint32_t records = 0;

@@ -17,7 +17,7 @@ uint32_t metaChecksum(const uint8_t* bytes, const RecordLayout& layout) {
 
 uint32_t RecordParts::rows() const { return std::accumulate(chunkRows.begin(), chunkRows.end(), 0u); }
 
-std::vector<uint8_t> assembleRecord(const RecordParts& parts, uint32_t dim) {
+std::vector<uint8_t> assembleRecord(const RecordParts& parts, RowShape shape) {
   const uint32_t rows = parts.rows();
   RecordHeader header{};
   header.magic = recordMagic;
@@ -25,13 +25,13 @@ std::vector<uint8_t> assembleRecord(const RecordParts& parts, uint32_t dim) {
   header.chunks = uint32_t(parts.chunkRows.size());
   header.rows = rows;
   header.terms = uint32_t(parts.terms.size() / termBytes);
-  const auto layout = RecordLayout::of(dim, header.chunks, rows, header.terms);
+  const auto layout = RecordLayout::of(shape, header.chunks, rows, header.terms);
   header.bytes = layout.bytes;
 
   std::vector<uint8_t> bytes(layout.bytes);
   std::memcpy(bytes.data() + layout.chunkRows, parts.chunkRows.data(), parts.chunkRows.size() * 4);
   if (!parts.terms.empty()) std::memcpy(bytes.data() + layout.terms, parts.terms.data(), parts.terms.size());
-  std::memcpy(bytes.data() + layout.vectors, parts.vectors.data(), size_t(rows) * dim);
+  std::memcpy(bytes.data() + layout.vectors, parts.vectors.data(), rows * shape.bytes());
   std::memcpy(bytes.data() + layout.scales, parts.scales.data(), size_t(rows) * 2);
 
   header.dataCrc = crc32c(bytes.data() + layout.vectors, layout.bytes - layout.vectors);
@@ -47,7 +47,7 @@ bool RecordView::dataIntact() const {
   return header().dataCrc == crc32c(bytes + layout.vectors, layout.bytes - layout.vectors);
 }
 
-RecordView viewRecord(const uint8_t* bytes, uint64_t available, uint32_t dim) {
+RecordView viewRecord(const uint8_t* bytes, uint64_t available, RowShape shape) {
   if (available < sizeof(RecordHeader)) return {};
   RecordHeader header;
   std::memcpy(&header, bytes, sizeof header);
@@ -56,7 +56,7 @@ RecordView viewRecord(const uint8_t* bytes, uint64_t available, uint32_t dim) {
       header.terms > recordTermsMax) {
     return {};
   }
-  const auto layout = RecordLayout::of(dim, header.chunks, header.rows, header.terms);
+  const auto layout = RecordLayout::of(shape, header.chunks, header.rows, header.terms);
   if (layout.bytes != header.bytes) return {};
   return {bytes, layout};
 }

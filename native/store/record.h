@@ -14,7 +14,7 @@ namespace maxsimd {
 struct RecordParts {
   uint64_t versionId = 0;
   std::vector<uint32_t> chunkRows;
-  /// i8 [rows x dim], followed by `readPaddingBytes` of padding.
+  /// `rows` stored rows (kernels/rows.h), followed by `readPaddingBytes` of padding.
   std::vector<int8_t> vectors;
   /// f16 [rows], likewise padded.
   std::vector<uint16_t> scales;
@@ -24,7 +24,7 @@ struct RecordParts {
 };
 
 /// The bytes of a whole record, with both checksums set.
-std::vector<uint8_t> assembleRecord(const RecordParts& parts, uint32_t dim);
+std::vector<uint8_t> assembleRecord(const RecordParts& parts, RowShape shape);
 
 /// The sections of a record in memory or in a mapping.
 struct RecordView {
@@ -45,6 +45,6 @@ struct RecordView {
 
 /// A view of the record at `bytes`. Its `bytes` is nullptr if the header cannot be that of a record of at most
 /// `available` bytes.
-RecordView viewRecord(const uint8_t* bytes, uint64_t available, uint32_t dim);
+RecordView viewRecord(const uint8_t* bytes, uint64_t available, RowShape shape);
 
 }  // namespace maxsimd

@@ -57,11 +57,11 @@ void keepCommon(std::vector<uint32_t>& numbers, std::span<const uint32_t> other)
   numbers.resize(kept);
 }
 
-void checkFileHeader(const File& file, uint64_t id, uint32_t dim, uint64_t bytes) {
+void checkFileHeader(const File& file, uint64_t id, RowShape shape, uint64_t bytes) {
   const FileHeader header = readFileHeader(file, bytes);
   if (header.segmentId != id) throw Error(ErrorCode::corrupt, file.path() + ": another segment's file");
   // The header is intact, so the caller named the wrong file.
-  if (header.dim != dim) {
+  if (header.shape() != shape) {
     throw Error(ErrorCode::invalidArgument, file.path() + ": holds token vectors of another size");
   }
 }
@@ -74,26 +74,31 @@ FileHeader readFileHeader(const File& file, uint64_t bytes) {
   FileHeader header;
   file.read(0, &header, sizeof header);
   if (header.magic != fileMagic) throw damaged("not a segment file");
-  if (header.version != formatVersion) {
+  if (header.version != formatVersion && header.version != fewBitsVersion) {
     throw Error(ErrorCode::unsupportedVersion,
                 file.path() + ": segment format " + std::to_string(header.version) + " is not supported");
   }
   if (header.crc != headerChecksum(header)) throw damaged("damaged segment header");
-  if (header.dim < 1 || header.dim > dimMax) throw damaged("token vectors of an impossible size");
+  const bool fewBits = header.fewBits != 0;
+  if (header.dim < 1 || header.dim > dimMax || !isRowBits(header.shape().bits) || header.fewBits == 8 ||
+      fewBits != (header.version == fewBitsVersion)) {
+    throw damaged("token vectors of an impossible size");
+  }
   return header;
 }
 
-Segment::Segment(uint64_t id, uint32_t dim, std::string path, File file)
-    : id_(id), dim_(dim), path_(std::move(path)), file_(std::move(file)) {}
+Segment::Segment(uint64_t id, RowShape shape, std::string path, File file)
+    : id_(id), shape_(shape), path_(std::move(path)), file_(std::move(file)) {}
 
-std::shared_ptr<Segment> Segment::create(uint64_t id, const std::string& path, uint32_t dim) {
-  std::shared_ptr<Segment> segment(new Segment(id, dim, path, File::create(path)));
+std::shared_ptr<Segment> Segment::create(uint64_t id, const std::string& path, RowShape shape) {
+  std::shared_ptr<Segment> segment(new Segment(id, shape, path, File::create(path)));
   try {
     FileHeader header{};
     header.magic = fileMagic;
-    header.version = formatVersion;
+    header.version = shape.bits == 8 ? formatVersion : fewBitsVersion;
     header.segmentId = id;
-    header.dim = dim;
+    header.dim = shape.dim;
+    header.fewBits = shape.bits == 8 ? 0 : shape.bits;
     header.crc = headerChecksum(header);
     segment->reserve(sizeof header);
     segment->file_.write(0, &header, sizeof header);
@@ -107,21 +112,21 @@ std::shared_ptr<Segment> Segment::create(uint64_t id, const std::string& path, u
   return segment;
 }
 
-std::shared_ptr<Segment> Segment::open(uint64_t id, const std::string& path, uint32_t dim, uint32_t recordsReferenced,
+std::shared_ptr<Segment> Segment::open(uint64_t id, const std::string& path, RowShape shape, uint32_t recordsReferenced,
                                        bool sealed, const PartialCopy* partial) {
   require(sealed || partial == nullptr, "only a sealed segment is fetched in parts");
   std::shared_ptr<Segment> segment(
-      new Segment(id, dim, path, File::openExisting(partial == nullptr ? path : partial->path)));
+      new Segment(id, shape, path, File::openExisting(partial == nullptr ? path : partial->path)));
   const uint64_t bytes = segment->file_.size();
   if (partial != nullptr) {
     segment->file_.isBeingFetched(std::make_shared<PresentParts>(id, bytes, partial->partBytes, partial->parts));
   }
-  checkFileHeader(segment->file_, id, dim, bytes);
+  checkFileHeader(segment->file_, id, shape, bytes);
   if (!sealed) {
     segment->openActive(recordsReferenced, bytes);
     return segment;
   }
-  const auto footer = readFooter(segment->file_, bytes, dim);
+  const auto footer = readFooter(segment->file_, bytes, shape);
   if (!footer) throw Error(ErrorCode::corrupt, path + ": the footer of a sealed segment is missing");
   if (footer->records.size() < recordsReferenced) {
     throw Error(ErrorCode::corrupt, path + ": fewer records than are referenced");
@@ -153,7 +158,7 @@ void Segment::openActive(uint32_t recordsReferenced, uint64_t fileBytes) {
   uint64_t offset = sizeof(FileHeader);
   const auto mapping = file_.map(fileBytes);
   for (uint32_t r = 0; r < recordsReferenced; ++r) {
-    const RecordView view = viewRecord(mapping->base() + offset, fileBytes - offset, dim_);
+    const RecordView view = viewRecord(mapping->base() + offset, fileBytes - offset, shape_);
     if (view.bytes == nullptr || !chunksAddUp(view) || view.header().chunks > UINT32_MAX - chunkCount_) {
       requireRead(*mapping);
       throw Error(ErrorCode::corrupt, file_.path() + ": damaged record " + std::to_string(r));
@@ -226,7 +231,7 @@ void Segment::reserve(uint64_t bytes) {
 uint32_t Segment::append(std::span<const uint8_t> record) {
   const std::lock_guard lock(writing_);
   requireWritable();
-  const RecordView view = viewRecord(record.data(), record.size(), dim_);
+  const RecordView view = viewRecord(record.data(), record.size(), shape_);
   if (view.bytes == nullptr) throw std::logic_error("this is a bug: append of bytes that are no record");
   const uint64_t chunksAfter = uint64_t(chunkCount_) + view.header().chunks;
   require(recordCount_ < UINT32_MAX && chunksAfter < UINT32_MAX, "segment holds too many chunks");
@@ -307,7 +312,7 @@ void Segment::seal() {
   }
   sync();
   auto mapping = file_.map(footer.trailer.fileBytes);
-  if (!readFooter(file_, mapping->bytes(), dim_)) {
+  if (!readFooter(file_, mapping->bytes(), shape_)) {
     throw std::logic_error("this is a bug: a footer just written cannot be read");
   }
   {
@@ -340,7 +345,7 @@ uint32_t Segment::chunkRows(uint32_t number) const {
 
 RecordView Segment::view(const Mapping& mapping, uint32_t record) const {
   const RecordEntry& entry = records_[record];
-  return {mapping.base() + entry.offset, RecordLayout::of(dim_, entry.chunks, entry.rows, entry.terms)};
+  return {mapping.base() + entry.offset, RecordLayout::of(shape_, entry.chunks, entry.rows, entry.terms)};
 }
 
 void Segment::addParts(std::span<const uint8_t> bits) {
@@ -350,7 +355,7 @@ void Segment::addParts(std::span<const uint8_t> bits) {
 void Segment::collectAbsent(uint32_t record, std::vector<AbsentPart>& absent) const {
   if (file_.parts() == nullptr) return;
   const RecordEntry& entry = records_[record];
-  const auto layout = RecordLayout::of(dim_, entry.chunks, entry.rows, entry.terms);
+  const auto layout = RecordLayout::of(shape_, entry.chunks, entry.rows, entry.terms);
   file_.parts()->collectAbsent(entry.offset, layout.bytes, absent);
 }
 

@@ -77,16 +77,17 @@ struct PartialCopy {
 class Segment {
  public:
   /// Creates the file and makes its directory entry durable.
-  static std::shared_ptr<Segment> create(uint64_t id, const std::string& path, uint32_t dim);
+  static std::shared_ptr<Segment> create(uint64_t id, const std::string& path, RowShape shape);
   /// `sealed`: the catalog notes it as sealed. Then it is `corrupt` without its footer. Otherwise it is active, and
   /// everything after `recordsReferenced` records is cut off, even a footer: a footer that can be read may still not be
   /// durable. `partial`, for sealed segments only: the file is being fetched, and what needs missing bytes throws
   /// `AbsentParts`.
-  static std::shared_ptr<Segment> open(uint64_t id, const std::string& path, uint32_t dim, uint32_t recordsReferenced,
+  static std::shared_ptr<Segment> open(uint64_t id, const std::string& path, RowShape shape, uint32_t recordsReferenced,
                                        bool sealed, const PartialCopy* partial = nullptr);
 
   uint64_t id() const { return id_; }
-  uint32_t dim() const { return dim_; }
+  uint32_t dim() const { return shape_.dim; }
+  RowShape shape() const { return shape_; }
   const std::string& path() const { return path_; }
   SegmentCounts counts() const;
   bool sealed() const { return sealed_.load(std::memory_order_acquire); }
@@ -170,7 +171,7 @@ class Segment {
  private:
   enum Check : uint8_t { metaGood = 1, metaBad = 2, dataGood = 4, dataBad = 8 };
 
-  Segment(uint64_t id, uint32_t dim, std::string path, File file);
+  Segment(uint64_t id, RowShape shape, std::string path, File file);
   void openSealed(const Footer& footer, uint64_t fileBytes);
   void openActive(uint32_t recordsReferenced, uint64_t fileBytes);
   void reserve(uint64_t bytes);
@@ -198,7 +199,7 @@ class Segment {
   PostingsOwner postingsOwner() const { return {id_, recordCount_, footerCrc_}; }
 
   const uint64_t id_;
-  const uint32_t dim_;
+  const RowShape shape_;
   const std::string path_;
   File file_;
 

@@ -78,7 +78,7 @@ Segment::Verified Segment::readAgain(uint32_t record) const {
     }
     if (record >= recordCount()) return {};
     const RecordEntry& entry = records_[record];
-    const auto layout = RecordLayout::of(dim_, entry.chunks, entry.rows, entry.terms);
+    const auto layout = RecordLayout::of(shape_, entry.chunks, entry.rows, entry.terms);
     mapping()->release(entry.offset, layout.bytes);
     file_.forget(entry.offset, layout.bytes);
     std::vector<uint8_t> bytes(layout.bytes);

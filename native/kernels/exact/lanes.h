@@ -13,7 +13,8 @@
 //
 // Included by the source of one kernel, which first defines TARGET (see target.h). `Ops` supplies
 //   Element, group            what a converted row is made of, and how many fill 32 bits
-//   biased                    whether documents are converted to value + 128
+//   bits                      of a stored component
+//   bias                      what is added to components so that they are unsigned; 0 = they stay signed
 //   Ints, Floats, lanes       registers of one 32-bit lane per token
 //   rows                      document rows in a block, even and at most 8
 //   tileRows                  how many of them two registers of tokens meet at a time: all, or half of them
@@ -48,7 +49,7 @@ std::atomic<uint64_t> calls{0};
 
 /// Packs int8 [tokens x dim] in the layout above, for `used` tokens, a multiple of 4. Four rows at a time become words
 /// of four tokens side by side. Compilers turn these plain loops into shuffles of registers.
-template <typename Element, bool biased>
+template <typename Element, int32_t bias>
 TARGET void packTiles(const int8_t* vectors, uint32_t dim, uint32_t tokens, uint32_t steps, uint32_t tileTokens,
                       uint32_t used, int32_t* packed) {
   constexpr uint32_t group = 4 / sizeof(Element);
@@ -69,15 +70,15 @@ TARGET void packTiles(const int8_t* vectors, uint32_t dim, uint32_t tokens, uint
           rows[i][d] = vector[d];
           sum += vector[d];
         }
-        if (biased) to[i] = -128 * sum;
+        if (bias != 0) to[i] = -bias * sum;
       }
-      if (biased) to += width;
+      if (bias != 0) to += width;
       for (uint32_t step = 0; step < steps; ++step) {
         for (uint32_t i = 0; i < 4; ++i) std::memcpy(&words[step][i], rows[i] + step * group, 4);
       }
       for (uint32_t step = 0; step < steps; ++step, to += width) std::memcpy(to, words[step], sizeof words[step]);
     }
-    packed += size_t(steps + (biased ? 1 : 0)) * width;
+    packed += size_t(steps + (bias != 0 ? 1 : 0)) * width;
   }
 }
 
@@ -95,7 +96,7 @@ struct LaneKernel {
   static uint32_t stepsOf(uint32_t dim) { return (dim + group * together - 1) / (group * together) * together; }
 
   /// 32-bit words of one token, with its bias.
-  static size_t wordsOf(uint32_t dim) { return stepsOf(dim) + (Ops::biased ? 1 : 0); }
+  static size_t wordsOf(uint32_t dim) { return stepsOf(dim) + (Ops::bias != 0 ? 1 : 0); }
 
   /// Tokens that are multiplied: whole registers, at most `tokensPadded`.
   static uint32_t tokensUsed(uint32_t tokens) { return (tokens + Narrow::lanes - 1) / Narrow::lanes * Narrow::lanes; }
@@ -105,15 +106,20 @@ struct LaneKernel {
     for (uint32_t i = from; i < to; i += Narrow::lanes) Narrow::store(values + i, Narrow::fill(value));
   }
 
-  static size_t packedBytes(uint32_t dim, uint32_t tokens) { return wordsOf(dim) * 4 * paddedTokens(tokens); }
+  static size_t packedBytes(RowShape shape, uint32_t tokens) { return wordsOf(shape.dim) * 4 * paddedTokens(tokens); }
 
-  static void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
+  /// Bytes of so many components as they are stored; of a whole row `RowShape::bytes` for its dim.
+  static constexpr size_t stored(size_t components) { return components * Ops::bits / 8; }
+  static size_t rowBytes(uint32_t dim) { return RowShape(dim, Ops::bits).bytes(); }
+
+  static void pack(const int8_t* vectors, RowShape shape, uint32_t tokens, void* packed) {
+    const uint32_t dim = shape.dim;
     const uint32_t used = tokensUsed(tokens);
-    packTiles<PackedElement, Ops::biased>(vectors, dim, tokens, stepsOf(dim), tileTokens, used,
+    packTiles<PackedElement, Ops::bias>(vectors, dim, tokens, stepsOf(dim), tileTokens, used,
                                           static_cast<int32_t*>(packed));
     // The rest is never multiplied.
     const size_t words = wordsOf(dim) * used;
-    std::memset(static_cast<int32_t*>(packed) + words, 0, packedBytes(dim, tokens) - words * 4);
+    std::memset(static_cast<int32_t*>(packed) + words, 0, packedBytes(shape, tokens) - words * 4);
   }
 
   /// A converted block. The stride is a cache line longer than the longest row, because rows a power of two apart would
@@ -133,16 +139,16 @@ struct LaneKernel {
 
   /// Converts the dimensions strip, ..., strip + Ops::strip - 1 of every row.
   TARGET_INLINE void convertStrip(Rows& rows, const Source& source, uint32_t dim, uint32_t strip) {
-    const int8_t* row = source.row + strip;
+    const int8_t* row = source.row + stored(strip);
     // Prefetches line after line, whatever the rows are, so that the processor recognises a stream.
-    const char* ahead = source.ahead + strip * blockRows;
+    const char* ahead = source.ahead + stored(strip) * blockRows;
     Element* out = rows.vector + strip;
 #pragma GCC unroll 8
     for (uint32_t r = 0; r < blockRows; ++r) {
       Ops::convert(row, out);
-      __builtin_prefetch(ahead);
-      row += dim;
-      ahead += Ops::strip;
+      if (r % (8 / Ops::bits) == 0) __builtin_prefetch(ahead);
+      row += rowBytes(dim);
+      ahead += stored(Ops::strip);
       out += Rows::stride;
     }
   }
@@ -157,9 +163,9 @@ struct LaneKernel {
     uint16_t scales[8] = {};
     for (uint32_t r = 0; r < blockRows; ++r) {
       const uint32_t row = r < chunk.rows ? r : chunk.rows - 1;
-      const int8_t* from = chunk.vectors + size_t(row) * dim;
+      const int8_t* from = chunk.vectors + row * rowBytes(dim);
       Element* out = rows.vector + r * Rows::stride;
-      for (uint32_t strip = 0; strip < dim; strip += Ops::strip) Ops::convert(from + strip, out + strip);
+      for (uint32_t strip = 0; strip < dim; strip += Ops::strip) Ops::convert(from + stored(strip), out + strip);
       scales[r] = chunk.scales[row];
     }
     Ops::widen(scales, rows.scale);
@@ -211,9 +217,9 @@ struct LaneKernel {
     constexpr bool two = !std::is_void_v<B>;
     using Second = std::conditional_t<two, B, A>;
     constexpr uint32_t width = two ? A::lanes + Second::lanes : A::lanes;
-    const auto startA = Ops::biased ? A::load(query) : A::zero();
-    const auto startB = Ops::biased && two ? Second::load(query + A::lanes) : Second::zero();
-    if (Ops::biased) query += width;
+    const auto startA = Ops::bias != 0 ? A::load(query) : A::zero();
+    const auto startB = Ops::bias != 0 && two ? Second::load(query + A::lanes) : Second::zero();
+    if (Ops::bias != 0) query += width;
 #define DECLARE(r)                                 \
   [[maybe_unused]] typename A::Ints a##r = startA; \
   [[maybe_unused]] typename Second::Ints b##r = startB;
@@ -347,6 +353,7 @@ struct LaneKernel {
     switch (dim) {
       case 96: return work(96);
       case 128: return work(128);
+      case 384: return work(384);
       default: return work(dim);
     }
   }
@@ -359,7 +366,7 @@ struct LaneKernel {
     fillTokens(best, used, query.tokensPadded, 0.0f);
     Rows rows[2];
     uint32_t current = 0;
-    RowsAhead ahead(chunks, count, dim, blockRows, Ops::prefetchBytes);
+    RowsAhead ahead(chunks, count, rowBytes(dim), blockRows, Ops::prefetchBytes);
     if (chunks[0].rows < blockRows) {
       convertShort(rows[0], chunks[0], dim);
     } else {
@@ -376,13 +383,13 @@ struct LaneKernel {
         const Chunk& from = more ? chunk : next;
         Rows& converted = rows[current ^ 1];
         const uint32_t start = more ? startOf(first + blockRows, chunk.rows) : 0;
-        const Source source{from.vectors + size_t(start) * dim, from.scales + start,
+        const Source source{from.vectors + start * rowBytes(dim), from.scales + start,
                             reinterpret_cast<const char*>(ahead.rows())};
         target.converted = &converted;
         if (from.rows < blockRows) {
           target.source = nullptr;
           convertShort(converted, from, dim);
-          prefetch(source.ahead, size_t(std::min(ahead.count(), blockRows)) * dim);
+          prefetch(source.ahead, std::min(ahead.count(), blockRows) * rowBytes(dim));
         } else {
           target.source = &source;
           Ops::widen(source.scales, converted.scale);
@@ -406,7 +413,7 @@ struct LaneKernel {
     Rows rows;
     for (uint32_t first = 0; first < chunk.rows; first += blockRows) {
       const uint32_t start = startOf(first, chunk.rows);
-      const int8_t* row = chunk.vectors + size_t(start) * dim;
+      const int8_t* row = chunk.vectors + start * rowBytes(dim);
       if (chunk.rows < blockRows) {
         convertShort(rows, chunk, dim);
       } else {
@@ -439,14 +446,45 @@ struct LaneKernel {
     }
   }
 
-  static constexpr Kernel kernel(const char* name, bool (*required)(const CpuFeatures&),
-                                 int32_t (*dot)(const int8_t*, const int8_t*, uint32_t), const CodeLoops* loops) {
-    return {name, required, packedBytes, pack, maxsim, best, similarities, dot, &calls, loops};
-  }
-
  private:
   /// The query's elements: signed, as wide as the document's.
   using PackedElement = std::make_signed_t<Element>;
+};
+
+/// The functions of one kernel: those of `Of<bits>` by the bits of the rows.
+template <template <uint32_t bits> typename Of>
+struct ByRowBits {
+  template <typename Work>
+  static auto with(uint32_t bits, const Work& work) {
+    switch (bits) {
+      case 1: return work(Of<1>());
+      case 2: return work(Of<2>());
+      case 4: return work(Of<4>());
+      default: return work(Of<8>());
+    }
+  }
+
+  static size_t packedBytes(RowShape shape, uint32_t tokens) {
+    return with(shape.bits, [&](auto of) { return of.packedBytes(shape, tokens); });
+  }
+  static void pack(const int8_t* vectors, RowShape shape, uint32_t tokens, void* packed) {
+    with(shape.bits, [&](auto of) { of.pack(vectors, shape, tokens, packed); });
+  }
+  static void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* scores) {
+    with(query.rowBits, [&](auto of) { of.maxsim(query, chunks, count, scores); });
+  }
+  static void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows) {
+    with(query.rowBits, [&](auto of) { of.best(query, chunk, similarities, rows); });
+  }
+  static void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
+    with(query.rowBits, [&](auto of) { of.similarities(query, chunk, out); });
+  }
+
+  static constexpr Kernel kernel(const char* name, bool (*required)(const CpuFeatures&),
+                                 int32_t (*dot)(const int8_t*, const int8_t*, uint32_t), const CodeLoops* loops,
+                                 uint64_t fineCentroidsFrom = Kernel().fineCentroidsFrom) {
+    return {name, required, packedBytes, pack, maxsim, best, similarities, dot, &calls, loops, fineCentroidsFrom};
+  }
 };
 
 }  // namespace

@@ -6,6 +6,26 @@
 namespace maxsimd {
 namespace {
 
+/// Twice each code of a strip, as bytes in order.
+template <uint32_t rowBits>
+TARGET_INLINE __m256i twiceCodes256(const int8_t* from) {
+  __m256i codes;
+  if constexpr (rowBits == 4) {
+    codes = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+    codes = _mm256_srlv_epi64(codes, _mm256_setr_epi64x(0, 0, 4, 4));
+  } else if constexpr (rowBits == 2) {
+    int64_t bytes;
+    std::memcpy(&bytes, from, sizeof bytes);
+    codes = _mm256_srlv_epi64(_mm256_set1_epi64x(bytes), _mm256_setr_epi64x(0, 2, 4, 6));
+  } else {
+    int32_t bytes;
+    std::memcpy(&bytes, from, sizeof bytes);
+    codes = _mm256_srlv_epi32(_mm256_set1_epi32(bytes), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  codes = _mm256_and_si256(codes, _mm256_set1_epi8(componentMost(rowBits)));
+  return _mm256_add_epi8(codes, codes);
+}
+
 struct Lanes256 {
   using Floats = __m256;
   using Ints = __m256i;
@@ -46,18 +66,25 @@ struct Lanes256 {
   }
 };
 
-/// Documents as value + 128, four dimensions a lane.
+/// Components plus `bias` as unsigned bytes, four dimensions a lane.
+template <uint32_t rowBits>
 struct Bytes256 : Lanes256 {
   using Element = uint8_t;
   static constexpr uint32_t group = 4;
-  static constexpr bool biased = true;
+  static constexpr uint32_t bits = rowBits;
+  static constexpr int32_t bias = rowBits == 8 ? 128 : componentMost(rowBits);
   static constexpr uint32_t strip = 64;
 
   TARGET_INLINE void convert(const int8_t* from, uint8_t* out) {
-    const __m256i flip = _mm256_set1_epi8(int8_t(0x80));
-    for (uint32_t d = 0; d < strip; d += 32) {
-      const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + d));
-      _mm256_store_si256(reinterpret_cast<__m256i*>(out + d), _mm256_xor_si256(bytes, flip));
+    for (uint32_t d = 0; d < strip; d += stripCodes, from += RowShape(stripCodes, rowBits).bytes()) {
+      __m256i bytes;
+      if constexpr (rowBits == 8) {
+        bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+        bytes = _mm256_xor_si256(bytes, _mm256_set1_epi8(int8_t(0x80)));
+      } else {
+        bytes = twiceCodes256<rowBits>(from);
+      }
+      _mm256_store_si256(reinterpret_cast<__m256i*>(out + d), bytes);
     }
   }
 };

@@ -46,6 +46,27 @@ struct Lanes512 {
   }
 };
 
+/// Twice each code of two strips, as bytes in order.
+template <uint32_t rowBits>
+TARGET_INLINE __m512i twiceCodes512(const int8_t* from) {
+  __m512i codes;
+  if constexpr (rowBits == 4) {
+    codes = _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    codes = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 1, 0, 1, 2, 3, 2, 3), codes);
+    codes = _mm512_srlv_epi64(codes, _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4));
+  } else if constexpr (rowBits == 2) {
+    codes = _mm512_castsi128_si512(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+    codes = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 0, 0, 0, 1, 1, 1, 1), codes);
+    codes = _mm512_srlv_epi64(codes, _mm512_setr_epi64(0, 2, 4, 6, 0, 2, 4, 6));
+  } else {
+    codes = _mm512_castsi128_si512(_mm_loadu_si64(from));
+    codes = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1), codes);
+    codes = _mm512_srlv_epi32(codes, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  codes = _mm512_and_si512(codes, _mm512_set1_epi8(componentMost(rowBits)));
+  return _mm512_add_epi8(codes, codes);
+}
+
 TARGET int32_t dot(const int8_t* a, const int8_t* b, uint32_t dim) {
   // (a + 128) . b - 128 * sum(b): flipping the sign bit makes a unsigned. Masked bytes of b are 0.
   const __m512i flip = _mm512_set1_epi8(int8_t(0x80));

@@ -28,15 +28,6 @@ constexpr uint64_t fineCentroidsFrom = 512 << 10;
 
 uint32_t stepsOf(uint32_t dim) { return (dim + tileDims - 1) / tileDims; }
 
-size_t packedBytes(uint32_t dim, uint32_t tokens) {
-  return size_t(stepsOf(dim)) * tileBytes * (paddedTokens(tokens) / tileTokens);
-}
-
-void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
-  packTiles<int8_t, false>(vectors, dim, tokens, stepsOf(dim) * (tileDims / 4), tileTokens, paddedTokens(tokens),
-                           static_cast<int32_t*>(packed));
-}
-
 /// Tiles 0-3 hold sums of (rows, tokens) = (low, low), (low, high), (high, low), (high, high); 4 and 5 rows; 6 and 7
 /// tokens.
 TARGET_INLINE void configure() {
@@ -59,17 +50,24 @@ struct Block {
   bool highTokens;
 };
 
-/// Writes the dot products of the rows at `rows` with the tokens packed at `query` to block.sums.
+/// Rows of int8 components, `stride` bytes from one to the next.
+struct TileRows {
+  const int8_t* rows;
+  size_t stride;
+};
+
+/// Writes the dot products of rows with the tokens packed at `query` to block.sums.
 template <bool highRows, bool highTokens>
-TARGET_INLINE void multiply(const int8_t* rows, uint32_t dim, const int8_t* query, Block& block) {
-  const int8_t* high = rows + size_t(tileRows) * dim;
+TARGET_INLINE void multiply(const TileRows& from, uint32_t dim, const int8_t* query, Block& block) {
+  const auto [rows, stride] = from;
+  const int8_t* high = rows + tileRows * stride;
   const size_t tokenStride = size_t(stepsOf(dim)) * tileBytes;
   TILE_ZERO(0);
   if (highTokens) TILE_ZERO(1);
   if (highRows) TILE_ZERO(2);
   if (highRows && highTokens) TILE_ZERO(3);
   for (uint32_t d = 0; d < dim; d += tileDims, query += tileBytes) {
-    TILE_LOAD(4, rows + d, dim);
+    TILE_LOAD(4, rows + d, stride);
     TILE_LOAD(6, query, 64);
     TILE_DOT(0, 4, 6);
     if (highTokens) {
@@ -77,7 +75,7 @@ TARGET_INLINE void multiply(const int8_t* rows, uint32_t dim, const int8_t* quer
       TILE_DOT(1, 4, 7);
     }
     if (highRows) {
-      TILE_LOAD(5, high + d, dim);
+      TILE_LOAD(5, high + d, stride);
       TILE_DOT(2, 5, 6);
     }
     if (highRows && highTokens) TILE_DOT(3, 5, 7);
@@ -88,11 +86,35 @@ TARGET_INLINE void multiply(const int8_t* rows, uint32_t dim, const int8_t* quer
   if (highRows && highTokens) TILE_STORE(3, block.sums[3], 64);
 }
 
-TARGET_INLINE void multiplyBlock(const int8_t* rows, uint32_t dim, const int8_t* query, Block& block) {
+TARGET_INLINE void multiplyBlock(const TileRows& rows, uint32_t dim, const int8_t* query, Block& block) {
   if (block.highRows && block.highTokens) return multiply<true, true>(rows, dim, query, block);
   if (block.highRows) return multiply<true, false>(rows, dim, query, block);
   if (block.highTokens) return multiply<false, true>(rows, dim, query, block);
   multiply<false, false>(rows, dim, query, block);
+}
+
+/// The components of a block's rows of few bits.
+struct Unpacked {
+  static constexpr size_t stride = dimMax + tileDims;
+  alignas(64) int8_t vectors[2 * tileRows * stride];
+};
+
+/// `count` rows for tiles: as they are stored if that is int8, else unpacked into `out`.
+template <uint32_t bits>
+TARGET_INLINE TileRows tileRowsOf(const int8_t* stored, uint32_t dim, uint32_t count, Unpacked& out) {
+  if constexpr (bits == 8) {
+    return {stored, dim};
+  } else {
+    const size_t rowBytes = RowShape(dim, bits).bytes();
+    const __m512i most = _mm512_set1_epi8(componentMost(bits));
+    for (uint32_t r = 0; r < count; ++r) {
+      for (uint32_t d = 0; d < dim; d += tileDims) {
+        const __m512i twice = twiceCodes512<bits>(stored + r * rowBytes + d * bits / 8);
+        _mm512_store_si512(out.vectors + r * Unpacked::stride + d, _mm512_sub_epi8(twice, most));
+      }
+    }
+    return {out.vectors, Unpacked::stride};
+  }
 }
 
 enum class Out { maximum, arguments, all };
@@ -144,30 +166,33 @@ struct ShortChunk {
   uint16_t scales[tileRows];
 };
 
-Chunk lengthened(const Chunk& chunk, uint32_t dim, ShortChunk& out) {
+Chunk lengthened(const Chunk& chunk, size_t rowBytes, ShortChunk& out) {
   for (uint32_t r = 0; r < tileRows; ++r) {
     const uint32_t row = r < chunk.rows ? r : chunk.rows - 1;
-    std::memcpy(out.vectors + size_t(r) * dim, chunk.vectors + size_t(row) * dim, dim);
+    std::memcpy(out.vectors + r * rowBytes, chunk.vectors + row * rowBytes, rowBytes);
     out.scales[r] = chunk.scales[row];
   }
-  std::memset(out.vectors + size_t(tileRows) * dim, 0, tileDims);
+  std::memset(out.vectors + tileRows * rowBytes, 0, tileDims);
   return {out.vectors, out.scales, tileRows};
 }
 
 /// Multiplies all blocks of a chunk of at least 16 rows with all tokens. The last block is left for `finish` to reduce.
-template <Out out>
+template <Out out, uint32_t bits>
 TARGET_INLINE void multiplyChunk(const PackedQuery& query, const Chunk& chunk, const Target& target, Blocks& blocks,
                                  RowsAhead& ahead) {
+  const size_t rowBytes = RowShape(query.dim, bits).bytes();
+  Unpacked unpacked;
   uint32_t count;
   for (uint32_t first = 0; first < chunk.rows; first += count) {
     const uint32_t left = chunk.rows - first;
     const bool highRows = left > tileRows && chunk.rows >= 2 * tileRows;
     count = highRows ? 2 * tileRows : tileRows;
     for (uint32_t tile = 0; tile < count; tile += tileRows, ahead.advance()) {
-      const size_t bytes = size_t(std::min(ahead.count(), tileRows)) * query.dim;
+      const size_t bytes = std::min(ahead.count(), tileRows) * rowBytes;
       for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(ahead.rows() + at);
     }
     const uint32_t start = left < count ? chunk.rows - count : first;
+    const TileRows rows = tileRowsOf<bits>(chunk.vectors + start * rowBytes, query.dim, count, unpacked);
     for (uint32_t token = 0; token < query.tokensPadded; token += 2 * tileTokens) {
       Block& block = blocks.block[blocks.current];
       block.first = start;
@@ -175,8 +200,7 @@ TARGET_INLINE void multiplyChunk(const PackedQuery& query, const Chunk& chunk, c
       block.highRows = highRows;
       block.highTokens = query.tokensPadded - token > tileTokens;
       const auto* packed = static_cast<const int8_t*>(query.packed);
-      multiplyBlock(chunk.vectors + size_t(start) * query.dim, query.dim,
-                    packed + size_t(token / tileTokens) * stepsOf(query.dim) * tileBytes, block);
+      multiplyBlock(rows, query.dim, packed + size_t(token / tileTokens) * stepsOf(query.dim) * tileBytes, block);
       widen(chunk.scales + start, block.scale);
       if (highRows) widen(chunk.scales + start + tileRows, block.scale + tileRows);
       blocks.current ^= 1;
@@ -192,55 +216,70 @@ TARGET_INLINE void finish(const Target& target, Blocks& blocks) {
   blocks.pending = false;
 }
 
-TARGET void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* scores) {
-  calls.fetch_add(1, std::memory_order_relaxed);
-  alignas(64) float best[queryTokensMax];
-  ShortChunk shortChunk;
-  Blocks blocks;
-  RowsAhead ahead(chunks, count, query.dim, tileRows, Lanes512::prefetchBytes);
-  configure();
-  for (size_t c = 0; c < count; ++c) {
-    const Chunk chunk = chunks[c].rows < tileRows ? lengthened(chunks[c], query.dim, shortChunk) : chunks[c];
-    for (uint32_t i = 0; i < query.tokensPadded; i += 16) {
-      Lanes512::store(best + i, Lanes512::fill(-__builtin_inff()));
-    }
-    const Target target{best, nullptr, nullptr, 0, chunks[c].rows - 1};
-    multiplyChunk<Out::maximum>(query, chunk, target, blocks, ahead);
-    finish<Out::maximum>(target, blocks);
-    scores[c] = finishScore(query, best);
-  }
-  TILE_RELEASE();
-}
-
-template <Out out>
+template <Out out, uint32_t bits>
 TARGET_INLINE void oneChunk(const PackedQuery& query, const Chunk& chunk, const Target& target) {
+  const size_t rowBytes = RowShape(query.dim, bits).bytes();
   ShortChunk shortChunk;
   Blocks blocks;
   configure();
-  const Chunk whole = chunk.rows < tileRows ? lengthened(chunk, query.dim, shortChunk) : chunk;
-  RowsAhead ahead(&chunk, 1, query.dim, tileRows, Lanes512::prefetchBytes);
-  multiplyChunk<out>(query, whole, target, blocks, ahead);
+  const Chunk whole = chunk.rows < tileRows ? lengthened(chunk, rowBytes, shortChunk) : chunk;
+  RowsAhead ahead(&chunk, 1, rowBytes, tileRows, Lanes512::prefetchBytes);
+  multiplyChunk<out, bits>(query, whole, target, blocks, ahead);
   finish<out>(target, blocks);
   TILE_RELEASE();
 }
 
-TARGET void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows) {
-  calls.fetch_add(1, std::memory_order_relaxed);
-  alignas(64) float best[queryTokensMax];
-  alignas(64) uint32_t row[queryTokensMax];
-  for (uint32_t i = 0; i < query.tokensPadded; ++i) {
-    best[i] = i < query.tokens ? -__builtin_inff() : 0.0f;
-    row[i] = 0;
+/// For rows of so many bits.
+template <uint32_t bits>
+struct Rows {
+  static size_t packedBytes(RowShape shape, uint32_t tokens) {
+    return size_t(stepsOf(shape.dim)) * tileBytes * (paddedTokens(tokens) / tileTokens);
   }
-  oneChunk<Out::arguments>(query, chunk, {best, row, nullptr, 0, chunk.rows - 1});
-  std::memcpy(similarities, best, query.tokensPadded * sizeof(float));
-  std::memcpy(rows, row, query.tokensPadded * sizeof(uint32_t));
-}
 
-TARGET void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
-  calls.fetch_add(1, std::memory_order_relaxed);
-  oneChunk<Out::all>(query, chunk, {nullptr, nullptr, out, query.tokensPadded, chunk.rows - 1});
-}
+  static void pack(const int8_t* vectors, RowShape shape, uint32_t tokens, void* packed) {
+    packTiles<int8_t, 0>(vectors, shape.dim, tokens, stepsOf(shape.dim) * (tileDims / 4), tileTokens,
+                         paddedTokens(tokens), static_cast<int32_t*>(packed));
+  }
+
+  TARGET static void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* scores) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+    alignas(64) float best[queryTokensMax];
+    const size_t rowBytes = RowShape(query.dim, bits).bytes();
+    ShortChunk shortChunk;
+    Blocks blocks;
+    RowsAhead ahead(chunks, count, rowBytes, tileRows, Lanes512::prefetchBytes);
+    configure();
+    for (size_t c = 0; c < count; ++c) {
+      const Chunk chunk = chunks[c].rows < tileRows ? lengthened(chunks[c], rowBytes, shortChunk) : chunks[c];
+      for (uint32_t i = 0; i < query.tokensPadded; i += 16) {
+        Lanes512::store(best + i, Lanes512::fill(-__builtin_inff()));
+      }
+      const Target target{best, nullptr, nullptr, 0, chunks[c].rows - 1};
+      multiplyChunk<Out::maximum, bits>(query, chunk, target, blocks, ahead);
+      finish<Out::maximum>(target, blocks);
+      scores[c] = finishScore(query, best);
+    }
+    TILE_RELEASE();
+  }
+
+  TARGET static void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+    alignas(64) float best[queryTokensMax];
+    alignas(64) uint32_t row[queryTokensMax];
+    for (uint32_t i = 0; i < query.tokensPadded; ++i) {
+      best[i] = i < query.tokens ? -__builtin_inff() : 0.0f;
+      row[i] = 0;
+    }
+    oneChunk<Out::arguments, bits>(query, chunk, {best, row, nullptr, 0, chunk.rows - 1});
+    std::memcpy(similarities, best, query.tokensPadded * sizeof(float));
+    std::memcpy(rows, row, query.tokensPadded * sizeof(uint32_t));
+  }
+
+  TARGET static void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+    oneChunk<Out::all, bits>(query, chunk, {nullptr, nullptr, out, query.tokensPadded, chunk.rows - 1});
+  }
+};
 
 constexpr Kernel kernel(const char* name, bool (*required)(const CpuFeatures&)) {
   return {name,   required,         packedBytes,      pack, maxsim, best, similarities, dot,
@@ -252,9 +291,11 @@ constexpr Kernel kernel(const char* name, bool (*required)(const CpuFeatures&)) 
 #if defined(MAXSIMD_TILES_HEADER)
 extern const Kernel amxEmulatedKernel;
 const Kernel amxEmulatedKernel =
-    kernel("amx with emulated tiles", [](const CpuFeatures& cpu) { return cpu.avx512vnni; });
+    ByRowBits<Rows>::kernel("amx with emulated tiles", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot,
+                            &avx512CodeLoops, fineCentroidsFrom);
 #else
-const Kernel amxKernel = kernel("amx", [](const CpuFeatures& cpu) { return cpu.amx; });
+const Kernel amxKernel = ByRowBits<Rows>::kernel("amx", [](const CpuFeatures& cpu) { return cpu.amx; }, dot,
+                                                 &avx512CodeLoops, fineCentroidsFrom);
 #endif
 
 }  // namespace maxsimd

@@ -20,7 +20,8 @@ namespace {
 struct Words : Lanes256 {
   using Element = int16_t;
   static constexpr uint32_t group = 2;
-  static constexpr bool biased = false;
+  static constexpr uint32_t bits = 8;
+  static constexpr int32_t bias = 0;
   static constexpr uint32_t strip = 64;
 
   TARGET_INLINE void convert(const int8_t* from, int16_t* out) {
@@ -46,7 +47,8 @@ struct Words : Lanes256 {
   }
 };
 
-struct Bytes : Bytes256 {
+template <uint32_t rowBits>
+struct Bytes : Bytes256<rowBits> {
   static constexpr uint32_t tileRows = 3;
   static constexpr uint32_t together = 4;
 
@@ -72,49 +74,53 @@ struct Bytes : Bytes256 {
 };
 
 using WordKernel = LaneKernel<Words>;
-using ByteKernel = LaneKernel<Bytes>;
+using ByteKernel = LaneKernel<Bytes<8>>;
 
-/// Stands before a packed query and says which of the two kernels packed it.
+/// Stands before a packed query for rows of 8 bits and says which of the two kernels packed it.
 struct alignas(64) Header {
   bool small;
 };
 
-size_t packedBytes(uint32_t dim, uint32_t tokens) {
-  return sizeof(Header) + std::max(WordKernel::packedBytes(dim, tokens), ByteKernel::packedBytes(dim, tokens));
-}
+/// Rows of few bits: their components + bias are at most 30, so that eight products with any query stay below 2^15.
+template <uint32_t rowBits>
+struct Rows : LaneKernel<Bytes<rowBits>> {};
 
-void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
-  auto* header = static_cast<Header*>(packed);
-  header->small = areSmall(vectors, dim, tokens);
-  (header->small ? ByteKernel::pack : WordKernel::pack)(vectors, dim, tokens, header + 1);
-}
+template <>
+struct Rows<8> {
+  static size_t packedBytes(RowShape shape, uint32_t tokens) {
+    return sizeof(Header) + std::max(WordKernel::packedBytes(shape, tokens), ByteKernel::packedBytes(shape, tokens));
+  }
 
-bool isSmall(const PackedQuery& query) { return static_cast<const Header*>(query.packed)->small; }
+  static void pack(const int8_t* vectors, RowShape shape, uint32_t tokens, void* packed) {
+    auto* header = static_cast<Header*>(packed);
+    header->small = areSmall(vectors, shape.dim, tokens);
+    (header->small ? ByteKernel::pack : WordKernel::pack)(vectors, shape, tokens, header + 1);
+  }
 
-PackedQuery behindHeader(PackedQuery query) {
-  query.packed = static_cast<const Header*>(query.packed) + 1;
-  return query;
-}
+  static bool isSmall(const PackedQuery& query) { return static_cast<const Header*>(query.packed)->small; }
 
-void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* scores) {
-  (isSmall(query) ? ByteKernel::maxsim : WordKernel::maxsim)(behindHeader(query), chunks, count, scores);
-}
+  static PackedQuery behindHeader(PackedQuery query) {
+    query.packed = static_cast<const Header*>(query.packed) + 1;
+    return query;
+  }
 
-void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows) {
-  (isSmall(query) ? ByteKernel::best : WordKernel::best)(behindHeader(query), chunk, similarities, rows);
-}
+  static void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* scores) {
+    (isSmall(query) ? ByteKernel::maxsim : WordKernel::maxsim)(behindHeader(query), chunks, count, scores);
+  }
 
-void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
-  (isSmall(query) ? ByteKernel::similarities : WordKernel::similarities)(behindHeader(query), chunk, out);
-}
+  static void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows) {
+    (isSmall(query) ? ByteKernel::best : WordKernel::best)(behindHeader(query), chunk, similarities, rows);
+  }
+
+  static void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
+    (isSmall(query) ? ByteKernel::similarities : WordKernel::similarities)(behindHeader(query), chunk, out);
+  }
+};
 
 }  // namespace
 
-const Kernel avx2Kernel = {"avx2",       [](const CpuFeatures& cpu) { return cpu.avx2; },
-                           packedBytes,  pack,
-                           maxsim,       best,
-                           similarities, dot,
-                           &calls,       &avx2CodeLoops};
+const Kernel avx2Kernel =
+    ByRowBits<Rows>::kernel("avx2", [](const CpuFeatures& cpu) { return cpu.avx2; }, dot, &avx2CodeLoops);
 
 }  // namespace maxsimd
 

@@ -15,14 +15,20 @@
 namespace maxsimd {
 namespace {
 
+template <uint32_t rowBits>
 struct Avx512Vnni : Lanes512 {
   using Element = uint8_t;
   static constexpr uint32_t group = 4;
-  static constexpr bool biased = true;
+  static constexpr uint32_t bits = rowBits;
+  static constexpr int32_t bias = rowBits == 8 ? 128 : componentMost(rowBits);
   static constexpr uint32_t strip = 64;
 
   TARGET_INLINE void convert(const int8_t* from, uint8_t* out) {
-    _mm512_store_si512(out, _mm512_xor_si512(_mm512_loadu_si512(from), _mm512_set1_epi8(int8_t(0x80))));
+    if constexpr (rowBits == 8) {
+      _mm512_store_si512(out, _mm512_xor_si512(_mm512_loadu_si512(from), _mm512_set1_epi8(int8_t(0x80))));
+    } else {
+      _mm512_store_si512(out, twiceCodes512<rowBits>(from));
+    }
   }
 
   /// sum += dot4(document u8, query s8) per lane. Written as assembly, because g++ 12 adds register copies and spills
@@ -40,9 +46,12 @@ struct Avx512VnniNarrow : Lanes256 {
   }
 };
 
+template <uint32_t rowBits>
+using Rows = LaneKernel<Avx512Vnni<rowBits>, Avx512VnniNarrow>;
+
 }  // namespace
 
-const Kernel avx512vnniKernel = LaneKernel<Avx512Vnni, Avx512VnniNarrow>::kernel(
+const Kernel avx512vnniKernel = ByRowBits<Rows>::kernel(
     "avx512vnni", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot, &avx512CodeLoops);
 
 }  // namespace maxsimd

@@ -20,22 +20,26 @@
 namespace maxsimd {
 namespace {
 
-struct AvxVnni : Bytes256 {
+template <uint32_t rowBits>
+struct AvxVnni : Bytes256<rowBits> {
   /// sum += dot4(document u8, query s8) per lane.
   TARGET_INLINE void accumulate(__m256i& sum, __m256i query, __m256i document) {
     __asm__(ENCODING "vpdpbusd %1, %2, %0" : "+x"(sum) : "x"(query), "x"(document));
   }
 };
 
+template <uint32_t rowBits>
+using Rows = LaneKernel<AvxVnni<rowBits>>;
+
 }  // namespace
 
 #if defined(MAXSIMD_AVXVNNI_AS_EVEX)
 extern const Kernel avxvnniAsEvexKernel;
-const Kernel avxvnniAsEvexKernel = LaneKernel<AvxVnni>::kernel(
+const Kernel avxvnniAsEvexKernel = ByRowBits<Rows>::kernel(
     "avxvnni in the encoding of AVX-512", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot, &avx2CodeLoops);
 #else
 const Kernel avxvnniKernel =
-    LaneKernel<AvxVnni>::kernel("avxvnni", [](const CpuFeatures& cpu) { return cpu.avxvnni; }, dot, &avx2CodeLoops);
+    ByRowBits<Rows>::kernel("avxvnni", [](const CpuFeatures& cpu) { return cpu.avxvnni; }, dot, &avx2CodeLoops);
 #endif
 
 }  // namespace maxsimd

@@ -10,12 +10,14 @@
 namespace maxsimd {
 namespace {
 
+template <uint32_t rowBits>
 struct Neon {
   using Element = int8_t;
   using Ints = int32x4_t;
   using Floats = float32x4_t;
   static constexpr uint32_t group = 4;
-  static constexpr bool biased = false;
+  static constexpr uint32_t bits = rowBits;
+  static constexpr int32_t bias = 0;
   static constexpr uint32_t lanes = 4;
   static constexpr uint32_t rows = 8;
   static constexpr uint32_t tileRows = 8;
@@ -24,7 +26,26 @@ struct Neon {
   static constexpr size_t prefetchBytes = 5120;
 
   TARGET_INLINE void convert(const int8_t* from, int8_t* out) {
-    for (uint32_t d = 0; d < strip; d += 16) vst1q_s8(out + d, vld1q_s8(from + d));
+    for (uint32_t d = 0; d < strip; d += 16) {
+      if constexpr (rowBits == 8) {
+        vst1q_s8(out + d, vld1q_s8(from + d));
+      } else {
+        vst1q_s8(out + d, components(from + d / stripCodes * (stripCodes / 8 * rowBits), d % stripCodes / 16));
+      }
+    }
+  }
+
+  /// The components of one half of a strip.
+  TARGET_INLINE int8x16_t components(const int8_t* from, uint32_t half) {
+    constexpr uint32_t width = stripCodes / 8 * rowBits;
+    alignas(16) int8_t bytes[16], shifts[16];
+    for (uint32_t i = 0; i < 16; ++i) {
+      bytes[i] = from[(16 * half + i) % width];
+      shifts[i] = -int8_t((16 * half + i) / width * rowBits);
+    }
+    uint8x16_t codes = vshlq_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(bytes)), vld1q_s8(shifts));
+    codes = vandq_u8(codes, vdupq_n_u8(componentMost(rowBits)));
+    return vsubq_s8(vreinterpretq_s8_u8(vaddq_u8(codes, codes)), vdupq_n_s8(componentMost(rowBits)));
   }
 
   TARGET_INLINE void widen(const uint16_t* halves, float* out) {
@@ -70,10 +91,13 @@ TARGET int32_t dot(const int8_t* a, const int8_t* b, uint32_t dim) {
   return total;
 }
 
+template <uint32_t rowBits>
+using Rows = LaneKernel<Neon<rowBits>>;
+
 }  // namespace
 
 const Kernel neonKernel =
-    LaneKernel<Neon>::kernel("neon", [](const CpuFeatures& cpu) { return cpu.dotprod; }, dot, &baselineCodeLoops);
+    ByRowBits<Rows>::kernel("neon", [](const CpuFeatures& cpu) { return cpu.dotprod; }, dot, &baselineCodeLoops);
 
 }  // namespace maxsimd
 

@@ -10,10 +10,10 @@ namespace {
 
 std::atomic<uint64_t> calls{0};
 
-size_t packedBytes(uint32_t dim, uint32_t tokens) { return size_t(dim) * tokens; }
+size_t packedBytes(RowShape shape, uint32_t tokens) { return size_t(shape.dim) * tokens; }
 
-void pack(const int8_t* vectors, uint32_t dim, uint32_t tokens, void* packed) {
-  std::memcpy(packed, vectors, size_t(dim) * tokens);
+void pack(const int8_t* vectors, RowShape shape, uint32_t tokens, void* packed) {
+  std::memcpy(packed, vectors, size_t(shape.dim) * tokens);
 }
 
 int32_t dot(const int8_t* a, const int8_t* b, uint32_t dim) {
@@ -22,17 +22,22 @@ int32_t dot(const int8_t* a, const int8_t* b, uint32_t dim) {
   return sum;
 }
 
-float similarity(const int8_t* a, const int8_t* b, uint32_t dim, float scale) { return float(dot(a, b, dim)) * scale; }
+/// Of token i of the query with row j.
+float similarity(const PackedQuery& query, uint32_t i, const Chunk& chunk, uint32_t j) {
+  const auto* token = static_cast<const int8_t*>(query.packed) + size_t(i) * query.dim;
+  const int8_t* row = chunk.vectors + j * RowShape(query.dim, query.rowBits).bytes();
+  int32_t sum = 0;
+  for (uint32_t d = 0; d < query.dim; ++d) sum += int32_t(token[d]) * componentOf(row, query.rowBits, d);
+  return float(sum) * halfToFloat(chunk.scales[j]);
+}
 
 void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows) {
   calls.fetch_add(1, std::memory_order_relaxed);
-  const auto* vectors = static_cast<const int8_t*>(query.packed);
   for (uint32_t i = 0; i < query.tokensPadded; ++i) {
     similarities[i] = i < query.tokens ? -std::numeric_limits<float>::infinity() : 0.0f;
     rows[i] = 0;
     for (uint32_t j = 0; i < query.tokens && j < chunk.rows; ++j) {
-      const float sim = similarity(vectors + size_t(i) * query.dim, chunk.vectors + size_t(j) * query.dim, query.dim,
-                                   halfToFloat(chunk.scales[j]));
+      const float sim = similarity(query, i, chunk, j);
       if (sim > similarities[i]) {
         similarities[i] = sim;
         rows[i] = j;
@@ -52,13 +57,10 @@ void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* 
 
 void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
   calls.fetch_add(1, std::memory_order_relaxed);
-  const auto* vectors = static_cast<const int8_t*>(query.packed);
   for (uint32_t j = 0; j < chunk.rows; ++j) {
     for (uint32_t i = 0; i < query.tokensPadded; ++i) {
       out[size_t(j) * query.tokensPadded + i] =
-          i < query.tokens ? similarity(vectors + size_t(i) * query.dim, chunk.vectors + size_t(j) * query.dim,
-                                        query.dim, halfToFloat(chunk.scales[j]))
-                           : 0.0f;
+          i < query.tokens ? similarity(query, i, chunk, j) : 0.0f;
     }
   }
 }

@@ -14,13 +14,13 @@ namespace {
 /// block of their chunk. The kernel prefetches the rows, between its multiplications if it can.
 class RowsAhead {
  public:
-  RowsAhead(const Chunk* chunks, size_t count, uint32_t dim, uint32_t blockRows, size_t bytes)
-      : chunk_(chunks), last_(chunks + count - 1), dim_(dim), blockRows_(blockRows) {
-    for (size_t ahead = 0; ahead < bytes; ahead += size_t(blockRows) * dim) advance();
+  RowsAhead(const Chunk* chunks, size_t count, size_t rowBytes, uint32_t blockRows, size_t bytes)
+      : chunk_(chunks), last_(chunks + count - 1), rowBytes_(rowBytes), blockRows_(blockRows) {
+    for (size_t ahead = 0; ahead < bytes; ahead += blockRows * rowBytes) advance();
   }
 
   /// Where the block begins. It may be short, and nothing may be read past the last one.
-  const int8_t* rows() const { return chunk_->vectors + size_t(first_) * dim_; }
+  const int8_t* rows() const { return chunk_->vectors + first_ * rowBytes_; }
   uint32_t count() const { return first_ < chunk_->rows ? chunk_->rows - first_ : 0; }
 
   void advance() {
@@ -35,7 +35,8 @@ class RowsAhead {
  private:
   const Chunk* chunk_;
   const Chunk* const last_;
-  const uint32_t dim_, blockRows_;
+  const size_t rowBytes_;
+  const uint32_t blockRows_;
   uint32_t first_ = 0;
 };
 

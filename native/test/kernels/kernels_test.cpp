@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,13 +78,14 @@ struct Documents {
   std::unique_ptr<uint16_t[]> halves;
   std::vector<Chunk> chunks;
 
-  Documents(Random& random, uint32_t dim, const std::vector<uint32_t>& rows, Values values) {
+  Documents(Random& random, RowShape shape, const std::vector<uint32_t>& rows, Values values) {
+    const size_t rowBytes = shape.bytes();
     size_t total = 0;
     for (const uint32_t count : rows) total += count;
     const size_t shift = random() % 64;
-    bytes = std::make_unique<int8_t[]>(shift + total * dim + readPaddingBytes);
+    bytes = std::make_unique<int8_t[]>(shift + total * rowBytes + readPaddingBytes);
     halves = std::make_unique<uint16_t[]>(total + readPaddingBytes / 2);
-    for (size_t i = 0; i < total * dim; ++i) {
+    for (size_t i = 0; i < total * rowBytes; ++i) {
       bytes[shift + i] = valueOf(random, values);
     }
     // Signs, zeros and subnormals included; never infinite.
@@ -95,7 +97,7 @@ struct Documents {
     }
     size_t row = 0;
     for (const uint32_t count : rows) {
-      chunks.push_back({bytes.get() + shift + row * dim, halves.get() + row, count});
+      chunks.push_back({bytes.get() + shift + row * rowBytes, halves.get() + row, count});
       row += count;
     }
   }
@@ -104,16 +106,17 @@ struct Documents {
 constexpr float scaleStep = 0.001f;
 
 /// `vectors` is the query as int8 [tokens x dim].
-void compareKernels(uint32_t dim, const std::vector<int8_t>& vectors, const Documents& documents) {
+void compareKernels(RowShape shape, const std::vector<int8_t>& vectors, const Documents& documents) {
+  const uint32_t dim = shape.dim;
   const auto tokens = uint32_t(vectors.size() / dim);
   const uint32_t padded = paddedTokens(tokens);
   const size_t count = documents.chunks.size();
-  const PreparedQuery reference(scalarKernel, vectors, dim, tokens, scaleStep);
+  const PreparedQuery reference(scalarKernel, vectors, shape, tokens, scaleStep);
   std::vector<float> scores(count);
   scalarKernel.maxsim(reference.query, documents.chunks.data(), count, scores.data());
   for (const Kernel* kernel : comparedKernels()) {
     const uint64_t callsBefore = kernel->calls->load();
-    const PreparedQuery prepared(*kernel, vectors, dim, tokens, scaleStep);
+    const PreparedQuery prepared(*kernel, vectors, shape, tokens, scaleStep);
     std::vector<float> others(count);
     kernel->maxsim(prepared.query, documents.chunks.data(), count, others.data());
     CHECK(std::memcmp(scores.data(), others.data(), count * sizeof(float)) == 0);
@@ -128,16 +131,18 @@ void compareKernels(uint32_t dim, const std::vector<int8_t>& vectors, const Docu
       scalarKernel.similarities(reference.query, chunk, all.data());
       kernel->similarities(prepared.query, chunk, otherAll.data());
       for (size_t i = 0; i < all.size(); ++i) CHECK(all[i] == otherAll[i]);
-      CHECK(kernel->dot(vectors.data(), chunk.vectors, dim) == scalarKernel.dot(vectors.data(), chunk.vectors, dim));
+      if (shape.bits == 8) {
+        CHECK(kernel->dot(vectors.data(), chunk.vectors, dim) == scalarKernel.dot(vectors.data(), chunk.vectors, dim));
+      }
     }
   }
 }
 
-void compareKernels(Random& random, uint32_t dim, uint32_t tokens, const std::vector<uint32_t>& rows, Values values) {
-  const Documents documents(random, dim, rows, values);
-  std::vector<int8_t> vectors(size_t(tokens) * dim);
+void compareKernels(Random& random, RowShape shape, uint32_t tokens, const std::vector<uint32_t>& rows, Values values) {
+  const Documents documents(random, shape, rows, values);
+  std::vector<int8_t> vectors(size_t(tokens) * shape.dim);
   for (auto& value : vectors) value = valueOf(random, values);
-  compareKernels(dim, vectors, documents);
+  compareKernels(shape, vectors, documents);
 }
 
 const Case everyDim("kernels", "agree to the bit over odd dims, tokens and rows", [](Random& random) {
@@ -148,6 +153,39 @@ const Case everyDim("kernels", "agree to the bit over odd dims, tokens and rows"
   }
   for (const uint32_t tokens : {500, 512}) compareKernels(random, 8, tokens, {3, 40}, Values::any);
   compareKernels(random, 1024, 512, {9}, Values::any);
+});
+
+const Case fewBits("kernels", "agree to the bit on rows of 1, 2 and 4 bits", [](Random& random) {
+  for (const uint32_t bits : {1, 2, 4}) {
+    for (const uint32_t dim : {1, 7, 31, 32, 33, 63, 64, 65, 96, 128, 129, 384, 1023, 1024}) {
+      for (const uint32_t tokens : {1, 8, 9, 16, 17, 25, 32, 33, 65}) {
+        for (const Values values : {Values::any, Values::extreme}) {
+          compareKernels(random, {dim, bits}, tokens, {1, 2, 5, 6, 7, 8, 9, 17, 33}, values);
+        }
+      }
+    }
+    compareKernels(random, {1024, bits}, 512, {9}, Values::any);
+  }
+});
+
+const Case unpacked("kernels", "rows of few bits score as their components do", [](Random& random) {
+  for (const uint32_t bits : {1, 2, 4}) {
+    for (const uint32_t dim : {1, 31, 96, 384}) {
+      const RowShape shape(dim, bits);
+      const Documents documents(random, shape, {20}, Values::any);
+      std::vector<int8_t> components(20 * size_t(dim) + readPaddingBytes), query(9 * size_t(dim));
+      unpackRows(documents.chunks[0].vectors, shape, 20, components.data());
+      for (const int8_t component : std::span(components).first(20 * size_t(dim))) {
+        CHECK(component % 2 != 0 && std::abs(component) <= componentMost(bits));
+      }
+      for (auto& value : query) value = int8_t(random());
+      const Chunk wide{components.data(), documents.chunks[0].scales, 20};
+      float few, whole;
+      scalarKernel.maxsim(PreparedQuery(scalarKernel, query, shape, 9, scaleStep).query, &documents.chunks[0], 1, &few);
+      scalarKernel.maxsim(PreparedQuery(scalarKernel, query, dim, 9, scaleStep).query, &wide, 1, &whole);
+      CHECK(few == whole);
+    }
+  }
 });
 
 const Case extremes("kernels", "agree on extreme values, -128 included on both sides", [](Random& random) {
@@ -187,7 +225,8 @@ const Case fuzz("kernels", "agree on random shapes: dims to 1024, tokens to 512,
     const uint32_t rowsMost = std::clamp(600000u / (dim * tokens), 1u, 70u);
     std::vector<uint32_t> rows(between(random, 1, 4));
     for (auto& count : rows) count = between(random, 1, rowsMost);
-    compareKernels(random, dim, tokens, rows, random() % 8 == 0 ? Values::extreme : Values::any);
+    const uint32_t bits = 1u << random() % 4;
+    compareKernels(random, {dim, bits}, tokens, rows, random() % 8 == 0 ? Values::extreme : Values::any);
   }
 });
 

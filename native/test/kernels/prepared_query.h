@@ -15,15 +15,15 @@ struct PreparedQuery {
   PackedQuery query;
 
   /// `vectors` are int8 [tokens x dim]; scales are small multiples of `scaleStep`.
-  PreparedQuery(const Kernel& kernel, const std::vector<int8_t>& vectors, uint32_t dim, uint32_t tokens,
+  PreparedQuery(const Kernel& kernel, const std::vector<int8_t>& vectors, RowShape shape, uint32_t tokens,
                 float scaleStep)
-      : packed(kernel.packedBytes(dim, tokens)), scales(paddedTokens(tokens)), offsets(paddedTokens(tokens)) {
-    kernel.pack(vectors.data(), dim, tokens, packed.data());
+      : packed(kernel.packedBytes(shape, tokens)), scales(paddedTokens(tokens)), offsets(paddedTokens(tokens)) {
+    kernel.pack(vectors.data(), shape, tokens, packed.data());
     for (uint32_t i = 0; i < tokens; ++i) {
       scales[i] = scaleStep * float(i % 7 + 1);
       offsets[i] = 0.25f * float(i % 5) - 0.5f;
     }
-    query = {dim, tokens, paddedTokens(tokens), packed.data(), scales.data(), offsets.data()};
+    query = {shape.dim, tokens, paddedTokens(tokens), packed.data(), scales.data(), offsets.data(), shape.bits};
   }
 };
 
