@@ -73,7 +73,7 @@ Segment::Verified Segment::verify(uint32_t record) {
 Segment::Verified Segment::readAgain(uint32_t record) const {
   try {
     if (sealed()) {
-      const auto footer = readFooter(file_, file_.size(), dim_);
+      const auto footer = readFooter(file_, file_.size(), shape_);
       if (!footer || footer->crc != footerCrc_) return {path() + ": its directory is not what it was", true};
     }
     if (record >= recordCount()) return {};

@@ -19,7 +19,11 @@ struct Clusters {
   uint32_t dim;
   std::vector<std::vector<float>> centres;
 
-  Clusters(Random& random, uint32_t dimension, uint32_t count) : dim(dimension), centres(count) {
+  /// Bits of the rows that are made of them.
+  uint32_t bits;
+
+  Clusters(Random& random, uint32_t dimension, uint32_t count, uint32_t rowBits = 8)
+      : dim(dimension), centres(count), bits(rowBits) {
     std::normal_distribution<float> normal;
     for (auto& centre : centres) {
       centre.resize(dim);
@@ -47,6 +51,25 @@ inline void quantise(const std::vector<float>& vector, int8_t* out, float* scale
   for (size_t d = 0; d < vector.size(); ++d) out[d] = int8_t(std::nearbyint(vector[d] / *scale));
 }
 
+/// A row of few bits: codes between two standard deviations, and the scale of native/kernels/rows.h.
+inline void quantiseFewBits(const std::vector<float>& vector, uint32_t bits, int8_t* out, float* scale) {
+  const RowShape shape(uint32_t(vector.size()), bits);
+  const int32_t most = componentMost(bits);
+  const float step = bits == 1 ? 4.0f : 4.0f / float(most + 1) / std::sqrt(float(shape.dim));
+  double squares = 0, product = 0;
+  std::fill_n(out, shape.bytes(), int8_t(0));
+  for (uint32_t d = 0; d < shape.dim; ++d) {
+    const int32_t code = std::clamp(int32_t(std::floor(vector[d] / step)) + (most + 1) / 2, 0, most);
+    const uint32_t width = stripCodes / 8 * bits, within = d % stripCodes;
+    int8_t& byte = out[d / stripCodes * width + within % width];
+    byte = int8_t(uint8_t(byte) | uint32_t(code) << within / width * bits);
+    CHECK(componentOf(out, bits, d) == 2 * code - most);
+    squares += double(vector[d]) * vector[d];
+    product += double(vector[d]) * (2 * code - most);
+  }
+  *scale = float(squares / product);
+}
+
 inline Term term(uint8_t value) {
   Term bytes{};
   bytes[0] = value;
@@ -59,7 +82,8 @@ inline RecordParts randomRecord(Random& random, const Clusters& clusters, uint64
   parts.versionId = versionId;
   parts.chunkRows = chunkRows;
   const uint32_t rows = parts.rows();
-  parts.vectors.resize(size_t(rows) * clusters.dim);
+  const RowShape shape(clusters.dim, clusters.bits);
+  parts.vectors.resize(rows * shape.bytes());
   parts.scales.resize(rows);
   uint32_t row = 0;
   for (const uint32_t count : chunkRows) {
@@ -67,7 +91,9 @@ inline RecordParts randomRecord(Random& random, const Clusters& clusters, uint64
     for (uint32_t r = 0; r < count; ++r, ++row) {
       const uint32_t centre = (topic + uint32_t(random() % 12)) % uint32_t(clusters.centres.size());
       float scale;
-      quantise(clusters.near(random, centre), parts.vectors.data() + size_t(row) * clusters.dim, &scale);
+      int8_t* const stored = parts.vectors.data() + row * shape.bytes();
+      if (shape.bits == 8) quantise(clusters.near(random, centre), stored, &scale);
+      else quantiseFewBits(clusters.near(random, centre), shape.bits, stored, &scale);
       parts.scales[row] = floatToHalf(scale);
     }
   }

@@ -29,15 +29,15 @@ constexpr uint32_t tableTokens(uint32_t tokens) {
 /// Token vectors whose codewords are looked for together.
 inline constexpr uint32_t rowLanes = 16;
 
-/// Components of a subspace: 4, and more beyond 256 dimensions, so that the residual code of a token vector has at most
-/// 32 bytes.
-constexpr uint32_t subspaceDimOf(uint32_t dim) { return dim <= 256 ? 4 : (dim + 63) / 64; }
+/// Components of a subspace: 4, and more beyond 128 dimensions, so that the residual code of a token vector has at most
+/// 16 bytes.
+constexpr uint32_t subspaceDimOf(uint32_t dim) { return dim <= 128 ? 4 : (dim + 31) / 32; }
 /// The number of subspaces. It is even, because a byte holds two codewords.
 constexpr uint32_t subspacesOf(uint32_t dim) {
   const uint32_t width = subspaceDimOf(dim);
   return (dim + 2 * width - 1) / (2 * width) * 2;
 }
-static_assert(subspacesOf(128) == 32 && subspacesOf(1) == 2 && subspacesOf(1024) == 64);
+static_assert(subspacesOf(128) == 32 && subspacesOf(1) == 2 && subspacesOf(384) == 32 && subspacesOf(1024) == 32);
 
 /// A query's lookup tables. `tokensPadded` is `tableTokens` of its tokens.
 struct ResidualTable {

@@ -157,14 +157,13 @@ const Case everyDim("kernels", "agree to the bit over odd dims, tokens and rows"
 
 const Case fewBits("kernels", "agree to the bit on rows of 1, 2 and 4 bits", [](Random& random) {
   for (const uint32_t bits : {1, 2, 4}) {
-    for (const uint32_t dim : {1, 7, 31, 32, 33, 63, 64, 65, 96, 128, 129, 384, 1023, 1024}) {
-      for (const uint32_t tokens : {1, 8, 9, 16, 17, 25, 32, 33, 65}) {
-        for (const Values values : {Values::any, Values::extreme}) {
-          compareKernels(random, {dim, bits}, tokens, {1, 2, 5, 6, 7, 8, 9, 17, 33}, values);
-        }
+    for (const uint32_t dim : {1, 31, 33, 64, 65, 96, 384}) {
+      for (const uint32_t tokens : {1, 9, 17, 33}) {
+        compareKernels(random, {dim, bits}, tokens, {1, 2, 7, 8, 9, 33}, Values::any);
       }
+      compareKernels(random, {dim, bits}, 32, {17}, Values::extreme);
     }
-    compareKernels(random, {1024, bits}, 512, {9}, Values::any);
+    compareKernels(random, {1024, bits}, 512, {9}, Values::extreme);
   }
 });
 

@@ -33,10 +33,10 @@ struct Fixture {
   std::shared_ptr<Index> index;
   std::vector<Document> documents;
 
-  Fixture(Random& random, uint32_t threads)
-      : clusters(random, dim, 150),
+  Fixture(Random& random, uint32_t threads, uint32_t bits = 8)
+      : clusters(random, dim, 150, bits),
         engine(threads, "auto"),
-        index(std::make_shared<Index>(engine.kernel(), IndexOptions{dim, 1000})) {}
+        index(std::make_shared<Index>(engine.kernel(), IndexOptions{{dim, bits}, 1000})) {}
 
   void add(Random& random, uint64_t segment, uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) {
@@ -88,7 +88,9 @@ std::vector<std::pair<double, Key>> bruteForce(const Fixture& fixture, const Ind
         double best = -INFINITY;
         for (uint32_t j = row; j < row + parts.chunkRows[c]; ++j) {
           double dot = 0;
-          for (uint32_t d = 0; d < dim; ++d) dot += double(request.query[i * dim + d]) * parts.vectors[j * dim + d];
+          const uint32_t bits = fixture.clusters.bits;
+          const int8_t* stored = parts.vectors.data() + j * RowShape(dim, bits).bytes();
+          for (uint32_t d = 0; d < dim; ++d) dot += double(request.query[i * dim + d]) * componentOf(stored, bits, d);
           best = std::max(best, dot * double(halfToFloat(parts.scales[j])));
         }
         score += best + double(request.offsets[i]);
@@ -106,6 +108,47 @@ std::vector<uint64_t> range(uint64_t first, uint64_t last) {
   for (uint64_t n = first; n < last; ++n) numbers.push_back(n);
   return numbers;
 }
+
+const Case fewBits("search", "rows of few bits rank as float64 does, by their codes too, and survive a copy", [](Random& random) {
+  for (const uint32_t bits : {1, 2, 4}) {
+    Fixture fixture(random, 2, bits);
+    fixture.index->createSegment(1, fixture.directory.file("1.seg"));
+    fixture.add(random, 1, 300);
+    fixture.publish(5, range(0, 300));
+    fixture.index->seal(1);
+    fixture.index->createSegment(2, fixture.directory.file("2.seg"));
+    const std::vector<uint32_t> all = [] {
+      std::vector<uint32_t> records(300);
+      std::iota(records.begin(), records.end(), 0u);
+      return records;
+    }();
+    fixture.index->copyRecords(1, all, 2, {});
+    fixture.index->copyLifespans(1, all, 2, 0);
+    fixture.index->seal(2);
+    fixture.index->dropSegment(1);
+    fixture.index->buildCodes(2, {});
+    std::set<uint64_t> visible;
+    for (const uint64_t version : range(0, 300)) visible.insert(version);
+    size_t found = 0, asked = 0;
+    for (int round = 0; round < 20; ++round) {
+      const IndexSearch request = fixture.request(random, 5, Plan::exact);
+      const auto expected = bruteForce(fixture, request, visible);
+      const SearchOutcome outcome = search(*fixture.index, fixture.engine.compute(), request);
+      std::set<Key> best;
+      for (size_t i = 0; i < 10; ++i) {
+        CHECK(std::abs(outcome.results[i].score - expected[i].first) < 0.02 * tokens);
+        best.insert(expected[i].second);
+      }
+      IndexSearch coded = request;
+      coded.plan = Plan::codes;
+      for (const auto& result : search(*fixture.index, fixture.engine.compute(), coded).results) {
+        found += best.contains({result.versionId, result.chunkIndex});
+      }
+      asked += 10;
+    }
+    CHECK(found * 10 >= asked * 8);
+  }
+});
 
 const Case exact("search", "the exact plan ranks as float64 does and sees exactly the snapshot", [](Random& random) {
   Fixture fixture(random, 3);

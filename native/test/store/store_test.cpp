@@ -95,6 +95,32 @@ const Case reopen("store", "an active segment reopens with what was appended and
   CHECK_ERROR(Segment::open(7, directory.file("absent.seg"), dim, 0, false), ErrorCode::io);
 });
 
+const Case fewBits("store", "a segment has rows of the bits that it was made with", [](Random& random) {
+  const TemporaryDirectory directory;
+  for (const uint32_t bits : {1, 2, 4}) {
+    const RowShape shape(dim, bits);
+    const std::string path = directory.file(std::to_string(bits) + ".seg");
+    const Clusters clusters(random, dim, 4, bits);
+    std::vector<std::vector<uint8_t>> records;
+    {
+      const auto segment = Segment::create(7, path, shape);
+      for (uint64_t r = 0; r < 3; ++r) {
+        records.push_back(assembleRecord(randomRecord(random, clusters, r, {2, 3}), shape));
+        segment->append(records.back());
+      }
+      segment->seal();
+    }
+    CHECK(readFile(path)[8] == fewBitsVersion);
+    for (const RowShape other : {RowShape(dim), RowShape(dim, bits == 2 ? 4 : 2)}) {
+      CHECK_ERROR(Segment::open(7, path, other, 3, true), ErrorCode::invalidArgument);
+    }
+    const auto segment = Segment::open(7, path, shape, 3, true);
+    for (uint32_t r = 0; r < 3; ++r) CHECK(segment->read(*segment->mapping(), r) == records[r]);
+    const SegmentInspection found = inspectSegment(path, 3, {0, UINT64_MAX});
+    CHECK(found.shape == shape && found.recordsVerified == 3 && found.damaged.empty());
+  }
+});
+
 const Case growth("store", "an old mapping stays readable while the file grows", [](Random& random) {
   const TemporaryDirectory directory;
   const Sample sample(random, 3);
@@ -405,7 +431,8 @@ const Case otherVersions("store", "another format is refused, not misread", [](R
   writeAll(sample, path)->seal();
   const std::vector<uint8_t> sealed = readFile(path);
   for (const size_t version : {size_t(8), sealed.size() - sizeof(FileTrailer) + 8}) {
-    for (const int step : {-1, 1}) {
+    // Segment format 3 is that of rows of few bits, and this file has none.
+    for (const int step : {-1, 2}) {
       std::vector<uint8_t> bytes = sealed;
       bytes[version] = uint8_t(bytes[version] + step);
       writeFile(path, bytes);

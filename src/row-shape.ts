@@ -1,0 +1,15 @@
+/** How token vectors are stored: native/kernels/rows.h has the format. */
+
+export interface RowShape {
+  readonly dim: number;
+  /** Bits of a component: 1, 2, 4 or 8. */
+  readonly rowBits: number;
+}
+
+/** Codes of a strip: rows of few bits are whole strips. */
+export const stripCodes = 32;
+
+/** Bytes of one stored row, without its scale. */
+export function rowBytes({ dim, rowBits }: RowShape): number {
+  return rowBits === 8 ? dim : Math.ceil(dim / stripCodes) * (stripCodes / 8) * rowBits;
+}
