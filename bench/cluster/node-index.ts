@@ -43,7 +43,7 @@ export async function openNodeIndex(
     exactTokenVectorsMax: 0,
     settings,
     onBackgroundError: (_index, _job, error) => failed(error),
-  }).open(indexId, { dim });
+  }).open(indexId, { shape: { dim, rowBits: 8 } });
   opening.defer(async () => {
     index.close();
     await index.settled();

@@ -4,6 +4,7 @@
  */
 import type { CommitUpsertInput, CommitUpsertResult } from '../document-commits.ts';
 import type { IndexHead, NamedSegment, RecordLocation } from '../index-state.ts';
+import type { RowShape } from '../row-shape.ts';
 import type { Verification } from './segments/scrub.ts';
 import type {
   NativeMatching,
@@ -73,7 +74,7 @@ export interface FollowedIndex {
 /** An index that this process has open: a `LocalIndex` or a `ClusterIndex`. */
 export interface OpenIndex {
   /** Components of a token vector. */
-  readonly dim: number;
+  readonly shape: RowShape;
   /** False once it is closed, or after a failure that only opening it again mends. */
   readonly usable: boolean;
   /** Whether background work is going on. */
@@ -111,10 +112,13 @@ export interface IndexStore {
   /** Counts the verified records of all indexes. */
   readonly verification: Readonly<Verification>;
   /**
-   * `dim`: components of the vectors that it will be given; absent = those of its segments, which is enough for upkeep.
+   * `shape`: of the rows that it will be given; absent = that of its segments, which is enough for upkeep.
    * `tenantId`: the tenant on whose account long reads of the catalog wait; absent for upkeep.
    */
-  open(indexId: string, options: { readonly dim?: number; readonly tenantId?: string }): Promise<OpenIndex>;
+  open(
+    indexId: string,
+    options: { readonly shape?: RowShape; readonly tenantId?: string },
+  ): Promise<OpenIndex>;
   /** Removes every local file of an index that is not open. */
   removeIndex(indexId: string): Promise<void>;
   /** Every index that has local files. */

@@ -6,6 +6,7 @@
  * commit names is waste. A search pins the last published generation and sees the versions that were born at or before it
  * and have not died by then. The pin ends when the caller has read what belongs to the results.
  */
+import type { RowShape } from '../row-shape.ts';
 import type { CommitUpsertResult } from '../document-commits.ts';
 import type { IndexState, RecordLocation } from '../index-state.ts';
 import { SharedRuns } from '../shared-runs.ts';
@@ -39,7 +40,7 @@ export interface LocalIndexEvents {
 }
 
 export interface LocalIndexDeps extends SegmentDeps {
-  readonly dim: number;
+  readonly shape: RowShape;
   readonly generation: number;
   /** The pace of the merges of all indexes together. */
   readonly pace: CopyPace;
@@ -102,8 +103,8 @@ export class LocalIndex implements OpenIndex {
     return this.#scrub.run();
   }
 
-  get dim(): number {
-    return this.#deps.dim;
+  get shape(): RowShape {
+    return this.#deps.shape;
   }
 
   get usable(): boolean {

@@ -3,6 +3,7 @@
  * that nothing refers to. Everything acknowledged was synced before the catalog named it. So a record or a file that the
  * catalog does not name is left from work that never committed.
  */
+import type { RowShape } from '../row-shape.ts';
 import { unavailable, type ServiceError } from '../errors.ts';
 import type { IndexState } from '../index-state.ts';
 import { hasCode, withCode } from '../system-errors.ts';
@@ -88,29 +89,31 @@ async function attemptOpen(deps: LocalStoreDeps, shared: Shared, opening: Openin
   const state = await catalog.loadState();
   let native: NativeIndex | undefined;
   try {
-    const dim = opening.dim ?? (await dimOf(deps, state));
-    native = engine.createIndex({ dim, exactTokenVectorsMax: deps.exactTokenVectorsMax });
+    const shape = opening.shape ?? (await shapeOf(deps, state));
+    native = engine.createIndex({ ...shape, exactTokenVectorsMax: deps.exactTokenVectorsMax });
     const segments = await openSegments(native, blobs, catalog, state);
     await loadLifespans(native, state.versions);
     noteWaste(native, segments);
     await removeUnreferenced(blobs, indexId, state, native);
     const { generation } = state;
-    return new LocalIndex({ ...deps, ...shared, indexId, dim, native, catalog, segments, generation });
+    return new LocalIndex({ ...deps, ...shared, indexId, shape, native, catalog, segments, generation });
   } catch (error) {
     native?.close();
     throw error;
   }
 }
 
-async function dimOf({ engine, blobs }: LocalStoreDeps, state: IndexState): Promise<number> {
+async function shapeOf({ engine, blobs }: LocalStoreDeps, state: IndexState): Promise<RowShape> {
   const [first] = state.segments;
   if (first === undefined) throw otherModel();
-  return await dimOfSegment(engine, await openBlob(blobs, first.blob));
+  return await shapeOfSegment(engine, await openBlob(blobs, first.blob));
 }
 
 /** Components of the token vectors of a segment file. */
-export async function dimOfSegment(engine: NativeEngine, file: string): Promise<number> {
-  return (await engine.inspectSegment(file, { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 0 })).dim;
+export async function shapeOfSegment(engine: NativeEngine, file: string): Promise<RowShape> {
+  const look = { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 0 };
+  const { dim, rowBits } = await engine.inspectSegment(file, look);
+  return { dim, rowBits };
 }
 
 async function openSegments(

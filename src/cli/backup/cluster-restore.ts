@@ -141,8 +141,12 @@ async function put(
 ): Promise<RestoredSegment> {
   const local = (name: string): string => path.join(work, 'segments', name);
   const file = local(unpacked);
-  const { dim } = await engine.inspectSegment(file, { recordsReferenced, firstRecord: 0, verifyBytesMax: 0 });
-  const native = engine.createIndex({ dim, exactTokenVectorsMax: 0 });
+  const { dim, rowBits } = await engine.inspectSegment(file, {
+    recordsReferenced,
+    firstRecord: 0,
+    verifyBytesMax: 0,
+  });
+  const native = engine.createIndex({ dim, rowBits, exactTokenVectorsMax: 0 });
   try {
     await native.openSegment(id, file, { recordsReferenced, sealed: state === 'sealed' });
     if (state === 'active') await native.seal(id);

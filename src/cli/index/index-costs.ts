@@ -2,6 +2,7 @@
  * Measures the memory that the engine keeps for an index, and finds how it chooses candidates. It opens the sealed segments
  * in this process and searches once. It writes nothing, and a server may run beside it.
  */
+import type { RowShape } from '../../row-shape.ts';
 import type { IndexState, SegmentRow } from '../../index-state.ts';
 import type { NativeIndex, NativeSearchResult } from '../../index/engine/native.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
@@ -16,7 +17,7 @@ export interface IndexCosts {
 }
 
 export interface SealedSegments {
-  readonly dim: number;
+  readonly shape: RowShape;
   readonly rows: readonly SegmentRow[];
   readonly chunks: number;
   readonly hasCodes: boolean;
@@ -33,17 +34,17 @@ export async function costsOf(
     exactTokenVectorsMax,
   }: Pick<IndexAccess, 'engine' | 'exactTokenVectorsMax'> & { readonly blobs: Pick<BlobStore, 'open'> },
   state: IndexState,
-  { dim, rows, chunks, hasCodes }: SealedSegments,
+  { shape, rows, chunks, hasCodes }: SealedSegments,
 ): Promise<IndexCosts> {
   const before = engine.memory();
-  const native = engine.createIndex({ dim, exactTokenVectorsMax });
+  const native = engine.createIndex({ ...shape, exactTokenVectorsMax });
   try {
     for (const { id, blob, recordsReferenced } of rows)
       await native.openSegment(id, await blobs.open(blob), { recordsReferenced, sealed: true });
     loadLifespans(native, state, new Set(rows.map(({ id }) => id)));
     const after = engine.memory();
     const { plan } = await native.search({
-      query: Float32Array.from({ length: queryRows * dim }, (_, at) => Math.sin(at)),
+      query: Float32Array.from({ length: queryRows * shape.dim }, (_, at) => Math.sin(at)),
       offsets: new Float32Array(queryRows),
       topK,
       candidateK,

@@ -116,7 +116,7 @@ async function sealedCosts(
   if (first?.found === undefined) return { plan: 'exact', reason: 'no segment is sealed' };
   if (access.unsearchable !== undefined) return { reason: access.unsearchable };
   return await costsOf(access, state, {
-    dim: first.found.dim,
+    shape: { dim: first.found.dim, rowBits: first.found.rowBits },
     rows: sealed.map(({ row }) => row),
     chunks: sealed.reduce((sum, { found }) => sum + (found?.chunks ?? 0), 0),
     hasCodes: sealed.some(({ centroids }) => centroids > 0),
@@ -218,6 +218,7 @@ function indexDocument(inspected: InspectedIndex): object {
       chunks: segment.found?.chunks ?? null,
       token_vectors: segment.found?.tokenVectors ?? null,
       dim: segment.found?.dim ?? null,
+      row_bits: segment.found?.rowBits ?? null,
       file_bytes: segment.found?.fileBytes ?? null,
       directory_bytes: segment.found?.directoryBytes ?? null,
       waste_bytes: wasteBytes(segment),

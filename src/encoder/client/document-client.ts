@@ -63,7 +63,7 @@ export async function* encodeOnce(
     attempt.started = true;
     await writeMessage(stream, { proceed: {} } satisfies EncodeDocumentsRequest, ended);
     stream.end();
-    collector = new DocumentCollector(model.dim, counts, unknownCounts);
+    collector = new DocumentCollector(model, counts, unknownCounts);
     for (let message = await messages.next(); message !== undefined; message = await messages.next()) {
       if (!message.part) throw new CorruptReply("the encoder's reply has no part");
       const document = collector.add(message.part);

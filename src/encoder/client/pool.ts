@@ -400,12 +400,12 @@ class GrpcEncoderPool implements EncoderPool {
     return true;
   }
 
-  /** A model version is immutable, so an encoder must not report another dimension than the first one did. */
+  /** A model version is immutable, so an encoder must not report other rows than the first one did. */
   #checkModels(served: readonly EncoderModel[]): void {
     for (const model of served) {
       const name = `${model.name}/${model.version}`;
       const known = this.#known.get(name) ?? model;
-      if (known.dim !== model.dim) {
+      if (known.dim !== model.dim || known.rowBits !== model.rowBits) {
         throw new CorruptReply(`the encoder serves another model as ${name}`);
       }
       this.#known.set(name, known);

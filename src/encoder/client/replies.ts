@@ -2,6 +2,7 @@
  * Decodes and checks the replies of encoders. A reply with wrong sizes, unknown positions or values that are no numbers is a
  * `CorruptReply`. Then the request fails, so that no score is computed from it.
  */
+import { rowBytes, type RowShape } from '../../row-shape.ts';
 import type {
   EncodedDocument,
   EncodedQuery,
@@ -26,9 +27,12 @@ export class CorruptReply extends Error {
 const chunkRowsMax = 1 << 16;
 
 export function decodeInfo(info: GetInfoResponse): EncoderModel[] {
-  return info.models.map(({ name, version, dim, windowTokensMax }) => {
+  return info.models.map(({ name, version, dim, rowBits: sent, windowTokensMax }) => {
+    // An encoder of an earlier release sends none.
+    const rowBits = sent === 0 ? 8 : sent;
     ensure(name !== '' && version !== '' && dim >= 1 && windowTokensMax >= 1, 'model information');
-    return { name, version, dim, windowTokensMax };
+    ensure([1, 2, 4, 8].includes(rowBits), 'model information');
+    return { name, version, dim, rowBits, windowTokensMax };
   });
 }
 
@@ -78,15 +82,15 @@ interface Part {
 
 /** Collects the parts of documents until they are whole. */
 export class DocumentCollector {
-  readonly #dim: number;
+  readonly #rowBytes: number;
   readonly #inputTokens: readonly number[];
   readonly #unknownTokens: Uint32Array | undefined;
   readonly #parts = new Map<number, Part[]>();
   readonly #complete = new Set<number>();
 
   /** Tokens of each document of the call, and how many of them are unknown. Some encoders do not count those. */
-  constructor(dim: number, inputTokens: readonly number[], unknownTokens?: Uint32Array) {
-    this.#dim = dim;
+  constructor(shape: RowShape, inputTokens: readonly number[], unknownTokens?: Uint32Array) {
+    this.#rowBytes = rowBytes(shape);
     this.#unknownTokens = unknownTokens;
     this.#inputTokens = inputTokens;
   }
@@ -112,7 +116,7 @@ export class DocumentCollector {
     const { documentIndex, last, problem } = message;
     ensure(documentIndex < this.#inputTokens.length && !this.#complete.has(documentIndex), 'document index');
     const parts = this.#parts.get(documentIndex) ?? [];
-    parts.push(decodePart(message, this.#dim));
+    parts.push(decodePart(message, this.#rowBytes));
     if (!last) {
       this.#parts.set(documentIndex, parts);
       return undefined;
@@ -141,7 +145,7 @@ export function refusedDocument(
   return { ...document, ...joined([]), timings: timingsOf(null) };
 }
 
-function decodePart(message: PartMessage, dim: number): Part {
+function decodePart(message: PartMessage, bytes: number): Part {
   const rowCounts = alignedCopy(message.chunkRows, 4);
   const scaleBits = alignedCopy(message.scales, 2);
   ensure(rowCounts !== undefined && scaleBits !== undefined, 'part size');
@@ -152,7 +156,7 @@ function decodePart(message: PartMessage, dim: number): Part {
     ensure(count >= 1 && count <= chunkRowsMax, 'chunk rows');
     rows += count;
   }
-  ensure(scales.length === rows && message.vectors.length === rows * dim, 'part size');
+  ensure(scales.length === rows && message.vectors.length === rows * bytes, 'part size');
   // Larger bits are halves that are negative, infinite or no numbers.
   for (const bits of scales) ensure(bits < 0x7c00, 'scale');
   return { chunkRows, vectors: message.vectors, scales };

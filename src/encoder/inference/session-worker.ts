@@ -11,6 +11,8 @@ import { assertInvariant } from '../../errors.ts';
 import { requireOfRuntime } from '../../installation.ts';
 import { lowerPriority } from '../../priority.ts';
 import { cudaProblem } from './cuda/cuda-library.ts';
+import { rowBytes } from '../../row-shape.ts';
+import { quantizeFewBits, Rotation } from './few-bits.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
 import type { SessionModel } from '../model/served-model.ts';
 import {
@@ -41,6 +43,8 @@ const pending: BatchMessage[] = [];
 let queriesInARow = 0;
 let working = false;
 
+/** Of the models whose rows have few bits. */
+const rotations = data.models.map(({ dim, rowBits }) => (rowBits === 8 ? undefined : new Rotation(dim)));
 const sessions = await open();
 if (sessions.length > 0) {
   port.on('message', (batch: BatchMessage) => {
@@ -163,10 +167,12 @@ async function run(batch: BatchMessage): Promise<BatchOutput> {
     return { kind: 'document', vectors, scales: halfBits(scales) };
   }
   const rows = compact(batch, outputs['output']!.data as Float32Array, model.dim);
+  rotations[batch.modelIndex]?.apply(rows);
   if (batch.kind === 'document') {
-    const vectors = new Int8Array(rows.length);
+    const vectors = new Int8Array(batch.rows * rowBytes(model));
     const scales = new Float32Array(batch.rows);
-    quantizeRows(rows, model.dim, model.centring, vectors, scales);
+    if (model.rowBits === 8) quantizeRows(rows, model.dim, model.centring, vectors, scales);
+    else quantizeFewBits(rows, model, vectors, scales);
     return { kind: 'document', vectors, scales: halfBits(scales) };
   }
   const weights =

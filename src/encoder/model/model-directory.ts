@@ -51,6 +51,8 @@ const onnxConfigSchema = z.looseObject({
       position_limit: z.number().int().min(4).optional(),
       /** f32 [dim]: the mean of the unit document vectors. The graph subtracts it before it quantises. */
       centring: z.array(z.number()).optional(),
+      /** Bits of a stored component. With fewer than 8 the encoder rotates and quantises vectors, and nothing is centred. */
+      row_bits: z.union([z.literal(1), z.literal(2), z.literal(4), z.literal(8)]).default(8),
       int8_output: z.string().optional(),
       scale_output: z.string().optional(),
       token_weight_output: z.string().optional(),
@@ -197,6 +199,9 @@ function checkConsistency(directory: string, config: OnnxConfig): void {
   }
   if ((ours?.int8_output === undefined) !== (ours?.scale_output === undefined)) {
     throw new ModelDirectoryError(`${directory}: int8_output and scale_output go together`);
+  }
+  if (ours !== undefined && ours.row_bits < 8 && (ours.int8_output ?? ours.centring) !== undefined) {
+    throw new ModelDirectoryError(`${directory}: row_bits below 8 excludes int8_output and centring`);
   }
   if (ours?.centring !== undefined && ours.centring.length !== config.embedding_dim) {
     throw new ModelDirectoryError(

@@ -1,4 +1,5 @@
 /** Loads a model for serving: its tokenizer, its rules, and the parameters of its sessions. */
+import type { RowShape } from '../../row-shape.ts';
 import { type ColbertRules, windowTokensMax } from './colbert-rules.ts';
 import {
   type Manifest,
@@ -16,9 +17,8 @@ import {
 } from './tokenizer/tokenizer.ts';
 
 /** The parameters of a session. */
-export interface SessionModel {
+export interface SessionModel extends RowShape {
   readonly graphs: ModelGraphs;
-  readonly dim: number;
   readonly padId: number;
   readonly usesTokenTypeIds: boolean;
   /** Names of the quantised outputs; absent when the graph gives f32 only. */
@@ -29,10 +29,9 @@ export interface SessionModel {
   readonly centring: Float32Array | undefined;
 }
 
-export interface ServedModel {
+export interface ServedModel extends RowShape {
   readonly name: string;
   readonly version: string;
-  readonly dim: number;
   readonly windowTokensMax: number;
   readonly tokenizer: Tokenizer;
   readonly rules: ColbertRules;
@@ -53,16 +52,17 @@ export async function loadModel(path: string): Promise<ServedModel> {
     strip: config.maxsimd?.prompts !== true,
   });
   const rules = colbertRules(directory, tokenizer);
+  const shape = { dim: config.embedding_dim, rowBits: config.maxsimd?.row_bits ?? 8 };
   return {
     name: directory.name,
     version: directory.version,
-    dim: config.embedding_dim,
+    ...shape,
     windowTokensMax: windowTokensMax(rules),
     tokenizer,
     rules,
     session: {
       graphs: directory.graphs,
-      dim: config.embedding_dim,
+      ...shape,
       padId: config.pad_token_id,
       usesTokenTypeIds: config.uses_token_type_ids,
       int8Output: config.maxsimd?.int8_output,

@@ -2,6 +2,7 @@
  * The interface of encoders for the service, in plain data. It is the one file between `service` and the gRPC client. Rows are
  * token vectors: a text of R rows at dimension D is R x D, row-major.
  */
+import type { RowShape } from '../../row-shape.ts';
 import type { GetStatisticsResponse } from './wire.ts';
 
 export interface ChunkingParameters {
@@ -10,10 +11,9 @@ export interface ChunkingParameters {
   readonly minimumChunkTokens: number;
 }
 
-export interface EncoderModel {
+export interface EncoderModel extends RowShape {
   readonly name: string;
   readonly version: string;
-  readonly dim: number;
   /** The most tokens of a text in a document window: the positions without those of special tokens. */
   readonly windowTokensMax: number;
 }
@@ -67,7 +67,7 @@ export interface EncodedDocument {
   readonly problem?: string;
   /** u32 [chunks]: the rows of each chunk, in order. Empty when the text has no tokens. */
   readonly chunkRows: Uint32Array;
-  /** int8 [sum(chunkRows) x dim], centred by the model's mean. */
+  /** sum(chunkRows) rows as they are stored: of 8 bits int8 [rows x dim], centred by the model's mean. */
   readonly vectors: Int8Array;
   /** IEEE half bits [sum(chunkRows)]; value = vector * scale. */
   readonly scales: Uint16Array;

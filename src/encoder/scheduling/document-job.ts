@@ -14,7 +14,7 @@ import type { BatchOutput } from '../inference/session-protocol.ts';
 export interface DocumentPart {
   readonly documentIndex: number;
   readonly chunkRows: Uint32Array;
-  /** int8 [rows x dim] and f16 [rows] of each chunk. */
+  /** Stored rows and f16 [rows] of each chunk. */
   readonly vectors: readonly Int8Array[];
   readonly scales: readonly Uint16Array[];
   readonly last: boolean;
@@ -29,7 +29,8 @@ export interface DocumentJobOptions {
   readonly tenantId: string;
   readonly deadlineMs: number;
   readonly rules: ColbertRules;
-  readonly dim: number;
+  /** Of a stored row without its scale. */
+  readonly rowBytes: number;
   readonly chunking: ChunkingParameters;
   /** Token ids of each document. */
   readonly documents: readonly Int32Array[];
@@ -94,7 +95,7 @@ export class DocumentJob implements Job {
     this.#documentsLeft = options.documents.length;
     const { documentHead, tail } = options.rules;
     this.#chunkBytesMax =
-      rowBytes(options) * (documentHead.length + options.chunking.maxTokens + tail.length);
+      bytesOfRow(options) * (documentHead.length + options.chunking.maxTokens + tail.length);
     this.#source = this.#entries();
     // A document without tokens has no entry and is finished at once.
     for (const [index, tokens] of options.documents.entries()) {
@@ -227,7 +228,7 @@ export class DocumentJob implements Job {
   }
 
   #bytesOf(entry: Entry): number {
-    return entry.sequence.rows * rowBytes(this.#options);
+    return entry.sequence.rows * bytesOfRow(this.#options);
   }
 
   /** Writes the chunks that are complete in order: full parts, and the last one when the document is complete. */
@@ -289,6 +290,6 @@ export class DocumentJob implements Job {
 }
 
 /** An int8 row and its f16 scale. */
-function rowBytes({ dim }: DocumentJobOptions): number {
-  return dim + 2;
+function bytesOfRow({ rowBytes }: DocumentJobOptions): number {
+  return rowBytes + 2;
 }

@@ -2,6 +2,7 @@
  * The encoder without its transport: it tokenises, admits, schedules and runs texts, and returns their rows. It knows no gRPC.
  * Failures are `EncoderFailure`s, which the transport turns into statuses.
  */
+import { rowBytes, type RowShape } from '../../row-shape.ts';
 import { setImmediate as turn } from 'node:timers/promises';
 import { assertInvariant } from '../../errors.ts';
 import { paddedTexts } from './batch-shape.ts';
@@ -197,7 +198,7 @@ export class EncoderCore {
           tenantId: request.tenantId,
           deadlineMs: request.deadlineMs,
           rules: model.rules,
-          dim: model.dim,
+          rowBytes: rowBytes(model),
           chunking: request.chunking,
           documents,
           tokenizeMs,
@@ -311,7 +312,7 @@ export class EncoderCore {
       for (const each of entries) {
         const { job, entry } = each;
         const end = row + entry.sequence.rows;
-        const rows = slice(output, row, end, this.models[modelIndex]!.dim);
+        const rows = slice(output, row, end, this.models[modelIndex]!);
         row = end;
         if (!areNumbers(rows)) spoilt.push(each);
         else job.deliver(entry, rows, { startedAt, runMs: (runMs * entry.sequence.ids.length) / total });
@@ -407,16 +408,17 @@ function internalRequest(): Pick<SequenceJobOptions, 'tenantId' | 'deadlineMs' |
 }
 
 /** The rows from `from` up to `to`. */
-function slice(output: BatchOutput, from: number, to: number, dim: number): BatchOutput {
+function slice(output: BatchOutput, from: number, to: number, shape: RowShape): BatchOutput {
+  const width = output.kind === 'query' ? shape.dim : rowBytes(shape);
   return output.kind === 'query'
     ? {
         kind: 'query',
-        vectors: output.vectors.subarray(from * dim, to * dim),
+        vectors: output.vectors.subarray(from * width, to * width),
         offsets: output.offsets.subarray(from, to),
       }
     : {
         kind: 'document',
-        vectors: output.vectors.subarray(from * dim, to * dim),
+        vectors: output.vectors.subarray(from * width, to * width),
         scales: output.scales.subarray(from, to),
       };
 }

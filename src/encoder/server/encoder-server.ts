@@ -106,10 +106,11 @@ function informationHandlers(options: EncoderServerOptions) {
   const instance = randomUUID();
   return {
     GetInfo: unary<unknown, GetInfoResponse>(log, async () => ({
-      models: core.models.map(({ name, version, dim, windowTokensMax }) => ({
+      models: core.models.map(({ name, version, dim, rowBits, windowTokensMax }) => ({
         name,
         version,
         dim,
+        rowBits,
         windowTokensMax,
       })),
       provider,

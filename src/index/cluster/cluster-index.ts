@@ -6,6 +6,7 @@
  * fetching goes on afterwards. Token vectors come last: a search that has chosen its candidates waits for theirs
  * alone.
  */
+import type { RowShape } from '../../row-shape.ts';
 import { alone, before, openingAgain } from '../asking.ts';
 import type {
   Asker,
@@ -32,7 +33,7 @@ import { UpsertGroups, type UpsertDeps } from './upsert-groups.ts';
 import { UpsertSession } from './upsert-session.ts';
 
 export interface ClusterIndexDeps extends Omit<DeltaDeps, 'catalog' | 'staged'> {
-  readonly dim: number;
+  readonly shape: RowShape;
   readonly catalog: ClusterIndexCatalog;
   readonly settings: IndexSettings;
   /** The pace of the merges of all indexes together. */
@@ -78,8 +79,8 @@ export class ClusterIndex implements OpenIndex {
     this.#merges = new ClusterMerges({ ...deps, staged, follower: this.#follower, onError });
   }
 
-  get dim(): number {
-    return this.#deps.dim;
+  get shape(): RowShape {
+    return this.#deps.shape;
   }
 
   get usable(): boolean {

@@ -1,7 +1,8 @@
 /** Opens the indexes of a node from the catalog and the object store, with copies in the node's cache. */
+import type { RowShape } from '../../row-shape.ts';
 import type { IndexStore, SearchPlans } from '../contract.ts';
 import { fromEngine } from '../engine/engine-errors.ts';
-import { dimOfSegment, otherModel, type StoreDeps } from '../local-store.ts';
+import { shapeOfSegment, otherModel, type StoreDeps } from '../local-store.ts';
 import { CopyPace } from '../segments/copy-pace.ts';
 import { Verification } from '../segments/scrub.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
@@ -26,12 +27,12 @@ export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
     plans,
     // There is no background verification: every object is compared with its checksum when it is fetched.
     verification: new Verification(),
-    async open(indexId, { dim: modelDim, tenantId }) {
+    async open(indexId, { shape: ofModel, tenantId }) {
       const catalog = deps.catalogOf(indexId, tenantId);
-      const dim = modelDim ?? (await dimOf(deps, catalog));
+      const shape = ofModel ?? (await shapeOf(deps, catalog));
       try {
-        const native = engine.createIndex({ dim, exactTokenVectorsMax });
-        return new ClusterIndex({ ...deps, indexId, dim, native, catalog, pace, plans });
+        const native = engine.createIndex({ ...shape, exactTokenVectorsMax });
+        return new ClusterIndex({ ...deps, indexId, shape, native, catalog, pace, plans });
       } catch (error) {
         throw fromEngine(error);
       }
@@ -43,12 +44,12 @@ export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
   };
 }
 
-async function dimOf(
+async function shapeOf(
   { engine, cache }: ClusterStoreDeps,
   catalog: Pick<ClusterIndexCatalog, 'changesSince'>,
-): Promise<number> {
+): Promise<RowShape> {
   const changes = await catalog.changesSince({ generation: -1, segmentIds: [] });
   const first = changes === 'reopen' ? undefined : changes.segments[0];
   if (first === undefined) throw otherModel();
-  return await dimOfSegment(engine, await fetchSegment(cache, first));
+  return await shapeOfSegment(engine, await fetchSegment(cache, first));
 }

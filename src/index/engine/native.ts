@@ -11,6 +11,7 @@
  */
 import { createRequire } from 'node:module';
 import { builtFile } from '../../installation.ts';
+import type { RowShape } from '../../row-shape.ts';
 
 export type KernelName = 'scalar' | 'avx2' | 'avxvnni' | 'avx512vnni' | 'amx' | 'neon';
 
@@ -62,8 +63,10 @@ export interface EngineInfo {
   readonly threads: number;
 }
 
-export interface NativeIndexOptions {
-  readonly dim: number;
+/** Without `rowBits` rows have 8 bits a component. */
+type NativeShape = Pick<RowShape, 'dim'> & Partial<RowShape>;
+
+export interface NativeIndexOptions extends NativeShape {
   /**
    * Token vectors that a search may scan exactly. Above it candidates come from codes. 0 = as many as the kernel, whose rate is
    * measured, scans in 2 ms.
@@ -76,7 +79,7 @@ export interface NativeRecord {
   readonly versionId: number;
   /** Rows of each chunk, in the order of chunk_index. There is at least one chunk, and each has at least one row. */
   readonly chunkRows: Uint32Array;
-  /** int8 [rows x dim]. */
+  /** Rows as they are stored (native/kernels/rows.h): of 8 bits int8 [rows x dim]. */
   readonly vectors: Int8Array;
   /** f16 bits [rows]. */
   readonly scales: Uint16Array;
@@ -176,10 +179,9 @@ export interface NativeSearchResult {
   };
 }
 
-export interface NativeScore {
+export interface NativeScore extends NativeShape {
   readonly query: Float32Array;
   readonly offsets: Float32Array;
-  readonly dim: number;
   readonly components: boolean;
 }
 
@@ -277,9 +279,8 @@ export interface NativeIndex {
   close(): void;
 }
 
-export interface SegmentInspection {
+export interface SegmentInspection extends RowShape {
   readonly segmentId: number;
-  readonly dim: number;
   readonly state: 'active' | 'sealed';
   readonly fileBytes: number;
   readonly records: number;

@@ -1,4 +1,5 @@
 /** Gives operations an index by its id: its row, which is cached for moments, and the open index. It also erases indexes. */
+import type { RowShape } from '../../row-shape.ts';
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import type { EncoderModel } from '../../encoder/protocol/contract.ts';
@@ -75,14 +76,14 @@ export class Indexes {
   async use<T>(
     row: IndexRow,
     work: (index: OpenIndex) => Promise<T>,
-    model: Pick<EncoderModel, 'dim'>,
+    { dim, rowBits }: RowShape,
   ): Promise<T> {
     return await this.#open.use(
       row.id,
-      () => this.#deps.store.open(row.id, { dim: model.dim, tenantId: row.tenantId }),
+      () => this.#deps.store.open(row.id, { shape: { dim, rowBits }, tenantId: row.tenantId }),
       async (index) => {
         // It may have been opened without a model.
-        if (index.dim !== model.dim) throw otherModel();
+        if (index.shape.dim !== dim || index.shape.rowBits !== rowBits) throw otherModel();
         return await work(index);
       },
     );

@@ -5,6 +5,7 @@
  * The result of a document is its best chunk. Ties stay in the order submitted. A document without tokens has no chunk and no
  * result. A query or document that the model cannot encode refuses the request, because the answer has no place for it.
  */
+import { rowBytes, type RowShape } from '../../row-shape.ts';
 import type { EncodedDocument, EncodedQuery } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, invalid } from '../../errors.ts';
 import { chunkingOf } from './create-index.ts';
@@ -112,7 +113,7 @@ async function scoreAll(
     best.push(
       await bestChunk(deps, context, {
         query: await query.promise,
-        dim: model.dim,
+        shape: { dim: model.dim, rowBits: model.rowBits },
         input,
         document,
         request,
@@ -128,14 +129,14 @@ async function bestChunk(
   context: RequestContext,
   scoring: {
     readonly query: EncodedQuery;
-    readonly dim: number;
+    readonly shape: RowShape;
     readonly input: DocumentInput;
     readonly document: EncodedDocument;
     readonly request: ScoreRequest;
   },
 ): Promise<Best> {
-  const { query, dim, input, document, request } = scoring;
-  const asked = { query: query.vectors, offsets: query.offsets, dim };
+  const { query, shape, input, document, request } = scoring;
+  const asked = { query: query.vectors, offsets: query.offsets, ...shape };
   const piece = pieceOf(context, scoringWork(document.scales.length, query.rows));
   const { scores } = await deps.engineQueue.run(context.tenant.id, piece, () =>
     deps.engine.score({ ...asked, components: false }, document),
@@ -148,7 +149,7 @@ async function bestChunk(
   assertInvariant(score !== undefined, 'a document with chunks has scores');
   // Components are computed for the answered chunk alone.
   const explained = request.returnComponents
-    ? await deps.engine.score({ ...asked, components: true }, chunkOf(document, chunkIndex, dim))
+    ? await deps.engine.score({ ...asked, components: true }, chunkOf(document, chunkIndex, rowBytes(shape)))
     : {};
   return {
     input,
@@ -159,13 +160,13 @@ async function bestChunk(
   };
 }
 
-function chunkOf(document: EncodedDocument, chunkIndex: number, dim: number): TokenMatrices {
+function chunkOf(document: EncodedDocument, chunkIndex: number, bytes: number): TokenMatrices {
   const { chunkRows, vectors, scales } = document;
   const first = chunkRows.subarray(0, chunkIndex).reduce((sum, rows) => sum + rows, 0);
   const end = first + (chunkRows[chunkIndex] ?? 0);
   return {
     chunkRows: chunkRows.subarray(chunkIndex, chunkIndex + 1),
-    vectors: vectors.subarray(first * dim, end * dim),
+    vectors: vectors.subarray(first * bytes, end * bytes),
     scales: scales.subarray(first, end),
   };
 }

@@ -31,7 +31,12 @@ it('says by which plan an index is searched, why, and what it keeps in memory', 
   };
   const costs = (exactTokenVectorsMax: number, hasCodes: boolean) => {
     const blobs = { open: (name: string) => Promise.resolve(name) };
-    const sealed: SealedSegments = { dim, rows: [segment], chunks: documents, hasCodes };
+    const sealed: SealedSegments = {
+      shape: { dim, rowBits: 8 },
+      rows: [segment],
+      chunks: documents,
+      hasCodes,
+    };
     return costsOf({ engine, blobs, exactTokenVectorsMax }, state, sealed);
   };
   try {

@@ -106,7 +106,7 @@ function checkSpans(reply: LocateTokensResponse): void {
 
 /** Returns whether all parts were accepted. */
 function collect(parts: readonly PartMessage[]): boolean {
-  const collector = new DocumentCollector(dim, [5, 0, 2]);
+  const collector = new DocumentCollector({ dim, rowBits: 8 }, [5, 0, 2]);
   return parts.every((message) =>
     decodes(
       () => collector.add(message),

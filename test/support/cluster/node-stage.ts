@@ -159,7 +159,7 @@ async function openNode(
     settings: { ...defaultIndexSettings, ...options.settings },
     onBackgroundError: (_indexId, _job, error) => void errors.push(error),
   });
-  let index = await storage.open(indexId, { dim });
+  let index = await storage.open(indexId, { shape: { dim, rowBits: 8 } });
   const usage = { tenantId, month, requests: 1 };
   let closed = false;
 
@@ -227,7 +227,7 @@ async function openNode(
     async reopen() {
       index.close();
       await index.settled();
-      index = await storage.open(indexId, { dim });
+      index = await storage.open(indexId, { shape: { dim, rowBits: 8 } });
     },
     async close() {
       if (closed) return;

@@ -18,6 +18,7 @@ export const wordModel: EncoderModel = {
   name: 'words',
   version: '1',
   dim: wordDim,
+  rowBits: 8,
   windowTokensMax: 300,
 };
 

@@ -139,7 +139,7 @@ export async function openStage(
     });
   const { tenantId, indexId } = known ?? (await newIndexOf(catalog));
   let store = storeWith(settings);
-  const open = () => store.open(indexId, { dim });
+  const open = () => store.open(indexId, { shape: { dim, rowBits: 8 } });
   let index = await open();
   const usage = { tenantId, month, requests: 1 };
 
