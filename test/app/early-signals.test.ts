@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, onTestFinished, test } from 'vitest';
-import { defaultModel } from '../support/encoder/encoders.ts';
+import { defaultModel } from '../support/encoder/models.ts';
 import { eventually, pause, within } from '../support/running/eventually.ts';
 import { childrenOf } from '../support/running/processes.ts';
 import { childEnvironment, makeScratch, repositoryRoot } from '../support/running/server.ts';

@@ -12,7 +12,8 @@ import { z } from 'zod';
 
 import { openCatalogReader } from '../../src/catalog/sqlite/reads/catalog-reader.ts';
 import { rounds } from '../rounds.ts';
-import { defaultModel, spawnEncoders, type SpawnedEncoders } from '../support/encoder/encoders.ts';
+import { spawnEncoders, type SpawnedEncoders } from '../support/encoder/encoders.ts';
+import { defaultModel } from '../support/encoder/models.ts';
 import { connect, expectReply, type Client } from '../support/running/client.ts';
 import { createTenant, runCommand } from '../support/running/command-line.ts';
 import { eventually } from '../support/running/eventually.ts';

@@ -2,7 +2,8 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createEncoderPool } from '../../src/encoder/client/pool.ts';
 import { chooseModel } from '../../src/service/indexes/served-models.ts';
-import { defaultModel, spawnEncoders, until } from '../support/encoder/encoders.ts';
+import { spawnEncoders, until } from '../support/encoder/encoders.ts';
+import { defaultModel } from '../support/encoder/models.ts';
 
 it('a model whose only encoder is out is unavailable; one that was never served does not exist', async () => {
   const [tiny, usual] = [await spawnEncoders(), await spawnEncoders({ modelDirectories: [defaultModel] })];

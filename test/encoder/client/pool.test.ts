@@ -8,13 +8,13 @@ import type { GetStatisticsResponse } from '../../../src/encoder/protocol/wire.t
 import { ServiceError } from '../../../src/errors.ts';
 import {
   callOptions,
-  defaultModel,
   encodeAll,
   type Encoders,
   encodersOfTest,
   startEncoders,
   until,
 } from '../../support/encoder/encoders.ts';
+import { defaultModel } from '../../support/encoder/models.ts';
 
 const unavailable = expect.objectContaining({ code: 'service_unavailable' }) as unknown;
 const longText = 'the late interaction of token vectors in every document '.repeat(400);

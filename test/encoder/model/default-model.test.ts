@@ -6,12 +6,12 @@ import type { EncodedDocument } from '../../../src/encoder/protocol/contract.ts'
 import { halfValues } from '../../../src/encoder/inference/quantize.ts';
 import {
   callOptions,
-  defaultModel,
   encodeAll,
   type Encoders,
   startEncoders,
   until,
 } from '../../support/encoder/encoders.ts';
+import { defaultModel } from '../../support/encoder/models.ts';
 
 const chunking = { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 };
 const prose = readFileSync(`${import.meta.dirname}/../../../proto/encoder.proto`, 'utf8').replaceAll(

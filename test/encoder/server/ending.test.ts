@@ -6,7 +6,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createEncoderPool } from '../../../src/encoder/client/pool.ts';
 import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { callOptions, defaultModel, encodeAll, until } from '../../support/encoder/encoders.ts';
+import { callOptions, encodeAll, until } from '../../support/encoder/encoders.ts';
+import { defaultModel } from '../../support/encoder/models.ts';
 
 const entry = path.resolve(import.meta.dirname, '../../../src/encoder/server/main.ts');
 

@@ -3,13 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
-import {
-  callOptions,
-  defaultModel,
-  encodeAll,
-  encodersOfTest,
-  until,
-} from '../../support/encoder/encoders.ts';
+import { callOptions, encodeAll, encodersOfTest, until } from '../../support/encoder/encoders.ts';
+import { defaultModel } from '../../support/encoder/models.ts';
 
 const mebibyte = 2 ** 20;
 

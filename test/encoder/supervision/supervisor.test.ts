@@ -12,13 +12,12 @@ import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { type Certificate, makeCertificate } from '../../support/network/tls.ts';
 import {
   callOptions,
-  defaultModel,
   encodeAll,
   encodersOfTest,
   spawnEncoders,
-  tinyModel,
   until,
 } from '../../support/encoder/encoders.ts';
+import { defaultModel, tinyModel } from '../../support/encoder/models.ts';
 
 const entry = path.resolve(import.meta.dirname, '../../../src/encoder/server/main.ts');
 

@@ -1,5 +1,4 @@
 /** Encoders for the tests: real processes on real models. */
-import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { createEncoderPool, type EncoderPoolOptions } from '../../../src/encoder/client/pool.ts';
@@ -15,11 +14,7 @@ import {
   type EncoderSupervisorOptions,
   superviseEncoders,
 } from '../../../src/encoder/supervision/supervisor.ts';
-
-const root = path.resolve(import.meta.dirname, '../../..');
-
-export const defaultModel = path.join(root, 'models/minilm-l6-maxsim/1');
-export const tinyModel = path.join(root, 'test/fixtures/colbert-tiny/1');
+import { tinyModel } from './models.ts';
 
 export interface Encoders {
   readonly supervisor: EncoderSupervisor;

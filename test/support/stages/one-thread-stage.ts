@@ -27,7 +27,8 @@ import { createLogger } from '../../../src/logging.ts';
 import { createMetrics } from '../../../src/metrics.ts';
 import { createService } from '../../../src/service/create-service.ts';
 import { MemoryLimiter } from '../../../src/service/limits/memory-limiter.ts';
-import { defaultModel, until } from '../encoder/encoders.ts';
+import { until } from '../encoder/encoders.ts';
+import { defaultModel } from '../encoder/models.ts';
 import { wordScaleBits } from '../encoder/word-vectors.ts';
 
 export interface OneThreadStage {
