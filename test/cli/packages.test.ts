@@ -101,7 +101,6 @@ describe('the installed packages', () => {
     expect(processesOf(folder).length).toBeGreaterThan(1);
     process.kill(server.pid, 'SIGTERM');
     await eventually(() => processesOf(folder).length === 0 || undefined, {
-      withinMs: waitMs,
       everyMs: 200,
       what: `the end of every process; left: ${processesOf(folder).join(' ')}`,
     });
@@ -154,7 +153,7 @@ function npx(args: readonly string[]): Npx {
         .find((text) => text.startsWith('{"event":"ready"') && text.endsWith('}'));
       return line === undefined ? undefined : (JSON.parse(line) as { url: string });
     },
-    { withinMs: waitMs, what: 'the ready line' },
+    { what: 'the ready line' },
   );
   const key = ready.then(() => readFileSync(path.join(folder, 'data/first-api-key'), 'utf8').trim());
   key.catch(() => undefined);

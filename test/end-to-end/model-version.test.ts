@@ -65,7 +65,7 @@ describe('Model versions', () => {
         expect(Number(reply.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
         return undefined;
       },
-      { withinMs: 60_000, what: 'a search with its model loaded' },
+      { what: 'a search with its model loaded' },
     );
 
   const create = async (body: object): Promise<Index> =>
@@ -74,7 +74,7 @@ describe('Model versions', () => {
         const reply = await client.createIndex({ name: JSON.stringify(body), ...body });
         return reply.status === 503 ? undefined : expectReply(reply, index, 201);
       },
-      { withinMs: 60_000, what: 'an index of a model that is loaded first' },
+      { what: 'an index of a model that is loaded first' },
     );
 
   test('any installed model makes an index, and a version where there are several', async () => {
@@ -108,7 +108,6 @@ describe('Model versions', () => {
   test('a model that nothing uses is unloaded, and loaded again for the next search', async () => {
     const before = await search(indexes.two.id);
     await eventually(async () => ((await encodersOf(server.pid)).length === 1 ? true : undefined), {
-      withinMs: 60_000,
       what: 'the encoder of the default model alone',
     });
     expect((await search(indexes.two.id)).results).toEqual(before.results);

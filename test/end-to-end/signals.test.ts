@@ -40,7 +40,7 @@ describe('SIGTERM', () => {
     await eventually(
       async () =>
         (await Promise.all(encoders.map(({ pid }) => isAlive(pid)))).includes(true) ? undefined : true,
-      { withinMs: 30_000, what: 'the end of its encoders' },
+      { what: 'the end of its encoders' },
     );
     const { stderr } = launched.output();
     expect(stderr).not.toMatch(fatal);

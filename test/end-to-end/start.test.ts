@@ -171,7 +171,6 @@ describe('Start', () => {
     // A killed server's lock dies with it, and so do its encoders and their sockets.
     await first.kill();
     await eventually(async () => ((await readdir(scratch.temporary)).length === 0 ? true : undefined), {
-      withinMs: 10_000,
       what: 'nothing is left in the temporary directory',
     });
     const next = await startServer({ scratch });

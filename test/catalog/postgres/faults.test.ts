@@ -59,7 +59,6 @@ function reasonOf(work: Promise<unknown>): Promise<unknown> {
 
 async function untilWaiting(url: string, commits: number): Promise<void> {
   await eventually(async () => ((await waitingCommits(url)) === commits ? true : undefined), {
-    withinMs: 10_000,
     what: `${commits} commits wait for a lock`,
   });
 }

@@ -127,7 +127,7 @@ it('no statement reads all versions, or all places', { timeout: 120_000 }, async
   catalog = await open();
   const isPurged = async () =>
     (await queryDatabase(url, 'SELECT FROM purges')).length === 0 ? true : undefined;
-  await eventually(isPurged, { withinMs: 20_000, what: 'documents of deleted indexes go' });
+  await eventually(isPurged, { what: 'documents of deleted indexes go' });
   await catalog.close();
   expect(await rowsOfScans(url)).toEqual(before);
 

@@ -25,7 +25,6 @@ async function record(catalog: RemoteCatalog, events: number): Promise<void> {
 
 async function whenNothingWaits(catalog: RemoteCatalog): Promise<void> {
   await eventually(async () => ((await catalog.usageWaiting()) === 0 ? true : undefined), {
-    withinMs: 10_000,
     what: 'usage no longer waits in memory',
   });
 }
@@ -67,13 +66,11 @@ describe.skipIf(noDisks !== undefined)('usage', () => {
     disk.state.set('failedSyncs', syncedFiles['the log of the usage ledger']);
     await record(catalog, 10);
     await eventually(() => notices.find((notice) => notice === 'usage could not be synced to the disk'), {
-      withinMs: 10_000,
       what: 'the failed sync is noticed',
     });
     disk.state.set('failedSyncs', 0);
     await record(catalog, 10);
     const survives = await eventually(() => (requestsAfterPowerCut(disk) === 30 ? true : undefined), {
-      withinMs: 10_000,
       everyMs: 50,
       what: 'everything recorded survives a power cut',
     });
@@ -98,10 +95,10 @@ describe.skipIf(noDisks !== undefined)('usage', () => {
           lackedAt = looksAt;
           return undefined;
         },
-        { withinMs: 10_000, everyMs: 50, what: 'everything recorded survives a power cut' },
+        { everyMs: 50, what: 'everything recorded survives a power cut' },
       );
       // A second, and the turns that a busy machine gives late.
-      expect(lackedAt - began).toBeLessThan(2_000);
+      expect(lackedAt - began).toBeLessThan(4_000);
     }
     await kill();
   });

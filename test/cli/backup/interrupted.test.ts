@@ -67,7 +67,6 @@ it('a backup gives way to searches: it works at a lower priority', async () => {
   await eventually(
     () => getPriority(backup.process.pid) >= constants.priority.PRIORITY_BELOW_NORMAL || undefined,
     {
-      withinMs: 30_000,
       everyMs: 5,
       what: 'the lower priority',
     },

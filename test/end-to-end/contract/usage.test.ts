@@ -130,7 +130,7 @@ describe('Get usage and limits', () => {
     ]);
     await stage.operate('tenant', 'limits', tenant.id, '--input-tokens', '5', '--documents', '1');
     await expect
-      .poll(async () => (await readUsage(tenant.client)).remaining, { timeout: 6000 })
+      .poll(async () => (await readUsage(tenant.client)).remaining)
       .toEqual({ input_tokens: '0', documents: 0 });
   });
 

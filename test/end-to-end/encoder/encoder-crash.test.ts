@@ -46,10 +46,9 @@ describe('kill -9 of the encoder', () => {
     const started = performance.now();
     await eventually(
       async () => ((await client.search(library, { query: 'light' })).status === 200 ? true : undefined),
-      { withinMs: 15_000, everyMs: 100, what: 'searches work again after the encoder was killed' },
+      { everyMs: 100, what: 'searches work again after the encoder was killed' },
     );
     await eventually(async () => ((await client.send('GET', '/readyz')).status === 200 ? true : undefined), {
-      withinMs: 5000,
       what: 'the server is ready again',
     });
     console.log(`healed in ${Math.round(performance.now() - started)} ms`);
@@ -108,7 +107,6 @@ describe('kill -9 of the encoder', () => {
       for (let round = 0; round < 3; round += 1) {
         const already = stored.length;
         await eventually(() => (stored.length > already ? true : undefined), {
-          withinMs: 20_000,
           what: 'the load makes progress',
         });
         const killed = await killEncoders();
@@ -160,7 +158,7 @@ describe('kill -9 of the encoder', () => {
         const reply = await client.send('GET', '/readyz');
         return reply.status === 503 ? reply : undefined;
       },
-      { withinMs: 5000, what: 'the server says that it is not ready' },
+      { what: 'the server says that it is not ready' },
     );
     expect(unready.text).toContain('encoder');
     expect((await client.send('GET', '/healthz')).status).toBe(200);

@@ -67,7 +67,6 @@ test('a thousand aborted requests leave nothing behind', async () => {
     'maxsimd_encoder_queue_requests',
   ]) {
     await eventually(async () => ((await readMetric(stage.server, gauge)) === 0 ? true : undefined), {
-      withinMs: 20_000,
       what: `${gauge} is 0`,
     });
   }
@@ -84,7 +83,7 @@ test('a thousand aborted requests leave nothing behind', async () => {
   await stage.operate('tenant', 'limits', tenant.id, '--input-tokens', String(allowance));
   await eventually(
     async () => ((await readUsage(tenant.client)).remaining.input_tokens === '5' ? true : undefined),
-    { withinMs: 6000, everyMs: 100, what: 'the new limit holds' },
+    { everyMs: 100, what: 'the new limit holds' },
   );
   await put(tenant.client, id, [{ doc_id: 'last', text: textOfTokens(5) }]);
 

@@ -52,7 +52,7 @@ describe('connections to an encoder that are cut in the middle of a reply', () =
       proxy.cutOnceAfter(bytes);
       const started = performance.now();
       const reply = await send();
-      expect(performance.now() - started).toBeLessThan(12_000);
+      expect(performance.now() - started).toBeLessThan(30_000);
       if (reply.status === 200) whole.push(reply);
       else expectError(reply, 503, 'service_unavailable');
       expect(proxy.cuts(), `the reply is longer than ${bytes} bytes`).toBe(before + 1);
@@ -99,14 +99,14 @@ describe('connections to an encoder that are cut in the middle of a reply', () =
     for (const reply of await Promise.all([search(), score(), client.upsert(library, documents)])) {
       expectError(reply, 503, 'service_unavailable');
     }
-    expect(performance.now() - started).toBeLessThan(12_000);
+    expect(performance.now() - started).toBeLessThan(30_000);
     proxy.stopCutting();
     const healed = await eventually(
       async () => {
         const reply = await search();
         return reply.status === 200 ? reply : undefined;
       },
-      { withinMs: 5000, what: 'searches work again' },
+      { what: 'searches work again' },
     );
     expect(expectReply(healed, ranked).results).toEqual(found);
     expect(await readMetric(server, 'maxsimd_http_requests_in_flight')).toBe(0);

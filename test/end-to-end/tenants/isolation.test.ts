@@ -37,7 +37,6 @@ beforeAll(async () => {
   const suspended = await stage.newTenant();
   await stage.operate('tenant', 'suspend', suspended.id);
   await eventually(async () => ((await suspended.client.usage()).status === 403 ? true : undefined), {
-    withinMs: 5000,
     what: 'the tenant is suspended',
   });
   refused = new Map([

@@ -24,7 +24,7 @@ async function again<T>(node: Node, work: () => Promise<T>): Promise<T> {
     if (!node.index().usable) await node.reopen();
     return result !== undefined;
   };
-  await expect.poll(attempt, { timeout: 20_000 }).toBe(true);
+  await expect.poll(attempt).toBe(true);
   return result!.value;
 }
 

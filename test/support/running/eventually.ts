@@ -1,7 +1,8 @@
 /** Polls until an observation holds; for facts that a process reaches on its own, with a bound on how long. */
 
 export interface EventuallyOptions {
-  readonly withinMs: number;
+  /** Less than a minute only where the promise says so: a long bound costs nothing while all is well. */
+  readonly withinMs?: number;
   readonly everyMs?: number;
   readonly what: string;
 }
@@ -9,7 +10,7 @@ export interface EventuallyOptions {
 /** Resolves with the first value of `observe` that is not undefined; throws after `withinMs`. */
 export async function eventually<Value>(
   observe: () => Promise<Value | undefined> | Value | undefined,
-  { withinMs, everyMs = 20, what }: EventuallyOptions,
+  { withinMs = 60_000, everyMs = 20, what }: EventuallyOptions,
 ): Promise<Value> {
   const end = performance.now() + withinMs;
   for (;;) {
