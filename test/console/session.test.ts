@@ -1,9 +1,9 @@
 /** Sessions of the console and what they may do, at the real service. */
 import { describe, expect, test } from 'vitest';
 
-import { makeIndex, put, useStage } from '../support/running/stage.ts';
+import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 
 /** What these tests look at. */
 interface Answered {
