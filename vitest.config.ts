@@ -25,7 +25,15 @@ export default defineConfig({
         extends: true,
         test: { name: 'unit', include: unit, setupFiles: ['test/support/no-processes.ts'] },
       },
-      { extends: true, test: { name: 'processes', include: all, exclude: unit } },
+      {
+        extends: true,
+        test: {
+          name: 'processes',
+          include: all,
+          exclude: unit,
+          globalSetup: ['test/support/running/shared-server.ts'],
+        },
+      },
     ],
     // What is repeated for hours is bounded by its count.
     testTimeout: rounds({ short: 180_000, nightly: 4 * 3_600_000 }),

@@ -11,7 +11,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { defaultModel } from '../support/encoder/models.ts';
 import { eventually, pause, within } from '../support/running/eventually.ts';
 import { childrenOf } from '../support/running/processes.ts';
-import { childEnvironment, makeScratch, repositoryRoot } from '../support/running/server.ts';
+import { childEnvironment, makeScratch, repositoryRoot } from '../support/running/launch.ts';
 
 const namespace = ['--user', '--map-root-user', '--pid', '--fork', '--kill-child'];
 /** Where the system lets nobody make namespaces, the processes are ordinary ones. */

@@ -10,7 +10,7 @@ import { missingPython } from '../../clients/tools/install.ts';
 import { packPython, packTypeScript } from '../../clients/tools/pack.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 import { eventually } from '../support/running/eventually.ts';
-import { childEnvironment } from '../support/running/server.ts';
+import { childEnvironment } from '../support/running/launch.ts';
 import { walk } from './newcomer/walk.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');

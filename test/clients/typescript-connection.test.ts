@@ -9,7 +9,7 @@ import { ApiDouble } from '../support/http/api-double.ts';
 import { startForwardProxy, type ForwardProxy } from '../support/network/forward-proxy.ts';
 import { openSilentAddress } from '../support/network/silent-address.ts';
 import { makeCertificate } from '../support/network/tls.ts';
-import { makeScratch } from '../support/running/server.ts';
+import { makeScratch } from '../support/running/launch.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 

@@ -8,7 +8,8 @@ import { freePort } from '../../deploy/local/free-port.ts';
 import { call, connect } from '../support/running/client.ts';
 import { runCommand } from '../support/running/command-line.ts';
 import { eventually, within } from '../support/running/eventually.ts';
-import { launchServer, makeScratch, startServer, type ServerProcess } from '../support/running/server.ts';
+import { launchServer, makeScratch } from '../support/running/launch.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { makeIndex, put } from '../support/running/stage.ts';
 
 /** Services follow what operators do within so long. */

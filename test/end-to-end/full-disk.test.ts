@@ -4,13 +4,8 @@ import { Disk, noDisks } from '../support/machine/disk.ts';
 import { connect, expectError, expectReply, type Client } from '../support/running/client.ts';
 import { createTenant, runCommand, type TestTenant } from '../support/running/command-line.ts';
 import { eventually, within } from '../support/running/eventually.ts';
-import {
-  launchServer,
-  makeScratch,
-  startServer,
-  type Scratch,
-  type ServerProcess,
-} from '../support/running/server.ts';
+import { launchServer, makeScratch, type Scratch } from '../support/running/launch.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { find, makeIndex, put, readUsage } from '../support/running/stage.ts';
 import { textOfTokens } from '../support/running/texts.ts';
 import { deleted } from '../support/running/wire.ts';

@@ -12,13 +12,8 @@ import { connect, expectError, expectReply, type Client } from '../support/runni
 import { createTenant, runJson } from '../support/running/command-line.ts';
 import { eventually } from '../support/running/eventually.ts';
 import { encodersOf } from '../support/running/processes.ts';
-import {
-  makeScratch,
-  repositoryRoot,
-  startServer,
-  type Scratch,
-  type ServerProcess,
-} from '../support/running/server.ts';
+import { makeScratch, repositoryRoot, type Scratch } from '../support/running/launch.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { find, makeIndex, put } from '../support/running/stage.ts';
 import { index, indexList, type Index } from '../support/running/wire.ts';
 

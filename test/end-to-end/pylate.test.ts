@@ -17,13 +17,8 @@ import { startEncoders, type Encoders, callOptions } from '../support/encoder/en
 import { sessionsOfTest } from '../support/encoder/sessions.ts';
 import { documentOf, queryOf, unquantisedRows } from '../support/encoder/unquantised.ts';
 import { createTenant, runCommand } from '../support/running/command-line.ts';
-import {
-  makeScratch,
-  repositoryRoot,
-  startServer,
-  type Scratch,
-  type ServerProcess,
-} from '../support/running/server.ts';
+import { makeScratch, repositoryRoot, type Scratch } from '../support/running/launch.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { find, makeIndex, put } from '../support/running/stage.ts';
 
 interface Expected {

@@ -14,11 +14,11 @@ import { encodersOf } from '../support/running/processes.ts';
 import {
   launchServer,
   makeScratch,
-  startServer,
   type Launch,
   type Output,
   type Scratch,
-} from '../support/running/server.ts';
+} from '../support/running/launch.ts';
+import { startServer } from '../support/running/server.ts';
 
 const scratches: Scratch[] = [];
 const launches: Launch[] = [];

@@ -7,7 +7,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connect } from '../support/running/client.ts';
 import { createTenant, runCommand, type TestTenant } from '../support/running/command-line.ts';
 import { within } from '../support/running/eventually.ts';
-import { launchServer, makeScratch, startServer, type Scratch } from '../support/running/server.ts';
+import { launchServer, makeScratch, type Scratch } from '../support/running/launch.ts';
+import { startServer } from '../support/running/server.ts';
 import { find, makeIndex, put } from '../support/running/stage.ts';
 
 let scratch: Scratch;

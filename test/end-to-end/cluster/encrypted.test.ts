@@ -20,8 +20,8 @@ import {
 } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { connect } from '../../support/running/client.ts';
-import { entryPoint, launchServer, startServer } from '../../support/running/server.ts';
-import { readMetric } from '../../support/running/metrics.ts';
+import { entryPoint, launchServer } from '../../support/running/launch.ts';
+import { readMetric, startServer } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 
 let postgres: RunningPostgres;

@@ -12,10 +12,10 @@ import {
 } from '../../support/running/client.ts';
 import { createKey, runCommand, runJson } from '../../support/running/command-line.ts';
 import { eventually } from '../../support/running/eventually.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage, useSharedStage } from '../../support/running/stage.ts';
 import { indexList } from '../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 
 /** Every endpoint of the API, called by one client on one index. */

@@ -6,7 +6,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { expectReply } from '../../support/running/client.ts';
-import { readMetric } from '../../support/running/metrics.ts';
+import { readMetric } from '../../support/running/server.ts';
 import { createRandom } from '../../support/running/random.ts';
 import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
 import { passages, recombine } from '../../support/running/texts.ts';

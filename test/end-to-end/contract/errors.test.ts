@@ -4,11 +4,11 @@ import { describe, expect, test } from 'vitest';
 import { call, expectError, expectInvalid, expectReply, type Reply } from '../../support/running/client.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { openRaw } from '../../support/network/raw-http.ts';
-import { makeIndex, put, useStage } from '../../support/running/stage.ts';
+import { makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
 import { textOfTokens } from '../../support/running/texts.ts';
 import { errorBody, ranked } from '../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 const mebibyte = 1024 * 1024;
 

@@ -5,11 +5,11 @@ import { expectError, expectInvalid, expectReply, type Reply } from '../../suppo
 import type { TestTenant } from '../../support/running/command-line.ts';
 import { eventually, pause } from '../../support/running/eventually.ts';
 import { openRaw, type RawConnection } from '../../support/network/raw-http.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage, useSharedStage } from '../../support/running/stage.ts';
 import { textOfTokens } from '../../support/running/texts.ts';
 import { deleted, ranked, upserted } from '../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 
 const retryAfterOf = (reply: Reply): number => Number(reply.headers.get('retry-after'));
 

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 
 import { abandon, type Moment } from '../../support/network/abandon.ts';
 import { eventually } from '../../support/running/eventually.ts';
-import { readMetric } from '../../support/running/metrics.ts';
+import { readMetric } from '../../support/running/server.ts';
 import { announceRandom, type Random } from '../../support/running/random.ts';
 import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
 import { passages, recombine, textOfTokens } from '../../support/running/texts.ts';

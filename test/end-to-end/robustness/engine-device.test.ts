@@ -5,7 +5,8 @@ import { call } from '../../support/running/client.ts';
 import { createTenant, type TestTenant } from '../../support/running/command-line.ts';
 import { eventually, within } from '../../support/running/eventually.ts';
 import { hasCompiler, sharedLibrary } from '../../support/machine/shared-library.ts';
-import { launchServer, startServer, type ServerProcess } from '../../support/running/server.ts';
+import { launchServer } from '../../support/running/launch.ts';
+import { startServer, type ServerProcess } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 import { passages } from '../../support/running/texts.ts';
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import { expectError, expectReply } from '../../support/running/client.ts';
 import { eventually } from '../../support/running/eventually.ts';
-import { readMetric } from '../../support/running/metrics.ts';
+import { readMetric } from '../../support/running/server.ts';
 import { encodersOf, isAlive } from '../../support/running/processes.ts';
 import { find, makeIndex, put, readUsage, sendLong, useStage } from '../../support/running/stage.ts';
 import { passages, textOfTokens } from '../../support/running/texts.ts';

@@ -11,8 +11,12 @@ import {
   type ForeignEncoder,
   type Misbehaviour,
 } from '../../support/network/foreign-encoder.ts';
-import { readMetric } from '../../support/running/metrics.ts';
-import { startServer, type ServerOptions, type ServerProcess } from '../../support/running/server.ts';
+import {
+  type ServerOptions,
+  type ServerProcess,
+  readMetric,
+  startServer,
+} from '../../support/running/server.ts';
 import { find, makeIndex, put, readUsage } from '../../support/running/stage.ts';
 
 const deadlineMs = 800;

@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 
 import { rounds } from '../../rounds.ts';
-import { readMetric } from '../../support/running/metrics.ts';
+import { readMetric } from '../../support/running/server.ts';
 import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
 
 const stage = useStage({ metrics: true });

@@ -14,9 +14,9 @@ import { eventually } from '../../support/running/eventually.ts';
 import { openExact, visible, type ExactAnswer } from '../../support/running/exact-answer.ts';
 import { readOpenApi } from '../../support/running/openapi.ts';
 import { addressOf, routesOf, type Route } from '../../support/running/routes.ts';
-import { makeIndex, put, useStage } from '../../support/running/stage.ts';
+import { makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const connection = openExact();
 
 type Values = Readonly<Record<string, string>>;

@@ -7,7 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { connect, type Client } from './client.ts';
 import { within } from './eventually.ts';
-import { childEnvironment, entryPoint, isClustered, type ServerProcess } from './server.ts';
+import { childEnvironment, entryPoint, isClustered } from './launch.ts';
+import type { SharedServer } from './shared-server.ts';
 
 const keyAgeMs = 2_100;
 
@@ -81,11 +82,12 @@ let tenantsMade = 0;
 
 /** A tenant made by the command line beside the running server. */
 export async function createTenant(
-  server: ServerProcess,
+  server: SharedServer,
   limits: TenantLimits = generous,
 ): Promise<TestTenant> {
   tenantsMade += 1;
-  const name = `tenant ${tenantsMade}`;
+  // Files that run at the same time share a server.
+  const name = `tenant ${process.pid}-${tenantsMade}`;
   const created = await runJson(
     server.scratch.data,
     ['tenant', 'create', '--name', name, ...limitFlags(limits)],
@@ -95,7 +97,7 @@ export async function createTenant(
 }
 
 export async function createKey(
-  server: ServerProcess,
+  server: SharedServer,
   tenantId: string,
 ): Promise<{ readonly id: string; readonly key: string }> {
   const created = await runJson(server.scratch.data, ['key', 'create', tenantId], createdKey);
@@ -103,7 +105,7 @@ export async function createKey(
 }
 
 /** `tenant suspend`, `tenant resume`, `key revoke` and their like: must succeed, output ignored. */
-export async function operate(server: ServerProcess, ...args: readonly string[]): Promise<void> {
+export async function operate(server: SharedServer, ...args: readonly string[]): Promise<void> {
   const result = await runCommand(args, { MAXSIMD_DATA_DIR: server.scratch.data });
   if (result.code !== 0) {
     throw new Error(`maxsimd ${args.join(' ')} ended with ${result.code}\n${result.stdout}${result.stderr}`);

@@ -1,17 +1,17 @@
-/**
- * The real server as a child process: `src/cli/main.ts serve` on any free port over a fresh data
- * directory, with its own temporary directory, so that tests can look at everything it wrote.
- */
-import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-
+/** The real server as a child process, waited for, with its metrics. It ends with the tests of its file. */
 import { afterAll } from 'vitest';
 
 import type { Constants } from '../../../src/app/config.ts';
 import { freePort } from '../../../deploy/local/free-port.ts';
 import { within } from './eventually.ts';
+import {
+  killLaunched,
+  launchServer,
+  type Exit,
+  type Launch,
+  type LaunchOptions,
+  type ReadyLine,
+} from './launch.ts';
 
 export const repositoryRoot = path.resolve(import.meta.dirname, '../../..');
 const entryWithConstants = path.join(repositoryRoot, 'test/support/main-with-constants.ts');
@@ -26,34 +26,6 @@ export interface ServerOptions {
   readonly constants?: Partial<Constants>;
   /** Serves `/metrics` on a free port (off by default). */
   readonly metrics?: boolean;
-}
-
-export interface Exit {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-}
-
-export interface Output {
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-export interface ReadyLine {
-  readonly event: 'ready';
-  readonly url: string;
-  readonly model: string;
-  readonly model_version: string;
-}
-
-/** A process that may or may not become a server (start-up errors are tested too). */
-export interface Launch {
-  readonly pid: number;
-  readonly scratch: Scratch;
-  /** Settles with the parsed line, or rejects with the output when the process ends without one. */
-  readonly ready: Promise<ReadyLine>;
-  readonly exited: Promise<Exit>;
-  output(): Output;
-  signal(name: NodeJS.Signals): void;
 }
 
 export interface ServerProcess extends Launch {
@@ -145,53 +117,11 @@ export async function startServer(options: ServerOptions = {}): Promise<ServerPr
   };
 }
 
-const living = new Set<ChildProcess>();
-// Registered first, so it runs last: what a failed test left running ends with its file.
-afterAll(() => {
-  for (const child of living) child.kill('SIGKILL');
-});
-
-function follow(child: ChildProcess, scratch: Scratch): Launch {
-  const chunks: { stdout: string; stderr: string } = { stdout: '', stderr: '' };
-  const ready = Promise.withResolvers<ReadyLine>();
-  const exited = Promise.withResolvers<Exit>();
-  living.add(child);
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    chunks.stdout += text;
-    const line = findReadyLine(chunks.stdout);
-    if (line !== undefined) ready.resolve(line);
-  });
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    chunks.stderr += text;
-  });
-  child.once('error', (error) => {
-    ready.reject(error);
-    exited.reject(error);
-  });
-  child.once('close', (code, signal) => {
-    living.delete(child);
-    ready.reject(
-      new Error(`the server ended (${code ?? signal}) before it was ready\n${chunks.stdout}${chunks.stderr}`),
-    );
-    exited.resolve({ code, signal });
-  });
-  // Nobody need wait for these: an unobserved failure must not end the test process.
-  ready.promise.catch(() => undefined);
-  exited.promise.catch(() => undefined);
-  if (child.pid === undefined) throw new Error('the server could not be spawned');
-  return {
-    pid: child.pid,
-    scratch,
-    ready: ready.promise,
-    exited: exited.promise,
-    output: () => ({ ...chunks }),
-    signal: (name) => void child.kill(name),
-  };
-}
-
-function findReadyLine(stdout: string): ReadyLine | undefined {
-  const line = stdout
-    .split('\n')
-    .find((candidate) => candidate.startsWith('{"event":"ready"') && candidate.endsWith('}'));
-  return line === undefined ? undefined : (JSON.parse(line) as ReadyLine);
+/** The value of a metric, or of one series of it; of a metric with labels the sum over them. */
+export async function readMetric(server: Pick<ServerProcess, 'metricsUrl'>, name: string): Promise<number> {
+  if (server.metricsUrl === undefined) throw new Error('this server was started without metrics');
+  const text = await (await fetch(server.metricsUrl)).text();
+  const lines = text.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+  if (lines.length === 0) throw new Error(`no metric ${name}`);
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }
