@@ -31,7 +31,7 @@ export default defineConfig({
           name: 'processes',
           include: all,
           exclude: unit,
-          globalSetup: ['test/support/running/shared-server.ts'],
+          globalSetup: ['test/support/shared-services.ts'],
         },
       },
     ],

@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { connect, type Client } from './client.ts';
 import { within } from './eventually.ts';
 import { childEnvironment, entryPoint, isClustered } from './launch.ts';
-import type { SharedServer } from './shared-server.ts';
+import type { SharedServer } from '../shared-services.ts';
 
 const keyAgeMs = 2_100;
 

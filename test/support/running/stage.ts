@@ -5,7 +5,7 @@ import { expectReply, type Client, type Reply } from './client.ts';
 import { createTenant, operate, type TenantLimits, type TestTenant } from './command-line.ts';
 import { startNodes } from '../cluster/nodes.ts';
 import { isClustered } from './launch.ts';
-import type { SharedServer } from './shared-server.ts';
+import { sharedService, type SharedServer } from '../shared-services.ts';
 import { startServer, type ServerOptions, type ServerProcess } from './server.ts';
 import { index, ranked, upserted, usageSummary } from './wire.ts';
 import type { DocumentInput, Index, Ranked, Upserted, UsageSummary } from './wire.ts';
@@ -35,12 +35,10 @@ export function useStage(options: ServerOptions = {}): Stage {
 /** The server that many files share. */
 export function useSharedStage(): Stage<SharedServer> {
   if (isClustered()) return useStage();
-  const find = async (): Promise<SharedServer> => {
-    const response = await fetch(inject('sharedServerUrl'));
-    if (!response.ok) throw new Error(`the shared server did not start: ${await response.text()}`);
-    return (await response.json()) as SharedServer;
-  };
-  return stageOf(find, () => Promise.resolve());
+  return stageOf(
+    () => sharedService(inject('sharedServicesUrl'), 'server'),
+    () => Promise.resolve(),
+  );
 }
 
 function stageOf<Server extends SharedServer>(
