@@ -2,9 +2,11 @@
 import { parseConfig, serviceLinksIn, type Constants } from '../app/config.ts';
 import { catchEndSignals } from '../end-signals.ts';
 import { programVersion } from '../installation.ts';
-import { CommandFailure, exitCodes, Interruption } from './failure.ts';
+import type { ProgramEnvironment } from './commands/environment.ts';
+import { CommandFailure, exitCodes, Interruption, type ExitCode } from './failure.ts';
+import type { CommandResult } from './output.ts';
 import { CommanderError, runProgram, usageProblem } from './program.ts';
-import { reportFailure, reportResult } from './report.ts';
+import { reportFailure, reportResult, type Streams } from './report.ts';
 
 export interface CommandLine {
   readonly args: readonly string[];
@@ -23,7 +25,48 @@ export async function runCommandLine({ args, environment, asked, constants }: Co
     if (error.code === 'EPIPE') process.exit();
     throw error;
   });
+  const given = {
+    ...environmentOf(environment),
+    stdin: process.stdin,
+    stderr: process.stderr,
+    interruption: () => {
+      const abort = new AbortController();
+      for (const name of ['SIGINT', 'SIGTERM'] as const) {
+        process.once(name, () => abort.abort(new Interruption(name)));
+      }
+      return abort.signal;
+    },
+    serve: async (config: Config) => {
+      const { serve } = await import('../app/serve.ts');
+      await serve(config, { asked: asked ?? catchEndSignals(), ignored: serviceLinksIn(environment) });
+    },
+  };
+  process.exitCode = (await runAndReport(args, given, process)) ?? process.exitCode;
+}
 
+/** What commands read of the environment's variables. */
+export function environmentOf(
+  environment: CommandLine['environment'],
+): Omit<ProgramEnvironment, 'stdin' | 'stderr' | 'interruption' | 'serve' | 'report'> {
+  return {
+    version: programVersion(),
+    config: () => parseConfig(environment),
+    url: environment['MAXSIMD_URL'] || undefined,
+    apiKey: environment['MAXSIMD_API_KEY'] || undefined,
+    adminUrl: environment['MAXSIMD_ADMIN_URL'] || undefined,
+    adminKey: environment['MAXSIMD_ADMIN_KEY'] || undefined,
+    stateHome: environment['XDG_STATE_HOME'] || undefined,
+  };
+}
+
+/** Undefined where the service runs: its end decides. */
+export async function runAndReport(
+  args: readonly string[],
+  given: Omit<ProgramEnvironment, 'report'>,
+  streams: Streams,
+): Promise<ExitCode | undefined> {
+  const json = args.slice(0, args.includes('--') ? args.indexOf('--') : args.length).includes('--json');
+  let exitCode: ExitCode | undefined;
   try {
     await runProgram(args, {
       version: programVersion(),
@@ -51,17 +94,9 @@ export async function runCommandLine({ args, environment, asked, constants }: Co
       },
     });
   } catch (error) {
-    const problem = error instanceof CommanderError ? usageProblem(error) : undefined;
-    if (problem !== undefined) {
-      process.exitCode = reportFailure(
-        new CommandFailure('usage_error', `${problem} (see --help)`),
-        json,
-        process,
-      );
-    } else if (error instanceof CommanderError) {
-      process.exitCode = exitCodes.ok;
-    } else {
-      process.exitCode = reportFailure(error, json, process);
-    }
+    if (!(error instanceof CommanderError)) return reportFailure(error, json, streams);
+    const problem = usageProblem(error);
+    if (problem === undefined) return exitCodes.ok;
+    return reportFailure(new CommandFailure('usage_error', `${problem} (see --help)`), json, streams);
   }
 }

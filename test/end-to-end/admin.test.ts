@@ -31,7 +31,7 @@ beforeAll(async () => {
   const port = await freePort();
   adminUrl = `http://127.0.0.1:${port}`;
   const env = { MAXSIMD_ADMIN_PORT: String(port), MAXSIMD_ADMIN_KEY_FILE: file };
-  server = await startServer({ scratch, env });
+  server = await startServer({ scratch, env, sharedEncoder: true });
 });
 afterAll(async () => {
   await server.stop();

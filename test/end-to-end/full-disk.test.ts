@@ -23,7 +23,7 @@ let client: Client;
 let indexId: string;
 
 async function start(): Promise<void> {
-  server = await startServer({ scratch, env: disk.environment });
+  server = await startServer({ scratch, sharedEncoder: true, env: disk.environment });
   if (tenant !== undefined) client = connect(server.url, tenant.key);
 }
 
@@ -36,7 +36,7 @@ describe.skipIf(noDisks !== undefined)('a disk', { timeout: 180_000 }, () => {
   beforeEach(async () => {
     scratch = await makeScratch();
     disk = await Disk.make({ directory: scratch.data });
-    server = await startServer({ scratch, env: disk.environment });
+    server = await startServer({ scratch, sharedEncoder: true, env: disk.environment });
     tenant = await createTenant(server);
     ({ client } = tenant);
     ({ id: indexId } = await makeIndex(client));

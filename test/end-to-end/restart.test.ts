@@ -23,7 +23,7 @@ let server: ServerProcess;
 
 beforeAll(async () => {
   scratch = await makeScratch();
-  server = await startServer({ scratch });
+  server = await startServer({ scratch, sharedEncoder: true });
 });
 
 afterAll(async () => {
@@ -66,11 +66,11 @@ describe('Restart', () => {
     );
     const before = await everything(client, id);
     expect(await server.stop()).toEqual({ code: 0, signal: null });
-    server = await startServer({ scratch });
+    server = await startServer({ scratch, sharedEncoder: true });
     expect(await everything(connect(server.url, tenant.key), id)).toEqual(before);
     // And after a crash.
     await server.kill();
-    server = await startServer({ scratch });
+    server = await startServer({ scratch, sharedEncoder: true });
     expect(await everything(connect(server.url, tenant.key), id)).toEqual(before);
   });
 
@@ -101,7 +101,7 @@ describe('Restart', () => {
     expect(reply).toMatchObject({ upserted_documents: 50, failed: [] });
     server.signal('SIGTERM');
     expect(await within(30_000, 'the drain', server.exited)).toEqual({ code: 0, signal: null });
-    server = await startServer({ scratch });
+    server = await startServer({ scratch, sharedEncoder: true });
     const { usage } = await readUsage(connect(server.url, tenant.key));
     expect(usage).toMatchObject({ documents: 50, document_upserts: 50 });
   });

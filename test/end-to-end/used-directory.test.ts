@@ -17,7 +17,7 @@ let indexId: string;
 let before: unknown;
 beforeAll(async () => {
   scratch = await makeScratch();
-  const server = await startServer({ scratch });
+  const server = await startServer({ scratch, sharedEncoder: true });
   tenant = await createTenant(server);
   ({ id: indexId } = await makeIndex(tenant.client));
   await put(tenant.client, indexId, [
@@ -64,7 +64,7 @@ test('without its catalog it is refused, and serves as before when that is put b
   const putBack = await withoutFile('catalog.db');
   await expectRefused(/catalog\.db is missing.*backup/);
   await putBack();
-  const server = await startServer({ scratch });
+  const server = await startServer({ scratch, sharedEncoder: true });
   const { results } = await find(connect(server.url, tenant.key), indexId, { query: 'insects' });
   expect(results).toEqual(before);
   await server.stop();
@@ -76,7 +76,7 @@ test('without its key pepper it is refused, and gets other keys from key reset',
   const data = { MAXSIMD_DATA_DIR: scratch.data };
   const reset = await runCommand(['key', 'reset', '--yes'], data);
   expect(reset).toMatchObject({ code: 0, stdout: expect.stringMatching(/2 API keys are revoked/) });
-  const server = await startServer({ scratch });
+  const server = await startServer({ scratch, sharedEncoder: true });
   const again = await runCommand(['key', 'reset', '--yes'], data);
   expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/another server/) });
   expect((await connect(server.url, tenant.key).usage()).status).toBe(401);

@@ -1,7 +1,7 @@
 /**
- * Services that many test files share: a server, on which each file has tenants of its own, a PostgreSQL with a database for
- * each catalog, and an object store with a prefix for each. They run beside the process of vitest, which starts each when the
- * first file asks for it, and ends them after the last.
+ * Services that many test files share: a server, on which each file has tenants of its own, an encoder, a PostgreSQL with a
+ * database for each catalog, and an object store with a prefix for each. They run beside the process of vitest, which starts
+ * each when the first file asks for it, and ends them after the last.
  */
 import { chmod } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -12,6 +12,7 @@ import { freePort } from '../../deploy/local/free-port.ts';
 import { installServers } from '../../deploy/local/install.ts';
 import { startPostgres, type RunningPostgres } from '../../deploy/local/postgres.ts';
 import { startSeaweed, type RunningSeaweed } from '../../deploy/local/seaweedfs.ts';
+import { startEncoderProcess } from './running/encoder-process.ts';
 import { killLaunched, launchServer, makeScratch, type ReadyLine } from './running/launch.ts';
 
 declare module 'vitest' {
@@ -28,6 +29,8 @@ export interface SharedServer {
 }
 
 export interface SharedServices {
+  /** `host:port` of an encoder of the default model. */
+  readonly encoder: string;
   readonly server: SharedServer;
   readonly postgres: Pick<RunningPostgres, 'url'>;
   readonly seaweed: Pick<RunningSeaweed, 'bucket' | 'environment'>;
@@ -40,6 +43,11 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const scratch = await makeScratch();
   const ends: (() => Promise<void>)[] = [];
   const starts: Starts = {
+    encoder: async () => {
+      const { address, kill } = await startEncoderProcess();
+      ends.push(kill);
+      return address;
+    },
     server: async () => {
       const readyLine = await (await launchServer({ scratch })).ready;
       return { url: readyLine.url, readyLine, scratch };

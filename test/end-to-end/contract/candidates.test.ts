@@ -15,6 +15,7 @@ import { rankedWithComponents } from '../../support/running/wire.ts';
 const segmentTokenVectors = 36_000;
 const batchDocuments = 50;
 const stage = useStage({
+  sharedEncoder: true,
   metrics: true,
   constants: { exactTokenVectorsMax: 1, segmentTokenVectorsMax: segmentTokenVectors },
 });

@@ -16,7 +16,7 @@ import { find, makeIndex, put, readUsage, useStage } from '../../support/running
 import { passages } from '../../support/running/texts.ts';
 import { decimalString, timestamp } from '../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useStage({ sharedEncoder: true });
 
 /** One reply of every kind: successes, client errors of every status, the health endpoints. */
 async function everyKindOfReply(): Promise<readonly Reply[]> {
@@ -236,6 +236,7 @@ describe('All bodies are JSON over HTTPS', () => {
     const scratch = await makeScratch();
     const { certificateFile, keyFile, certificate } = await makeCertificate(scratch.root);
     const server = await startServer({
+      sharedEncoder: true,
       scratch,
       env: { MAXSIMD_TLS_FILES: `${certificateFile},${keyFile}` },
     });

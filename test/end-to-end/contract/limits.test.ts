@@ -397,6 +397,7 @@ async function startPaced(): Promise<ServerProcess & { wait(): Promise<void>; no
   if (isClustered())
     return { ...(await startNodes({})), wait: () => pause(waitMs), nowMs: () => performance.now() };
   const server = await startServer({
+    sharedEncoder: true,
     env: { NODE_OPTIONS: `--import=${movedClock}`, TEST_CLOCK_STEP_MS: String(waitMs) },
   });
   let movedMs = 0;

@@ -30,7 +30,7 @@ let tenant: TestTenant;
 beforeAll(async () => {
   const failure = installMissingTools({ jq: 'jq', curl: 'curl' });
   if (failure !== undefined) throw new Error(`jq and curl cannot be installed: ${failure}`);
-  tenant = await createTenant(await startServer({ scratch }));
+  tenant = await createTenant(await startServer({ scratch, sharedEncoder: true }));
 }, 300_000);
 afterAll(async () => scratch.remove());
 

@@ -40,6 +40,7 @@ describe('A collector', () => {
   beforeAll(async () => {
     collector = await startTraceCollector();
     server = await startServer({
+      sharedEncoder: true,
       metrics: true,
       env: { MAXSIMD_TRACES_URL: collector.url, OTEL_EXPORTER_OTLP_TIMEOUT: '500' },
     });
@@ -210,6 +211,7 @@ describe('A collector', () => {
 test('MAXSIMD_TRACES_SHARE leaves out the others, but none that the caller samples', async () => {
   await using collector = await startTraceCollector();
   const server = await startServer({
+    sharedEncoder: true,
     env: { MAXSIMD_TRACES_URL: collector.url, MAXSIMD_TRACES_SHARE: '0' },
   });
   const { client } = await createTenant(server);

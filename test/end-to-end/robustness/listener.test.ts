@@ -22,6 +22,7 @@ test('idle connections are kept as long as MAXSIMD_HTTP_KEEP_ALIVE_MS says, and 
   const first = await makeCertificate(await newDirectory());
   const second = await makeCertificate(await newDirectory());
   const server = await startServer({
+    sharedEncoder: true,
     env: {
       MAXSIMD_TLS_FILES: `${first.certificateFile},${first.keyFile}`,
       MAXSIMD_HTTP_KEEP_ALIVE_MS: '620000',

@@ -1,8 +1,9 @@
 /** The real server as a child process, waited for, with its metrics. It ends with the tests of its file. */
-import { afterAll } from 'vitest';
+import { afterAll, inject } from 'vitest';
 
 import type { Constants } from '../../../src/app/config.ts';
 import { freePort } from '../../../deploy/local/free-port.ts';
+import { sharedService } from '../shared-services.ts';
 import { within } from './eventually.ts';
 import {
   killLaunched,
@@ -26,6 +27,8 @@ export interface ServerOptions {
   readonly constants?: Partial<Constants>;
   /** Serves `/metrics` on a free port (off by default). */
   readonly metrics?: boolean;
+  /** Encodes by the process that many files share: it starts no encoder of its own. */
+  readonly sharedEncoder?: boolean;
 }
 
 export interface ServerProcess extends Launch {
@@ -96,12 +99,17 @@ export async function launchServer(options: ServerOptions = {}): Promise<Launch>
 
 /** Starts the server and waits for its ready line. */
 export async function startServer(options: ServerOptions = {}): Promise<ServerProcess> {
-  const metricsPort = options.metrics === true ? await freePort() : undefined;
-  const launch = await launchServer(
-    metricsPort === undefined
-      ? options
-      : { ...options, env: { MAXSIMD_METRICS_PORT: String(metricsPort), ...options.env } },
-  );
+  const metricsPort = options.metrics === true ? String(await freePort()) : undefined;
+  const launch = await launchServer({
+    ...options,
+    env: {
+      ...(metricsPort === undefined ? {} : { MAXSIMD_METRICS_PORT: metricsPort }),
+      ...(options.sharedEncoder === true
+        ? { MAXSIMD_ENCODERS: await sharedService(inject('sharedServicesUrl'), 'encoder') }
+        : {}),
+      ...options.env,
+    },
+  });
   const readyLine = await within(60_000, 'the start of the server', launch.ready);
   const end = async (name: NodeJS.Signals): Promise<Exit> => {
     launch.signal(name);
