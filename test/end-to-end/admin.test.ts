@@ -45,8 +45,8 @@ async function administer(...args: readonly string[]): Promise<z.output<typeof p
     MAXSIMD_ADMIN_URL: adminUrl,
     MAXSIMD_ADMIN_KEY: operatorKey,
   };
-  const { code, stdout, stderr } = await runCommand([...args, '--json'], env);
-  expect(code, stdout + stderr).toBe(0);
+  const { exitCode, stdout, stderr } = await runCommand([...args, '--json'], env);
+  expect(exitCode, stdout + stderr).toBe(0);
   return printed.parse(JSON.parse(stdout));
 }
 
@@ -108,10 +108,10 @@ describe('the admin API', () => {
   test('says what is wrong with the key of an operator', async () => {
     const env = { MAXSIMD_ADMIN_URL: adminUrl };
     const without = await runCommand(['tenant', 'list'], env);
-    expect(without.code).toBe(2);
+    expect(without.exitCode).toBe(2);
     expect(without.stderr).toContain('--admin-key');
     const wrong = await runCommand(['tenant', 'list'], { ...env, MAXSIMD_ADMIN_KEY: 'x'.repeat(32) });
-    expect(wrong.code).toBe(1);
+    expect(wrong.exitCode).toBe(1);
     expect(wrong.stderr).toContain('401 authentication_failed');
   });
 });

@@ -277,7 +277,7 @@ describe('kill -9 of the api process', () => {
     await find(client, indexId, { query: query.text });
     const verified = await runCommand(['index', 'verify', '--json'], { MAXSIMD_DATA_DIR: scratch.data });
     expect(JSON.parse(verified.stdout)).toMatchObject({ problems: [], unreferenced_files: [] });
-    expect(verified.code).toBe(0);
+    expect(verified.exitCode).toBe(0);
     await adoptLedger();
   });
 

@@ -113,7 +113,7 @@ describe.skipIf(noDisks !== undefined)('a disk', { timeout: 180_000 }, () => {
       MAXSIMD_DATA_DIR: scratch.data,
       ...disk.environment,
     });
-    expect(erased).toMatchObject({ code: 0 });
+    expect(erased).toMatchObject({ exitCode: 0 });
   });
 
   test('that is read-only: searches go on, and a start is refused with the reason', async () => {

@@ -83,7 +83,7 @@ describe.skipIf(!isWanted)('a model of PyLate', () => {
       const added = await runCommand(['models', 'add', path.join(left, name, 'export'), '--name', name], {
         MAXSIMD_DATA_DIR: scratch.data,
       });
-      expect(added).toMatchObject({ code: 0, stderr: '' });
+      expect(added).toMatchObject({ exitCode: 0, stderr: '' });
       const installed = path.join(scratch.data, 'models', name, '1');
       const model = await loadModel(installed);
       const before = await unquantised(await sessionsOfTest(model), model, expected);

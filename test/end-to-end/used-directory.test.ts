@@ -51,11 +51,14 @@ async function expectRefused(message: RegExp): Promise<void> {
   ];
   const launched = await launchServer({ scratch });
   const ended = await Promise.all([
-    within(30_000, 'the refusal', launched.exited).then(({ code }) => ({ code, ...launched.output() })),
+    within(30_000, 'the refusal', launched.exited).then(({ code: exitCode }) => ({
+      exitCode,
+      ...launched.output(),
+    })),
     ...commands.map((command) => runCommand(command, { MAXSIMD_DATA_DIR: scratch.data })),
   ]);
-  for (const [place, { code, stderr }] of ended.entries()) {
-    expect([code, stderr], commands[place - 1]?.join(' ')).toEqual([1, expect.stringMatching(message)]);
+  for (const [place, { exitCode, stderr }] of ended.entries()) {
+    expect([exitCode, stderr], commands[place - 1]?.join(' ')).toEqual([1, expect.stringMatching(message)]);
   }
   expect(await files()).toEqual(left);
 }
@@ -75,10 +78,10 @@ test('without its key pepper it is refused, and gets other keys from key reset',
   await expectRefused(/key-pepper is missing.*backup.*maxsimd key reset/);
   const data = { MAXSIMD_DATA_DIR: scratch.data };
   const reset = await runCommand(['key', 'reset', '--yes'], data);
-  expect(reset).toMatchObject({ code: 0, stdout: expect.stringMatching(/2 API keys are revoked/) });
+  expect(reset).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/2 API keys are revoked/) });
   const server = await startServer({ scratch, sharedEncoder: true });
   const again = await runCommand(['key', 'reset', '--yes'], data);
-  expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/another server/) });
+  expect(again).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/another server/) });
   expect((await connect(server.url, tenant.key).usage()).status).toBe(401);
   const made = await runCommand(['key', 'create', tenant.id, '--json'], data);
   const { api_key: key } = JSON.parse(made.stdout) as { api_key: string };

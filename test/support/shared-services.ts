@@ -44,9 +44,9 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const ends: (() => Promise<void>)[] = [];
   const starts: Starts = {
     encoder: async () => {
-      const { address, kill } = await startEncoderProcess();
-      ends.push(kill);
-      return address;
+      const encoder = await startEncoderProcess();
+      ends.push(() => encoder.kill());
+      return encoder.address;
     },
     server: async () => {
       const readyLine = await (await launchServer({ scratch })).ready;
@@ -57,20 +57,20 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       await chmod(scratch.root, 0o755);
       const { postgres: programs } = await installServers();
       const directory = path.join(scratch.root, 'postgres');
-      const { url, stop } = await startPostgres({ programs, directory, port: await freePort() });
-      ends.push(stop);
-      return { url };
+      const postgres = await startPostgres({ programs, directory, port: await freePort() });
+      ends.push(() => postgres.stop());
+      return { url: postgres.url };
     },
     seaweed: async () => {
       const { weed: program } = await installServers();
       const directory = path.join(scratch.root, 'seaweed');
-      const { bucket, environment, stop } = await startSeaweed({
+      const seaweed = await startSeaweed({
         program,
         directory,
         port: await freePort(),
       });
-      ends.push(stop);
-      return { bucket, environment };
+      ends.push(() => seaweed.stop());
+      return { bucket: seaweed.bucket, environment: seaweed.environment };
     },
   };
   const stopAnswering = await answer(project, starts);

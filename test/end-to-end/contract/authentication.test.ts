@@ -156,13 +156,13 @@ describe('Authentication', () => {
     const second = await createKey(stage.server, tenant.id);
     const env = { MAXSIMD_DATA_DIR: stage.server.scratch.data };
     const third = await runCommand(['key', 'create', tenant.id, '--json'], env);
-    expect(third.code).not.toBe(0);
+    expect(third.exitCode).not.toBe(0);
     for (const args of [
       ['key', 'list', tenant.id, '--json'],
       ['tenant', 'list', '--json'],
     ]) {
       const shown = await runCommand(args, env);
-      expect(shown.code).toBe(0);
+      expect(shown.exitCode).toBe(0);
       for (const key of [tenant.key, second.key]) {
         expect(shown.stdout + shown.stderr).not.toContain(key);
         expect(shown.stdout + shown.stderr).not.toContain(key.slice(-24));

@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { makeCertificate, requestOverTls } from '../../support/network/tls.ts';
 import { call, type Reply } from '../../support/running/client.ts';
-import { createTenant, runCommand, type CommandResult } from '../../support/running/command-line.ts';
+import type { Finished } from '../../support/running/command-process.ts';
+import { createTenant, runCommand } from '../../support/running/command-line.ts';
 import { startProxy } from '../../support/network/proxy.ts';
 import { openRaw } from '../../support/network/raw-http.ts';
 import { makeScratch } from '../../support/running/launch.ts';
@@ -134,7 +135,7 @@ describe('Our own command line as a client', () => {
     for (const { key, query, index } of attempts) {
       const env = { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: key };
       const result = await runCommand(['search', query, '--index', index], env);
-      expect(result.code).not.toBe(0);
+      expect(result.exitCode).not.toBe(0);
       const output = result.stdout + result.stderr;
       expect(output).not.toContain('zebrafinch');
       expect(output).not.toContain(tenant.key.slice(9, 40));
@@ -177,7 +178,7 @@ describe('Our own command line at a limit', () => {
 
   /** Imports through a proxy that refuses upserts with `refusals`, one after another, before it lets them pass. */
   async function importRefused(refusals: readonly { code: string; retryAfter: string }[]): Promise<{
-    readonly result: CommandResult;
+    readonly result: Finished;
     /** When each upsert arrived, in milliseconds. */
     readonly arrivals: readonly number[];
   }> {
@@ -225,7 +226,7 @@ describe('Our own command line at a limit', () => {
   test('[errors-15] For `usage_limit_exceeded`, clients stop retrying until the monthly usage period resets.', async () => {
     const refusal = { code: 'usage_limit_exceeded', retryAfter: '864000' };
     const { result, arrivals } = await importRefused(Array.from({ length: 10 }, () => refusal));
-    expect(result.code).not.toBe(0);
+    expect(result.exitCode).not.toBe(0);
     expect(result.stdout + result.stderr).toContain('usage_limit_exceeded');
     expect(arrivals).toHaveLength(1);
   });

@@ -41,12 +41,12 @@ describe('Limits', () => {
       ['/v1/score', { query: 'river', documents: [{ doc_id: 'a', text: 'stone' }] }],
       ['/v1/indexes', { name: 'of a large request' }],
     ];
-    for (const [path, body] of bodies) {
+    for (const [route, body] of bodies) {
       expect([200, 201]).toContain(
-        (await client.send('POST', path, { rawBody: padded(body, limit) })).status,
+        (await client.send('POST', route, { rawBody: padded(body, limit) })).status,
       );
       expectError(
-        await client.send('POST', path, { rawBody: padded(body, limit + 1) }),
+        await client.send('POST', route, { rawBody: padded(body, limit + 1) }),
         413,
         'validation_error',
       );
