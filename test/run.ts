@@ -7,7 +7,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { root, runStep, staticChecks, type Step } from './check.ts';
+import { root, runStep, runSteps, staticChecks, type Step } from './check.ts';
 
 const resultsFile = path.join(root, 'build', 'test-results.json');
 const resultsSchema = z.object({
@@ -63,7 +63,7 @@ const figures: Step = {
 
 main();
 
-function main(): void {
+async function main(): Promise<void> {
   mkdirSync(path.dirname(resultsFile), { recursive: true });
   rmSync(resultsFile, { force: true });
   const steps = [...staticChecks, ...nativeSteps, servers].map(runStep);
