@@ -68,9 +68,7 @@ async function launch(command: readonly string[], ...under: readonly string[]) {
     /** `unshare` passes no signals on. */
     async terminate() {
       const first = mayBeFirst
-        ? await eventually(async () => (await childrenOf(child.pid!))[0]?.pid, {
-            what: 'process 1',
-          })
+        ? await eventually(async () => (await childrenOf(child.pid!))[0]?.pid)
         : child.pid!;
       process.kill(first, 'SIGTERM');
     },

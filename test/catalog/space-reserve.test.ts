@@ -49,15 +49,9 @@ describe.skipIf(noDisks !== undefined)('a full disk', () => {
     expect(notices).not.toContain('there is space on the disk again');
 
     disk.setFreeBytes(3 * reserveBytes);
-    await eventually(() => (isThere(disk) ? true : undefined), {
-      what: 'the reserve is made',
-    });
-    await eventually(async () => (await catalog.allocateIds(1).catch(() => undefined)) ?? undefined, {
-      what: 'documents can be added',
-    });
-    await eventually(() => notices.find((notice) => notice === 'there is space on the disk again'), {
-      what: 'the space is noticed',
-    });
+    await eventually(() => isThere(disk));
+    await eventually(async () => (await catalog.allocateIds(1).catch(() => undefined)) ?? undefined);
+    await eventually(() => notices.find((notice) => notice === 'there is space on the disk again'));
     await kill();
   });
 

@@ -65,10 +65,9 @@ describe('the admin API', () => {
     expect(days[0]).toMatchObject({ input_tokens: usage.input_tokens, document_upserts: 1 });
 
     const follows = (status: number): Promise<unknown> =>
-      eventually(
-        async () => ((await call(`${server.url}/v1/indexes`, { key })).status === status ? true : undefined),
-        { withinMs: followMs, what: `the service answers ${status}` },
-      );
+      eventually(async () => (await call(`${server.url}/v1/indexes`, { key })).status === status, {
+        withinMs: followMs,
+      });
     await administer('tenant', 'suspend', id);
     await follows(403);
     await administer('tenant', 'resume', id);

@@ -264,7 +264,7 @@ describe('kill -9 of the api process', () => {
         state === 'active' || derived.some(({ name }) => name === 'postings');
       return found.segments.every(isComplete) ? found : undefined;
     };
-    const index = await eventually(caughtUp, { what: 'merges catch up' });
+    const index = await eventually(caughtUp);
     const files = await segmentFiles();
     console.log(`segments seen at kills: ${segmentsSeen.size}, now ${files.length}`);
     expect(segmentsSeen.size).toBeGreaterThan(2 * sealedSegmentsMax);

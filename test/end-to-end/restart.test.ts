@@ -37,8 +37,7 @@ async function newTenant(): Promise<TestTenant> {
 
 async function expectEncodersEnd(encoders: readonly { readonly pid: number }[]): Promise<void> {
   expect(encoders.length).toBeGreaterThan(0);
-  for (const { pid } of encoders)
-    await eventually(async () => !(await isAlive(pid)) || undefined, { what: 'the encoder ends' });
+  for (const { pid } of encoders) await eventually(async () => !(await isAlive(pid)));
 }
 
 describe('Restart', () => {
@@ -85,13 +84,10 @@ describe('Restart', () => {
     }));
     const inFlight = await sendLong(client, () => client.upsert(id, documents));
     server.signal('SIGTERM');
-    const unready = await eventually(
-      async () => {
-        const reply = await call(`${server.url}/readyz`);
-        return reply.status === 503 ? reply : undefined;
-      },
-      { what: 'the server is not ready' },
-    );
+    const unready = await eventually(async () => {
+      const reply = await call(`${server.url}/readyz`);
+      return reply.status === 503 ? reply : undefined;
+    });
     expect(unready.headers.get('x-request-id')).toMatch(/\S/);
     const refused = await call(`${server.url}/v1/usage`, { key: tenant.key });
     expectError(refused, 503, 'service_unavailable');

@@ -38,10 +38,8 @@ describe('SIGTERM', () => {
   ) {
     launched.signal('SIGTERM');
     const exit = await within(60_000, 'the end of the server', launched.exited);
-    await eventually(
-      async () =>
-        (await Promise.all(encoders.map(({ pid }) => isAlive(pid)))).includes(true) ? undefined : true,
-      { what: 'the end of its encoders' },
+    await eventually(async () =>
+      (await Promise.all(encoders.map(({ pid }) => isAlive(pid)))).includes(true) ? undefined : true,
     );
     const { stderr } = launched.output();
     expect(stderr).not.toMatch(fatal);

@@ -170,9 +170,7 @@ describe('Start', () => {
     expect((await call(`${first.url}/readyz`)).status).toBe(200);
     // A killed server's lock dies with it, and so do its encoders and their sockets.
     await first.kill();
-    await eventually(async () => ((await readdir(scratch.temporary)).length === 0 ? true : undefined), {
-      what: 'nothing is left in the temporary directory',
-    });
+    await eventually(async () => (await readdir(scratch.temporary)).length === 0);
     const next = await startServer({ scratch });
     launches.push(next);
   });

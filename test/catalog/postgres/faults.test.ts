@@ -45,9 +45,7 @@ function reasonOf(work: Promise<unknown>): Promise<unknown> {
 }
 
 async function untilWaiting(url: string, commits: number): Promise<void> {
-  await eventually(async () => ((await waitingCommits(url)) === commits ? true : undefined), {
-    what: `${commits} commits wait for a lock`,
-  });
+  await eventually(async () => (await waitingCommits(url)) === commits);
 }
 
 describe('a commit whose connection is lost', () => {

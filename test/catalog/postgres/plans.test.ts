@@ -118,9 +118,8 @@ it('no statement reads all versions, or all places', { timeout: 120_000 }, async
   await catalog.close();
   // Documents of deleted indexes are purged at the start.
   catalog = await open();
-  const isPurged = async () =>
-    (await queryDatabase(url, 'SELECT FROM purges')).length === 0 ? true : undefined;
-  await eventually(isPurged, { what: 'documents of deleted indexes go' });
+  const isPurged = async () => (await queryDatabase(url, 'SELECT FROM purges')).length === 0;
+  await eventually(isPurged);
   await catalog.close();
   expect(await rowsOfScans(url)).toEqual(before);
 

@@ -57,13 +57,10 @@ describe('Errors', () => {
   test('[errors-4] 403 | `tenant_suspended` | Tenant is suspended.', async () => {
     const tenant = await stage.newTenant();
     await stage.operate('tenant', 'suspend', tenant.id);
-    const reply = await eventually(
-      async () => {
-        const answer = await tenant.client.usage();
-        return answer.status === 200 ? undefined : answer;
-      },
-      { what: 'the suspension' },
-    );
+    const reply = await eventually(async () => {
+      const answer = await tenant.client.usage();
+      return answer.status === 200 ? undefined : answer;
+    });
     expectError(reply, 403, 'tenant_suspended');
   });
 
@@ -235,9 +232,7 @@ describe('Errors', () => {
     const suspended = await stage.newTenant({ requestsPerMinute: 1 });
     await suspended.client.usage();
     await stage.operate('tenant', 'suspend', suspended.id);
-    await eventually(async () => ((await suspended.client.usage()).status === 403 ? true : undefined), {
-      what: 'the suspension',
-    });
+    await eventually(async () => (await suspended.client.usage()).status === 403);
     expectError(await suspended.client.send('POST', '/v1/score', broken), 403, 'tenant_suspended');
     // Rate before validation.
     const hasty = await stage.newTenant({ requestsPerMinute: 1 });

@@ -123,14 +123,11 @@ describe('Limits', () => {
     // for a moment, so what was refused for that is begun again.
     const holdLast = async (): Promise<{ readonly connection: RawConnection; readonly refusal: Reply }> => {
       let connection = await begin();
-      const refusal = await eventually(
-        async () => {
-          if (connection.answered()) connection = await begin();
-          const reply = await tenant.client.usage();
-          return reply.status === 200 || connection.answered() ? undefined : reply;
-        },
-        { what: 'all slots are taken' },
-      );
+      const refusal = await eventually(async () => {
+        if (connection.answered()) connection = await begin();
+        const reply = await tenant.client.usage();
+        return reply.status === 200 || connection.answered() ? undefined : reply;
+      });
       return { connection, refusal };
     };
     const first = await begin();
@@ -143,21 +140,16 @@ describe('Limits', () => {
     first.write(body.slice(10));
     expect((await first.reply()).status).toBe(200);
     // One slot is free as soon as that response is closed; the second is still held.
-    await eventually(async () => ((await tenant.client.usage()).status === 200 ? true : undefined), {
-      what: 'the slot of the answered request is free',
-    });
+    await eventually(async () => (await tenant.client.usage()).status === 200);
     const { connection: third, refusal: again } = await holdLast();
     expectError(again, 429, 'concurrency_limit_exceeded');
     // A client that goes away gives its slot back.
     third.cut();
     second.cut();
-    await eventually(
-      async () => {
-        const replies = await Promise.all([tenant.client.usage(), tenant.client.usage()]);
-        return replies.every((one) => one.status === 200) ? true : undefined;
-      },
-      { what: 'the slots of the vanished clients are free' },
-    );
+    await eventually(async () => {
+      const replies = await Promise.all([tenant.client.usage(), tenant.client.usage()]);
+      return replies.every((one) => one.status === 200);
+    });
   });
 
   test('never more requests at the same time than the tenant may, and none is lost', async () => {
@@ -216,12 +208,7 @@ describe('Limits', () => {
     expect(expectReply(await client.deleteDocument(id, 'a'), deleted)).toEqual({ deleted: true });
     // Room again after the operator raised the allowance.
     await stage.operate('tenant', 'limits', tenant.id, '--input-tokens', '41');
-    await eventually(
-      async () => ((await client.search(id, { query: 'river' })).status === 200 ? true : undefined),
-      {
-        what: 'the raised allowance',
-      },
-    );
+    await eventually(async () => (await client.search(id, { query: 'river' })).status === 200);
   });
 
   test('requests at the same time share the monthly allowance to the last token', async () => {
@@ -405,9 +392,7 @@ async function startPaced(): Promise<ServerProcess & { wait(): Promise<void>; no
     ...server,
     async wait() {
       server.signal('SIGUSR2');
-      await eventually(() => server.output().stdout.includes('moved') || undefined, {
-        what: 'the clock is moved',
-      });
+      await eventually(() => server.output().stdout.includes('moved'));
       movedMs += waitMs;
     },
     nowMs: () => performance.now() + movedMs,

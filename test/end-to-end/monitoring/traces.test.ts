@@ -64,13 +64,10 @@ describe('A collector', () => {
 
   /** The spans of a trace, once its request's is there: it is the last. */
   async function received(traceId: string): Promise<readonly ReceivedSpan[]> {
-    return eventually(
-      () => {
-        const spans = collector.spans().filter((span) => span.traceId === traceId);
-        return spans.some(({ kind }) => kind === 2) ? spans : undefined;
-      },
-      { what: `the trace ${traceId}` },
-    );
+    return eventually(() => {
+      const spans = collector.spans().filter((span) => span.traceId === traceId);
+      return spans.some(({ kind }) => kind === 2) ? spans : undefined;
+    });
   }
 
   /** Names under names. */
@@ -146,9 +143,7 @@ describe('A collector', () => {
 
   test('sees a trace that begins here when the caller has none, by the id in the log line', async () => {
     expect((await search({ 'x-request-id': 'mine' })).status).toBe(200);
-    const line = await eventually(() => requestLines(server).find(({ request_id: id }) => id === 'mine'), {
-      what: 'the log line',
-    });
+    const line = await eventually(() => requestLines(server).find(({ request_id: id }) => id === 'mine'));
     const spans = await received(String(line['trace_id']));
     expect(
       spans.filter(({ parentSpanId }) => parentSpanId === undefined || parentSpanId === ''),
@@ -192,9 +187,7 @@ describe('A collector', () => {
     for (let round = 0; round < 2; round += 1) {
       const before = await dropped();
       expect((await search()).status).toBe(200);
-      await eventually(async () => ((await dropped()) > before ? true : undefined), {
-        what: 'dropped spans',
-      });
+      await eventually(async () => (await dropped()) > before);
     }
     expect(lines('the trace collector is away')).toBe(1);
     collector = await startTraceCollector(port);
@@ -202,9 +195,7 @@ describe('A collector', () => {
     expect((await search(parentHeader(traceId, '01'))).status).toBe(200);
     await received(traceId);
     // The collector has them before the server has its answer.
-    await eventually(() => (lines('the trace collector takes spans') === 1 ? true : undefined), {
-      what: 'the log line',
-    });
+    await eventually(() => lines('the trace collector takes spans') === 1);
   }, 90_000);
 });
 

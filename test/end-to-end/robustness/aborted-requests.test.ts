@@ -66,9 +66,7 @@ test('a thousand aborted requests leave nothing behind', async () => {
     'maxsimd_encoder_queue_tokens',
     'maxsimd_encoder_queue_requests',
   ]) {
-    await eventually(async () => ((await readMetric(stage.server, gauge)) === 0 ? true : undefined), {
-      what: `${gauge} is 0`,
-    });
+    await eventually(async () => (await readMetric(stage.server, gauge)) === 0);
   }
 
   // Every slot is free.
@@ -81,10 +79,9 @@ test('a thousand aborted requests leave nothing behind', async () => {
   const { usage } = await readUsage(tenant.client);
   const allowance = BigInt(usage.input_tokens) + 5n;
   await stage.operate('tenant', 'limits', tenant.id, '--input-tokens', String(allowance));
-  await eventually(
-    async () => ((await readUsage(tenant.client)).remaining.input_tokens === '5' ? true : undefined),
-    { everyMs: 100, what: 'the new limit holds' },
-  );
+  await eventually(async () => (await readUsage(tenant.client)).remaining.input_tokens === '5', {
+    everyMs: 100,
+  });
   await put(tenant.client, id, [{ doc_id: 'last', text: textOfTokens(5) }]);
 
   // What was committed before its client left is whole, and nobody else's answers changed.

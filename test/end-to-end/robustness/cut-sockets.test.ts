@@ -100,13 +100,10 @@ describe('connections to an encoder that are cut in the middle of a reply', () =
     }
     expect(performance.now() - started).toBeLessThan(30_000);
     proxy.stopCutting();
-    const healed = await eventually(
-      async () => {
-        const reply = await search();
-        return reply.status === 200 ? reply : undefined;
-      },
-      { what: 'searches work again' },
-    );
+    const healed = await eventually(async () => {
+      const reply = await search();
+      return reply.status === 200 ? reply : undefined;
+    });
     expect(expectReply(healed, ranked).results).toEqual(found);
     expect(await readMetric(server, 'maxsimd_http_requests_in_flight')).toBe(0);
     expect(await readMetric(server, 'maxsimd_requests_admitted')).toBe(0);

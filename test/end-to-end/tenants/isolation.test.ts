@@ -36,9 +36,7 @@ beforeAll(async () => {
   await stage.operate('key', 'revoke', revoked.id);
   const suspended = await stage.newTenant();
   await stage.operate('tenant', 'suspend', suspended.id);
-  await eventually(async () => ((await suspended.client.usage()).status === 403 ? true : undefined), {
-    what: 'the tenant is suspended',
-  });
+  await eventually(async () => (await suspended.client.usage()).status === 403);
   refused = new Map([
     ['no', [undefined, 401]],
     ['bad', [`${owner.key.slice(0, -1)}${owner.key.endsWith('A') ? 'B' : 'A'}`, 401]],

@@ -1,5 +1,4 @@
 /** Encoders for the tests: real processes on real models. */
-import { setTimeout as pause } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { createEncoderPool, type EncoderPoolOptions } from '../../../src/encoder/client/pool.ts';
 import type {
@@ -14,6 +13,7 @@ import {
   type EncoderSupervisorOptions,
   superviseEncoders,
 } from '../../../src/encoder/supervision/supervisor.ts';
+import { eventually } from '../running/eventually.ts';
 import { tinyModel } from './models.ts';
 
 export interface Encoders {
@@ -64,7 +64,7 @@ export async function startEncoders(
   };
   try {
     await supervisor.ready;
-    await until(() => pool.ready());
+    await eventually(() => pool.ready());
   } catch (error) {
     await close();
     throw new Error(`the encoders did not start:\n${logs.join('\n')}`, { cause: error });
