@@ -155,7 +155,7 @@ describe('Our own command line as a client', () => {
         MAXSIMD_URL: proxy.url,
         MAXSIMD_API_KEY: tenant.key,
       });
-      expect(result).toMatchObject({ code: 0 });
+      expect(result).toMatchObject({ exitCode: 0 });
       expect(result.stdout).toContain('the one');
     } finally {
       await proxy.close();
@@ -216,7 +216,7 @@ describe('Our own command line at a limit', () => {
       { code: 'rate_limit_exceeded', retryAfter: '2' },
       { code: 'concurrency_limit_exceeded', retryAfter: '1' },
     ]);
-    expect(result).toMatchObject({ code: 0 });
+    expect(result).toMatchObject({ exitCode: 0 });
     expect(JSON.parse(result.stdout)).toMatchObject({ done: passages.length, failed: 0 });
     const [first = 0, second = 0, third = 0] = arrivals;
     expect(second - first).toBeGreaterThanOrEqual(2000);

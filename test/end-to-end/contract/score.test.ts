@@ -4,11 +4,11 @@ import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 
 import { expectInvalid, expectReply } from '../../support/running/client.ts';
-import { find, makeIndex, put, readUsage, useSharedStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
 import { passages, textOfTokens } from '../../support/running/texts.ts';
 import { ranked, rankedWithComponents, type Ranked } from '../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = useStage({ sharedEncoder: true });
 
 async function score(body: Readonly<Record<string, unknown>>): Promise<Ranked> {
   return expectReply(await stage.client.score(body), ranked);
