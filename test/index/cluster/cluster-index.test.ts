@@ -48,7 +48,7 @@ describe('every node', () => {
       await one.index().maintain();
       return (await stage.catalog.readHead(stage.indexId))?.layout === 0 ? undefined : true;
     };
-    await eventually(isMerged, { what: 'a merge' });
+    await eventually(isMerged);
     // A merge may remove the segment of a record before it is read. Then the caller asks the catalog again.
     for (const id of ['a', 'b', 'c']) {
       const isUpdated = () => two.update(id, { version: 4 });
