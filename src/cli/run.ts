@@ -1,5 +1,5 @@
 /** Runs the command line and sets the exit code. */
-import { parseConfig, serviceLinksIn, type Constants } from '../app/config.ts';
+import { parseConfig, serviceLinksIn, type Config, type Constants } from '../app/config.ts';
 import { catchEndSignals } from '../end-signals.ts';
 import { programVersion } from '../installation.ts';
 import type { ProgramEnvironment } from './commands/environment.ts';
@@ -18,15 +18,13 @@ export interface CommandLine {
 }
 
 export async function runCommandLine({ args, environment, asked, constants }: CommandLine): Promise<void> {
-  const json = args.slice(0, args.includes('--') ? args.indexOf('--') : args.length).includes('--json');
-
   // A reader may close the pipe early (`maxsimd tenant list | head -1`). This is not a failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit();
     throw error;
   });
   const given = {
-    ...environmentOf(environment),
+    ...environmentOf(environment, constants),
     stdin: process.stdin,
     stderr: process.stderr,
     interruption: () => {
@@ -47,10 +45,11 @@ export async function runCommandLine({ args, environment, asked, constants }: Co
 /** What commands read of the environment's variables. */
 export function environmentOf(
   environment: CommandLine['environment'],
+  constants?: CommandLine['constants'],
 ): Omit<ProgramEnvironment, 'stdin' | 'stderr' | 'interruption' | 'serve' | 'report'> {
   return {
     version: programVersion(),
-    config: () => parseConfig(environment),
+    config: () => parseConfig(environment, constants),
     url: environment['MAXSIMD_URL'] || undefined,
     apiKey: environment['MAXSIMD_API_KEY'] || undefined,
     adminUrl: environment['MAXSIMD_ADMIN_URL'] || undefined,
@@ -68,31 +67,9 @@ export async function runAndReport(
   const json = args.slice(0, args.includes('--') ? args.indexOf('--') : args.length).includes('--json');
   let exitCode: ExitCode | undefined;
   try {
-    await runProgram(args, {
-      version: programVersion(),
-      config: () => parseConfig(environment, constants),
-      url: environment['MAXSIMD_URL'] || undefined,
-      apiKey: environment['MAXSIMD_API_KEY'] || undefined,
-      adminUrl: environment['MAXSIMD_ADMIN_URL'] || undefined,
-      adminKey: environment['MAXSIMD_ADMIN_KEY'] || undefined,
-      stateHome: environment['XDG_STATE_HOME'] || undefined,
-      stdin: process.stdin,
-      stderr: process.stderr,
-      interruption: () => {
-        const abort = new AbortController();
-        for (const name of ['SIGINT', 'SIGTERM'] as const) {
-          process.once(name, () => abort.abort(new Interruption(name)));
-        }
-        return abort.signal;
-      },
-      serve: async (config) => {
-        const { serve } = await import('../app/serve.ts');
-        await serve(config, { asked: asked ?? catchEndSignals(), ignored: serviceLinksIn(environment) });
-      },
-      report: (result) => {
-        process.exitCode = reportResult(result, json, process);
-      },
-    });
+    const report = (result: CommandResult) => void (exitCode = reportResult(result, json, streams));
+    await runProgram(args, { ...given, report });
+    return exitCode;
   } catch (error) {
     if (!(error instanceof CommanderError)) return reportFailure(error, json, streams);
     const problem = usageProblem(error);

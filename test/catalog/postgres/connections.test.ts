@@ -1,6 +1,5 @@
 /** Reads that take long wait for each other. Admission, searches and commits do not wait for them. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import { expect, it } from 'vitest';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import { lockRows, newSharedDatabase } from '../../support/cluster/servers.ts';
 import { newIndex, newTenant, usageOf } from '../../support/stages/catalog-fixture.ts';

@@ -20,7 +20,7 @@ let indexId: string;
 let operator: RunOptions;
 
 beforeAll(async () => {
-  server = await startServer({ constants });
+  server = await startServer({ sharedEncoder: true, constants });
   operator = { environment: { MAXSIMD_DATA_DIR: server.scratch.data } };
   ({ client, key } = await createTenant(server));
   ({ id: indexId } = await makeIndex(client));
@@ -109,7 +109,7 @@ describe('without a server', () => {
     expect((await readdir(directory())).filter((name) => name.endsWith('.seg'))).toHaveLength(1);
     expect((await runHere(['index', 'verify'], operator)).exitCode).toBe(0);
 
-    server = await startServer({ scratch: server.scratch, constants });
+    server = await startServer({ scratch: server.scratch, sharedEncoder: true, constants });
     client = connect(server.url, key);
     const after = await find(client, indexId, query);
     expect(after.results).toEqual(before.results);
@@ -143,8 +143,8 @@ describe('the usage ledger', () => {
     const damaged = await runJsonHere(['index', 'verify'], operator);
     expect(damaged.exitCode).toBe(1);
     expect(damaged.document.problems).toMatchObject([{ index_id: '', file: 'usage.db' }]);
-    expect((await run(['index', 'verify', indexId], operator)).exitCode).toBe(0);
-    server = await startServer({ scratch: server.scratch, constants });
+    expect((await runHere(['index', 'verify', indexId], operator)).exitCode).toBe(0);
+    server = await startServer({ scratch: server.scratch, sharedEncoder: true, constants });
     expect(server.output().stderr).toMatch(/"level":"warn".*usage ledger is damaged: it was set aside/);
     await find(connect(server.url, key), indexId, { query: textOfTokens(5) });
     await server.stop();

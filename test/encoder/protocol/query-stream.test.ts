@@ -140,7 +140,7 @@ describe('the encoder’s end of a stream of queries', () => {
     onTestFinished(() => probe.close());
     // Its answers fill the transport, and then their bound is reached. Further queries stay with the client. After a second
     // without a run it is not just a busy machine.
-    await until(async () => {
+    await eventually(async () => {
       const before = await probe.statistics(1000);
       await pause(1000);
       const after = await probe.statistics(1000);

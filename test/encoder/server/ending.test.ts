@@ -40,7 +40,7 @@ describe('an encoder that is asked to end', () => {
     const probe = new EncoderProbe(address);
     onTestFinished(() => probe.close());
     // An encoder answers as soon as it listens, and that is before it serves.
-    await until(async () => (await probe.statistics(1000)) !== undefined);
+    await eventually(async () => (await probe.statistics(1000)) !== undefined);
     expect(await terminated(child)).toBe(0);
     expect(errors()).not.toContain('terminate');
   });

@@ -167,7 +167,7 @@ describe('the encoder', () => {
     const run = async (): Promise<number> => (await probe.statistics(1000))!.tokens - before;
     let last = -1;
     // The encoder has stopped when two checks in a row see the same count.
-    await until(async () => {
+    await eventually(async () => {
       const now = await run();
       const stopped = now > 0 && now === last;
       last = now;

@@ -66,8 +66,8 @@ describe('the supervisor', () => {
     const [killed] = supervisor.processIds();
     process.kill(killed!, 'SIGKILL');
     // The pool may be without an encoder for a time too short to be seen.
-    await until(() => supervisor.processIds().some((id) => id !== killed));
-    await until(async () =>
+    await eventually(() => supervisor.processIds().some((id) => id !== killed));
+    await eventually(async () =>
       pool.encodeQuery('the', callOptions(pool)).then(
         () => true,
         () => false,

@@ -82,15 +82,6 @@ export async function encodersOfTest(
   return encoders;
 }
 
-/** Waits for a condition that another process fulfils. */
-export async function until(condition: () => boolean | Promise<boolean>, withinMs = 20_000): Promise<void> {
-  const deadline = performance.now() + withinMs;
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`not within ${withinMs} ms: ${condition.toString()}`);
-    await pause(10);
-  }
-}
-
 /** Options of a call to the first model of a pool. */
 export function callOptions(pool: EncoderPool, changes: Partial<EncodeOptions> = {}): EncodeOptions {
   const [model] = pool.models();

@@ -6,8 +6,10 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import type { Constants } from '../../../src/app/config.ts';
 
 export const repositoryRoot = path.resolve(import.meta.dirname, '../../..');
+const entryWithConstants = path.join(repositoryRoot, 'test/support/main-with-constants.ts');
 export const entryPoint = path.join(repositoryRoot, 'src/cli/main.ts');
 
 export interface LaunchOptions {
@@ -15,6 +17,8 @@ export interface LaunchOptions {
   readonly scratch?: Scratch;
   /** Variables of the server; they win over the harness's. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Constants that no variable sets, in place of the server's own. */
+  readonly constants?: Partial<Constants>;
 }
 
 export interface Exit {
@@ -85,7 +89,9 @@ export function isClustered(): boolean {
 /** Starts the process and returns at once. */
 export async function launchServer(options: LaunchOptions = {}): Promise<Launch> {
   const scratch = options.scratch ?? (await makeScratch());
-  const child = spawn(process.execPath, [entryPoint, 'serve'], {
+  const entry =
+    options.constants === undefined ? [entryPoint] : [entryWithConstants, JSON.stringify(options.constants)];
+  const child = spawn(process.execPath, [...entry, 'serve'], {
     cwd: scratch.root,
     env: childEnvironment({
       TMPDIR: scratch.temporary,

@@ -1,7 +1,6 @@
 /** The real server as a child process, waited for, with its metrics. It ends with the tests of its file. */
 import { afterAll, inject } from 'vitest';
 
-import type { Constants } from '../../../src/app/config.ts';
 import { freePort } from '../../../deploy/local/free-port.ts';
 import { sharedService } from '../shared-services.ts';
 import { within } from './eventually.ts';
@@ -14,17 +13,7 @@ import {
   type ReadyLine,
 } from './launch.ts';
 
-export const repositoryRoot = path.resolve(import.meta.dirname, '../../..');
-const entryWithConstants = path.join(repositoryRoot, 'test/support/main-with-constants.ts');
-export const entryPoint = path.join(repositoryRoot, 'src/cli/main.ts');
-
-export interface ServerOptions {
-  /** A directory made by `makeScratch`; a fresh one by default. */
-  readonly scratch?: Scratch;
-  /** Variables of the server; they win over the harness's. */
-  readonly env?: Readonly<Record<string, string>>;
-  /** Constants that no variable sets, in place of the server's own. */
-  readonly constants?: Partial<Constants>;
+export interface ServerOptions extends LaunchOptions {
   /** Serves `/metrics` on a free port (off by default). */
   readonly metrics?: boolean;
   /** Encodes by the process that many files share: it starts no encoder of its own. */
@@ -41,61 +30,8 @@ export interface ServerProcess extends Launch {
   kill(): Promise<Exit>;
 }
 
-/** Where one server lives: `data` is its data directory, `temporary` its TMPDIR. */
-export interface Scratch {
-  readonly root: string;
-  readonly data: string;
-  readonly temporary: string;
-  remove(): Promise<void>;
-}
-
-export async function makeScratch(): Promise<Scratch> {
-  const root = await mkdtemp(path.join(tmpdir(), 'maxsimd-e2e-'));
-  const temporary = path.join(root, 't');
-  await mkdir(temporary);
-  return {
-    root,
-    data: path.join(root, 'data'),
-    temporary,
-    remove: () => rm(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }),
-  };
-}
-
-/** The environment of a child: this one's without what is set for the service or its inference runtime, plus `own`. */
-export function childEnvironment(own: Readonly<Record<string, string>>): Record<string, string> {
-  const inherited = Object.entries(process.env).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && !/^(MAXSIMD_|ORT_|VITEST)/.test(entry[0]),
-  );
-  return { ...Object.fromEntries(inherited), NODE_ENV: 'production', ...clusterEnvironment(), ...own };
-}
-
-/** Variables by which every process of the tests takes part in a cluster (`end-to-end/cluster`); none without one. */
-export function clusterEnvironment(): Readonly<Record<string, string>> {
-  return JSON.parse(process.env['TEST_CLUSTER'] ?? '{}') as Record<string, string>;
-}
-
-export function isClustered(): boolean {
-  return Object.keys(clusterEnvironment()).length > 0;
-}
-
-/** Starts the process and returns at once. */
-export async function launchServer(options: ServerOptions = {}): Promise<Launch> {
-  const scratch = options.scratch ?? (await makeScratch());
-  const entry =
-    options.constants === undefined ? [entryPoint] : [entryWithConstants, JSON.stringify(options.constants)];
-  const child = spawn(process.execPath, [...entry, 'serve'], {
-    cwd: scratch.root,
-    env: childEnvironment({
-      TMPDIR: scratch.temporary,
-      MAXSIMD_DATA_DIR: scratch.data,
-      MAXSIMD_HTTP_PORT: '0',
-      MAXSIMD_METRICS_PORT: '-1',
-      ...options.env,
-    }),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  return follow(child, scratch);
-}
+// Registered first, so it runs last.
+afterAll(killLaunched);
 
 /** Starts the server and waits for its ready line. */
 export async function startServer(options: ServerOptions = {}): Promise<ServerProcess> {
