@@ -1,6 +1,11 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { isNightly, rounds } from './test/rounds.ts';
+import { unitTests } from './test/support/unit-tests.ts';
+
+// The parts of a benchmark are tested beside it; test/bench runs benchmarks as a user does.
+const all = ['test/**/*.test.ts', 'bench/**/*.test.ts'];
+const unit = [...unitTests(import.meta.dirname)];
 
 /** Tests of whole processes take longest. They begin first, so that no worker is left with one at the end. */
 class ProcessesFirst extends BaseSequencer {
@@ -14,12 +19,27 @@ class ProcessesFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    // The parts of a benchmark are tested beside it; test/bench runs benchmarks as a user does.
-    include: ['test/**/*.test.ts', 'bench/**/*.test.ts'],
     exclude: [...configDefaults.exclude, ...(isNightly() ? [] : ['test/nightly/**'])],
+    projects: [
+      {
+        extends: true,
+        test: { name: 'unit', include: unit, setupFiles: ['test/support/no-processes.ts'] },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'processes',
+          include: all,
+          exclude: unit,
+          globalSetup: ['test/support/shared-services.ts'],
+        },
+      },
+    ],
     // What is repeated for hours is bounded by its count.
-    testTimeout: rounds({ short: 60_000, nightly: 4 * 3_600_000 }),
-    hookTimeout: 120_000,
+    testTimeout: rounds({ short: 180_000, nightly: 4 * 3_600_000 }),
+    hookTimeout: 180_000,
+    // Long bounds cost nothing while all is well, and a busy machine fails nobody.
+    expect: { poll: { timeout: 60_000 } },
     pool: 'forks',
     // One more than the cores of the smallest machine: many tests wait for processes and timers.
     maxWorkers: 3,

@@ -1,5 +1,6 @@
 /** Static checks: types, lint, format. Each is one named step for `run.ts`; run alone by `npm run check`. */
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { constants, setPriority } from 'node:os';
 import path from 'node:path';
 
 export interface Step {
@@ -24,26 +25,43 @@ export const staticChecks: readonly Step[] = [
   { name: 'format', command: 'oxfmt', args: ['--check', '.'] },
 ];
 
-/** Runs a step with its output shown; a step that cannot start has failed. */
-export function runStep(step: Step): StepResult {
+/**
+ * Runs a step; one that cannot start has failed. Its output is shown as it comes, or, of a step that runs beside others at the
+ * lowest priority, once it has ended.
+ */
+export async function runStep(step: Step, beside = false): Promise<StepResult> {
   const started = performance.now();
-  const result = spawnSync(step.command, step.args, {
+  const child = spawn(step.command, step.args, {
     cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', ...(beside ? (['pipe', 'pipe'] as const) : (['inherit', 'inherit'] as const))],
     env: {
       ...process.env,
       ...step.env,
       PATH: `${path.join(root, 'node_modules/.bin')}:${process.env['PATH'] ?? ''}`,
     },
   });
-  const passed = result.status === 0;
+  if (beside && child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+  const output: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (part: Buffer) => output.push(part));
+  const passed = await new Promise<boolean>((resolve) => {
+    child.once('error', () => resolve(false));
+    child.once('close', (code) => resolve(code === 0));
+  });
+  process.stdout.write(Buffer.concat(output));
   console.log(
     `${passed ? 'ok  ' : 'FAIL'} ${step.name} (${((performance.now() - started) / 1000).toFixed(1)} s)`,
   );
   return { name: step.name, passed };
 }
 
+/** One after the other. */
+export async function runSteps(steps: readonly Step[], beside = false): Promise<readonly StepResult[]> {
+  const results: StepResult[] = [];
+  for (const step of steps) results.push(await runStep(step, beside));
+  return results;
+}
+
 if (import.meta.main) {
-  const failed = staticChecks.map(runStep).filter((result) => !result.passed);
-  process.exitCode = failed.length === 0 ? 0 : 1;
+  const results = await runSteps(staticChecks);
+  process.exitCode = results.every(({ passed }) => passed) ? 0 : 1;
 }

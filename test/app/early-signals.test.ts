@@ -8,10 +8,10 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, onTestFinished, test } from 'vitest';
-import { defaultModel } from '../support/encoder/encoders.ts';
+import { defaultModel } from '../support/encoder/models.ts';
 import { eventually, pause, within } from '../support/running/eventually.ts';
 import { childrenOf } from '../support/running/processes.ts';
-import { childEnvironment, makeScratch, repositoryRoot } from '../support/running/server.ts';
+import { childEnvironment, makeScratch, repositoryRoot } from '../support/running/launch.ts';
 
 const namespace = ['--user', '--map-root-user', '--pid', '--fork', '--kill-child'];
 /** Where the system lets nobody make namespaces, the processes are ordinary ones. */
@@ -68,10 +68,7 @@ async function launch(command: readonly string[], ...under: readonly string[]) {
     /** `unshare` passes no signals on. */
     async terminate() {
       const first = mayBeFirst
-        ? await eventually(async () => (await childrenOf(child.pid!))[0]?.pid, {
-            withinMs: 10_000,
-            what: 'process 1',
-          })
+        ? await eventually(async () => (await childrenOf(child.pid!))[0]?.pid)
         : child.pid!;
       process.kill(first, 'SIGTERM');
     },
@@ -105,5 +102,5 @@ test.each(
 
 test('the encoder starts where its priority is lower than it asks for, and it may not raise it', async () => {
   const launched = await launch(commands.encoder, 'nice', '-n', '19');
-  await expect.poll(launched.printed, { timeout: 60_000 }).toContain('"ready"');
+  await expect.poll(launched.printed).toContain('"ready"');
 });

@@ -6,6 +6,7 @@ import { ConfigError } from '../../src/app/config.ts';
 import { followTlsFiles, readTlsFiles } from '../../src/app/tls-files.ts';
 import { createLogger } from '../../src/logging.ts';
 import { startHttp } from '../support/http/http-server.ts';
+import { listen } from '../support/http/sockets.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 import { makeCertificate, type Certificate } from '../support/network/tls.ts';
 
@@ -38,7 +39,7 @@ it('a certificate that is replaced is shown to new connections; files that canno
   const config = configOf(first);
   const current = await readTlsFiles(config);
   await using http = await startHttp({ tls: current! });
-  const port = await http.listen();
+  const port = await listen(http);
   const lines: string[] = [];
   using _following = followTlsFiles(config, {
     current: current!,

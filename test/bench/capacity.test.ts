@@ -65,10 +65,7 @@ async function disturbed(args: readonly string[], line: RegExp, disturb: (benchm
   });
   expect(processes.length, ended.reported).toBeGreaterThan(1);
   for (const pid of processes) {
-    await eventually(async () => ((await isAlive(pid)) ? undefined : true), {
-      withinMs: 10_000,
-      what: 'the end of the servers and their encoders',
-    });
+    await eventually(async () => !(await isAlive(pid)));
   }
   expect(ended.left).toEqual([]);
   return ended;

@@ -10,7 +10,7 @@ import { missingPython } from '../../clients/tools/install.ts';
 import { packPython, packTypeScript } from '../../clients/tools/pack.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 import { eventually } from '../support/running/eventually.ts';
-import { childEnvironment } from '../support/running/server.ts';
+import { childEnvironment } from '../support/running/launch.ts';
 import { walk } from './newcomer/walk.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -100,11 +100,7 @@ describe('the installed packages', () => {
 
     expect(processesOf(folder).length).toBeGreaterThan(1);
     process.kill(server.pid, 'SIGTERM');
-    await eventually(() => processesOf(folder).length === 0 || undefined, {
-      withinMs: waitMs,
-      everyMs: 200,
-      what: `the end of every process; left: ${processesOf(folder).join(' ')}`,
-    });
+    await eventually(() => processesOf(folder).length === 0, { everyMs: 200 });
     expect(server.stderr()).toContain('"msg":"closed"');
   });
 });
@@ -146,16 +142,11 @@ function npx(args: readonly string[]): Npx {
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (part: Buffer) => (stdout += part.toString()));
   child.stderr.on('data', (part: Buffer) => (stderr += part.toString()));
-  const ready = eventually(
-    () => {
-      if (child.exitCode !== null) throw new Error(`npx ended: ${stdout}${stderr}`);
-      const line = stdout
-        .split('\n')
-        .find((text) => text.startsWith('{"event":"ready"') && text.endsWith('}'));
-      return line === undefined ? undefined : (JSON.parse(line) as { url: string });
-    },
-    { withinMs: waitMs, what: 'the ready line' },
-  );
+  const ready = eventually(() => {
+    if (child.exitCode !== null) throw new Error(`npx ended: ${stdout}${stderr}`);
+    const line = stdout.split('\n').find((text) => text.startsWith('{"event":"ready"') && text.endsWith('}'));
+    return line === undefined ? undefined : (JSON.parse(line) as { url: string });
+  });
   const key = ready.then(() => readFileSync(path.join(folder, 'data/first-api-key'), 'utf8').trim());
   key.catch(() => undefined);
   if (child.pid === undefined) throw new Error('npx could not be started');

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { passages } from '../support/running/texts.ts';
-import { runJson, type RunOptions } from '../support/running/command-process.ts';
+import { runJsonHere, type RunOptions } from '../support/running/command-process.ts';
 
 let server: ServerProcess;
 let tenantId: string;
@@ -15,7 +15,7 @@ let beir: string;
 beforeAll(async () => {
   server = await startServer();
   operator = { environment: { MAXSIMD_DATA_DIR: server.scratch.data } };
-  const { document } = await runJson(['tenant', 'create', '--name', 'books'], operator);
+  const { document } = await runJsonHere(['tenant', 'create', '--name', 'books'], operator);
   tenantId = document.tenant_id;
   client = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
   beir = path.join(server.scratch.root, 'beir');
@@ -46,10 +46,10 @@ afterAll(async () => {
 
 describe('the command line and the real service', () => {
   it('import every document, and give each question its passage first', async () => {
-    const imported = await runJson(['import', beir, '--index', 'books'], client);
+    const imported = await runJsonHere(['import', beir, '--index', 'books'], client);
     expect(imported.document).toMatchObject({ done: passages.length, failed: 0, index_created: true });
     // Under the default 60 requests a minute: whatever is over it waits.
-    const evaluated = await runJson(['eval', beir, '--index', 'books'], client);
+    const evaluated = await runJsonHere(['eval', beir, '--index', 'books'], client);
     expect(evaluated.exitCode).toBe(0);
     expect(evaluated.document).toMatchObject({ queries: passages.length, recall_at_100: 1 });
     expect(evaluated.document.ndcg_at_10).toBeGreaterThan(0.95);
@@ -58,7 +58,7 @@ describe('the command line and the real service', () => {
   it('find a passage, with filter and components', async () => {
     const [first] = passages;
     const query = [first?.question ?? '', '--filter', JSON.stringify({ subject: first?.subject })];
-    const found = await runJson(['search', ...query, '--index', 'books', '--components'], client);
+    const found = await runJsonHere(['search', ...query, '--index', 'books', '--components'], client);
     expect(found.document.results).toMatchObject([
       {
         doc_id: `d ${first?.subject}`,
@@ -69,18 +69,21 @@ describe('the command line and the real service', () => {
   });
 
   it('tell an import that the stored-document allowance is used up', async () => {
-    const { document } = await runJson(['tenant', 'create', '--name', 'small', '--documents', '3'], operator);
+    const { document } = await runJsonHere(
+      ['tenant', 'create', '--name', 'small', '--documents', '3'],
+      operator,
+    );
     const small = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
-    const imported = await runJson(['import', beir, '--index', 'books'], small);
+    const imported = await runJsonHere(['import', beir, '--index', 'books'], small);
     expect(imported.exitCode).toBe(1);
     expect(imported.document).toMatchObject({ done: 0, failed: 0, error: { code: 'validation_error' } });
   });
 
   it('find what an import stored by the numbers and dates that the file holds, as they are written', async () => {
-    const { document } = await runJson(['tenant', 'create', '--name', 'types'], operator);
+    const { document } = await runJsonHere(['tenant', 'create', '--name', 'types'], operator);
     const types = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
     const source = path.resolve(import.meta.dirname, '../fixtures/parquet/types.parquet');
-    const imported = await runJson(['import', source, '--index', 'types'], types);
+    const imported = await runJsonHere(['import', source, '--index', 'types'], types);
     expect(imported.document).toMatchObject({ done: 3, failed: 0 });
     for (const filter of [
       '{"price":1234567.89}',
@@ -90,17 +93,17 @@ describe('the command line and the real service', () => {
       '{"ratio":0.1}',
       '{"day":"2026-11-27","us":"2026-11-27T01:02:03.123456Z"}',
     ]) {
-      const found = await runJson(['search', 'one', '--index', 'types', '--filter', filter], types);
+      const found = await runJsonHere(['search', 'one', '--index', 'types', '--filter', filter], types);
       expect(found.document.results, filter).toMatchObject([{ doc_id: '\ufeffx' }]);
     }
   });
 
   it('say which documents hold text that the model does not know', async () => {
-    const { document } = await runJson(['tenant', 'create', '--name', 'emoji'], operator);
+    const { document } = await runJsonHere(['tenant', 'create', '--name', 'emoji'], operator);
     const emoji = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
     const source = path.join(server.scratch.root, 'emoji.csv');
     writeFileSync(source, 'id,text\nknown,river\nhalf,river 🦆\nwhole,ᏣᎳᎩ\n');
-    const imported = await runJson(['import', source, '--index', 'emoji'], emoji);
+    const imported = await runJsonHere(['import', source, '--index', 'emoji'], emoji);
     expect(imported.document.unknown_tokens).toEqual({
       tokens: 2,
       share: 0.5,
@@ -116,9 +119,9 @@ describe('the command line and the real service', () => {
     await server.stop();
     const segments = path.join(server.scratch.data, 'segments');
     expect(readdirSync(segments)).not.toEqual([]);
-    const { document } = await runJson(['tenant', 'delete', tenantId, '--yes'], operator);
+    const { document } = await runJsonHere(['tenant', 'delete', tenantId, '--yes'], operator);
     expect(document).toEqual({ tenant_id: tenantId, deleted: true, indexes: 1, files_removed: true });
-    for (const name of ['types', 'emoji']) await runJson(['tenant', 'delete', name, '--yes'], operator);
+    for (const name of ['types', 'emoji']) await runJsonHere(['tenant', 'delete', name, '--yes'], operator);
     expect(readdirSync(segments, { recursive: true })).toEqual(['catalog-mark']);
   });
 });

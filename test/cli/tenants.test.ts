@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, write
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { run, runJson, type RunOptions } from '../support/running/command-process.ts';
+import { runHere, runJson, runJsonHere, type RunOptions } from '../support/running/command-process.ts';
 import { nameTenant } from '../support/stages/older-names.ts';
 
 let directory: string;
@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 const unknownId = '00000000-0000-4000-8000-00000000dead';
-const json = (...args: string[]): ReturnType<typeof runJson> => runJson(args, options);
+const json = (...args: string[]): ReturnType<typeof runJsonHere> => runJsonHere(args, options);
 const create = async (...more: string[]): Promise<{ tenant_id: string; api_key: string }> =>
   (await json('tenant', 'create', '--name', 'Acme', ...more)).document;
 
@@ -68,9 +68,9 @@ describe('tenant create', () => {
   });
 
   it('shows people the key once', async () => {
-    const { stdout } = await run(['tenant', 'create', '--name', 'Acme'], options);
+    const { stdout } = await runHere(['tenant', 'create', '--name', 'Acme'], options);
     expect(stdout).toMatch(/^tenant +[0-9a-f-]{36} \(Acme\)\nAPI key +qkv_live_\S+\n/);
-    const list = await run(['tenant', 'list'], options);
+    const list = await runHere(['tenant', 'list'], options);
     expect(list.stdout).not.toContain('qkv_live_');
   });
 });
@@ -82,7 +82,7 @@ describe('tenants', () => {
     expect((await json('tenant', 'list')).document.data).toMatchObject([
       { tenant_id: id, name: 'Acme', suspended: true },
     ]);
-    expect((await run(['tenant', 'list'], options)).stdout).toMatch(
+    expect((await runHere(['tenant', 'list'], options)).stdout).toMatch(
       /Acme +suspended +60 +2 +50000000 +100000 /,
     );
     expect((await json('tenant', 'resume', id)).document).toMatchObject({ tenant_id: id, suspended: false });
@@ -247,7 +247,7 @@ describe('models', () => {
       'minilm-l6-maxsim',
     ]);
     expect(document.not_installed).toEqual([path.join(own, 'an-export')]);
-    const printed = await run(['models', 'list'], options);
+    const printed = await runHere(['models', 'list'], options);
     expect(printed.stdout).toContain('maxsimd models add');
   });
 

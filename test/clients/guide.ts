@@ -1,7 +1,7 @@
 /** The examples of docs/guide/clients.md. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { repositoryRoot } from '../support/running/server.ts';
+import { repositoryRoot } from '../support/running/launch.ts';
 
 /** Code blocks of a language, in order. */
 export function guideExamples(language: string): readonly string[] {

@@ -2,15 +2,15 @@
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { missingPython, run } from '../../clients/tools/install.ts';
-import { repositoryRoot } from '../support/running/server.ts';
-import { useStage } from '../support/running/stage.ts';
+import { repositoryRoot } from '../support/running/launch.ts';
+import { useSharedStage } from '../support/running/stage.ts';
 import { guideExamples } from './guide.ts';
 import { installedPython, pythonSource } from './python-package.ts';
 
 const reason = process.env['TEST_NIGHTLY'] === '1' ? missingPython() : 'every night';
 
 describe.skipIf(reason !== undefined)(`frameworks${reason === undefined ? '' : ` (${reason})`}`, () => {
-  const stage = useStage();
+  const stage = useSharedStage();
   let python = '';
   beforeAll(async () => {
     python = await installedPython('frameworks', 'requirements-integrations.txt');

@@ -2,7 +2,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { pythonEnvironment, run } from '../../clients/tools/install.ts';
-import { repositoryRoot } from '../support/running/server.ts';
+import { repositoryRoot } from '../support/running/launch.ts';
 
 export const pythonSource = path.join(repositoryRoot, 'clients/python');
 

@@ -3,8 +3,8 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { missingPython, run } from '../../clients/tools/install.ts';
-import { repositoryRoot } from '../support/running/server.ts';
-import { useStage } from '../support/running/stage.ts';
+import { repositoryRoot } from '../support/running/launch.ts';
+import { useSharedStage } from '../support/running/stage.ts';
 import { guideExamples } from './guide.ts';
 import { installedPython, pythonSource as source } from './python-package.ts';
 
@@ -12,7 +12,7 @@ const noPython = missingPython();
 const wheels = path.join(repositoryRoot, 'build/clients/python-wheel');
 
 describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : ` (${noPython})`}`, () => {
-  const stage = useStage();
+  const stage = useSharedStage();
   let python = '';
 
   beforeAll(async () => {

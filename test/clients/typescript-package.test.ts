@@ -7,11 +7,11 @@ import { z } from 'zod';
 import { run } from '../../clients/tools/install.ts';
 import { packTypeScript } from '../../clients/tools/pack.ts';
 import { version } from '../../clients/typescript/src/version.ts';
-import { makeScratch, repositoryRoot } from '../support/running/server.ts';
-import { useStage } from '../support/running/stage.ts';
+import { makeScratch, repositoryRoot } from '../support/running/launch.ts';
+import { useSharedStage } from '../support/running/stage.ts';
 import { guideExamples } from './guide.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const scratch = await makeScratch();
 const project = path.join(scratch.root, 'project');
 const installed = path.join(project, 'node_modules/@maxsimd/client');

@@ -1,10 +1,10 @@
 /** The TypeScript client against the real service. */
 import { expect, test, vi } from 'vitest';
 import { ApiError, ImportError, Maxsimd } from '../../clients/typescript/src/index.ts';
-import { useStage } from '../support/running/stage.ts';
+import { useSharedStage } from '../support/running/stage.ts';
 import type { TestTenant } from '../support/running/command-line.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 vi.setConfig({ testTimeout: 300_000 });
 const clientOf = (tenant: TestTenant, options: object = {}): Maxsimd =>
   new Maxsimd({ url: stage.server.url, apiKey: tenant.key, ...options });

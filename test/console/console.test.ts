@@ -11,23 +11,24 @@ import {
   type Browser,
   type Page,
 } from '../support/browser.ts';
-import { makeIndex, put, useStage } from '../support/running/stage.ts';
+import { rounds } from '../rounds.ts';
+import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
 
 const reason = missingBrowser();
 /** For people to look at. */
 const pictures = path.resolve(import.meta.dirname, '../../build/console-pictures');
 const looks = [
   { scheme: 'light', width: 1280 },
+  { scheme: 'dark', width: 390 },
   { scheme: 'light', width: 390 },
   { scheme: 'dark', width: 1280 },
-  { scheme: 'dark', width: 390 },
 ] as const;
 const beeText = 'Honey bees dance to show each other where flowers are, naïvely.';
 
 describe.skipIf(reason !== undefined)(
   `the console in a browser${reason === undefined ? '' : `: ${reason}`}`,
   () => {
-    const stage = useStage();
+    const stage = useSharedStage();
     let browser: Browser;
 
     beforeAll(async () => {
@@ -60,47 +61,51 @@ describe.skipIf(reason !== undefined)(
       await page.getByRole('button', { name: 'Sign in' }).click();
     }
 
-    test.each(looks)('every view is accessible and fits ($scheme, $width)', async (look) => {
-      const page = await openConsole(look);
-      const seen = async (view: string): Promise<void> => {
-        await page.screenshot({
-          path: `${pictures}/${view}-${look.scheme}-${look.width}.png`,
-          fullPage: true,
-        });
-        expect(await accessibilityFaults(page)).toEqual([]);
-        expect(await isTooWide(page)).toBe(false);
-      };
-      await page.getByLabel('API key').waitFor();
-      await seen('sign-in');
-      await signIn(page);
-      await page.getByRole('link', { name: 'animals' }).waitFor();
-      await seen('indexes');
-      await page.getByRole('link', { name: 'animals' }).click();
-      await page.getByText('Token vectors').first().waitFor();
-      await page.getByLabel('Query', { exact: true }).fill('how do insects communicate?');
-      await page.getByRole('button', { name: 'Search' }).click();
-      await page.getByText('in the service').click();
-      await page.getByText('Why this score').first().click();
-      await page.getByLabel(/^Text of the document/).fill(beeText);
-      await page.getByRole('button', { name: 'Show' }).click();
-      await page.locator('mark').first().waitFor();
-      await page.getByRole('button', { name: 'insects' }).click();
-      await seen('search');
-      await page.getByRole('link', { name: 'Score' }).click();
-      // The view of before has a field for a query, too.
-      await page.getByLabel('Document 1').fill('Bees dance.');
-      await page.getByLabel('Query').fill('insects');
-      await page.getByLabel('Document 2').fill('Whales sing.');
-      await page.getByRole('button', { name: 'Score', exact: true }).click();
-      await page.getByText('Why this score').first().click();
-      await page.locator('mark').first().waitFor();
-      await seen('score');
-      await page.getByRole('link', { name: 'Usage' }).click();
-      await page.getByRole('meter').first().waitFor();
-      await seen('usage');
-      await page.close();
-      expect(problems.splice(0)).toEqual([]);
-    });
+    // Both widths and both schemes every time, all four together in the nightly rounds.
+    test.each(looks.slice(0, rounds({ short: 2, nightly: 4 })))(
+      'every view is accessible and fits ($scheme, $width)',
+      async (look) => {
+        const page = await openConsole(look);
+        const seen = async (view: string): Promise<void> => {
+          await page.screenshot({
+            path: `${pictures}/${view}-${look.scheme}-${look.width}.png`,
+            fullPage: true,
+          });
+          expect(await accessibilityFaults(page)).toEqual([]);
+          expect(await isTooWide(page)).toBe(false);
+        };
+        await page.getByLabel('API key').waitFor();
+        await seen('sign-in');
+        await signIn(page);
+        await page.getByRole('link', { name: 'animals' }).waitFor();
+        await seen('indexes');
+        await page.getByRole('link', { name: 'animals' }).click();
+        await page.getByText('Token vectors').first().waitFor();
+        await page.getByLabel('Query', { exact: true }).fill('how do insects communicate?');
+        await page.getByRole('button', { name: 'Search' }).click();
+        await page.getByText('in the service').click();
+        await page.getByText('Why this score').first().click();
+        await page.getByLabel(/^Text of the document/).fill(beeText);
+        await page.getByRole('button', { name: 'Show' }).click();
+        await page.locator('mark').first().waitFor();
+        await page.getByRole('button', { name: 'insects' }).click();
+        await seen('search');
+        await page.getByRole('link', { name: 'Score' }).click();
+        // The view of before has a field for a query, too.
+        await page.getByLabel('Document 1').fill('Bees dance.');
+        await page.getByLabel('Query').fill('insects');
+        await page.getByLabel('Document 2').fill('Whales sing.');
+        await page.getByRole('button', { name: 'Score', exact: true }).click();
+        await page.getByText('Why this score').first().click();
+        await page.locator('mark').first().waitFor();
+        await seen('score');
+        await page.getByRole('link', { name: 'Usage' }).click();
+        await page.getByRole('meter').first().waitFor();
+        await seen('usage');
+        await page.close();
+        expect(problems.splice(0)).toEqual([]);
+      },
+    );
 
     test('everything is done by keyboard', async () => {
       const page = await openConsole(looks[0]);

@@ -1,9 +1,9 @@
 /** Sessions of the console and what they may do, at the real service. */
 import { describe, expect, test } from 'vitest';
 
-import { makeIndex, put, useStage } from '../support/running/stage.ts';
+import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 
 /** What these tests look at. */
 interface Answered {
@@ -127,12 +127,8 @@ describe('a session', () => {
     const { cookie: second } = await signIn(suspended.key);
     await stage.operate('key', 'revoke', revoked.key.slice(9, 21));
     await stage.operate('tenant', 'suspend', suspended.id);
-    await expect
-      .poll(async () => (await ask('usage', { cookie: first })).status, { timeout: 10_000 })
-      .toBe(401);
-    await expect
-      .poll(async () => (await ask('usage', { cookie: second })).status, { timeout: 10_000 })
-      .toBe(403);
+    await expect.poll(async () => (await ask('usage', { cookie: first })).status).toBe(401);
+    await expect.poll(async () => (await ask('usage', { cookie: second })).status).toBe(403);
   });
 
   test('ends when its owner signs out, and no cookie brings it back', async () => {
@@ -144,7 +140,7 @@ describe('a session', () => {
     });
     expect(signedOut.status).toBe(204);
     expect(signedOut.headers.get('set-cookie')).toMatch(/^maxsimd_console=; .*Max-Age=0;/);
-    await expect.poll(async () => (await ask('usage', { cookie })).status, { timeout: 10_000 }).toBe(401);
+    await expect.poll(async () => (await ask('usage', { cookie })).status).toBe(401);
   });
 
   test('is of no use to other sites', async () => {

@@ -218,7 +218,7 @@ describe.each(Object.keys(balancers))('%s', (name) => {
     }
     await nodes[0]!.listen();
     // Each worker of a balancer finds out by itself.
-    await expect.poll(placesOf, { timeout: 20_000 }).toEqual(before);
+    await expect.poll(placesOf).toEqual(before);
   }, 60_000);
 
   it('sends nothing twice that a node may have done', async () => {

@@ -11,7 +11,7 @@ import { portOf } from '../../deploy/local/describe-cluster.ts';
 import { freePort } from '../../deploy/local/free-port.ts';
 import { queryDatabase, serversMs } from '../support/cluster/servers.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
-import { repositoryRoot } from '../support/running/server.ts';
+import { repositoryRoot } from '../support/running/launch.ts';
 
 it('PostgreSQL begins again with the data that it finds', { timeout: serversMs }, async () => {
   const { postgres: programs } = await installServers();

@@ -8,7 +8,8 @@ import { freePort } from '../../deploy/local/free-port.ts';
 import { call, connect } from '../support/running/client.ts';
 import { runCommand } from '../support/running/command-line.ts';
 import { eventually, within } from '../support/running/eventually.ts';
-import { launchServer, makeScratch, startServer, type ServerProcess } from '../support/running/server.ts';
+import { launchServer, makeScratch } from '../support/running/launch.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { makeIndex, put } from '../support/running/stage.ts';
 
 /** Services follow what operators do within so long. */
@@ -30,7 +31,7 @@ beforeAll(async () => {
   const port = await freePort();
   adminUrl = `http://127.0.0.1:${port}`;
   const env = { MAXSIMD_ADMIN_PORT: String(port), MAXSIMD_ADMIN_KEY_FILE: file };
-  server = await startServer({ scratch, env });
+  server = await startServer({ scratch, env, sharedEncoder: true });
 });
 afterAll(async () => {
   await server.stop();
@@ -44,8 +45,8 @@ async function administer(...args: readonly string[]): Promise<z.output<typeof p
     MAXSIMD_ADMIN_URL: adminUrl,
     MAXSIMD_ADMIN_KEY: operatorKey,
   };
-  const { code, stdout, stderr } = await runCommand([...args, '--json'], env);
-  expect(code, stdout + stderr).toBe(0);
+  const { exitCode, stdout, stderr } = await runCommand([...args, '--json'], env);
+  expect(exitCode, stdout + stderr).toBe(0);
   return printed.parse(JSON.parse(stdout));
 }
 
@@ -64,10 +65,9 @@ describe('the admin API', () => {
     expect(days[0]).toMatchObject({ input_tokens: usage.input_tokens, document_upserts: 1 });
 
     const follows = (status: number): Promise<unknown> =>
-      eventually(
-        async () => ((await call(`${server.url}/v1/indexes`, { key })).status === status ? true : undefined),
-        { withinMs: followMs, what: `the service answers ${status}` },
-      );
+      eventually(async () => (await call(`${server.url}/v1/indexes`, { key })).status === status, {
+        withinMs: followMs,
+      });
     await administer('tenant', 'suspend', id);
     await follows(403);
     await administer('tenant', 'resume', id);
@@ -107,10 +107,10 @@ describe('the admin API', () => {
   test('says what is wrong with the key of an operator', async () => {
     const env = { MAXSIMD_ADMIN_URL: adminUrl };
     const without = await runCommand(['tenant', 'list'], env);
-    expect(without.code).toBe(2);
+    expect(without.exitCode).toBe(2);
     expect(without.stderr).toContain('--admin-key');
     const wrong = await runCommand(['tenant', 'list'], { ...env, MAXSIMD_ADMIN_KEY: 'x'.repeat(32) });
-    expect(wrong.code).toBe(1);
+    expect(wrong.exitCode).toBe(1);
     expect(wrong.stderr).toContain('401 authentication_failed');
   });
 });

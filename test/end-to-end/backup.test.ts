@@ -108,7 +108,7 @@ async function searchOn(indexId: string): Promise<void> {
 
 beforeAll(async () => {
   // A few documents fill a segment: merges go on all the time.
-  server = await startServer({ constants: { segmentTokenVectorsMax: 128 } });
+  server = await startServer({ sharedEncoder: true, constants: { segmentTokenVectorsMax: 128 } });
   tenant = await createTenant(server);
   const indexes = [await makeIndex(tenant.client), await makeIndex(tenant.client)];
   writers = Array.from({ length: writersCount }, (_writer, place) => {
@@ -181,9 +181,9 @@ for (let round = 1; round <= backups; round += 1) {
     });
     const sent = writers.map(({ operations }) => operations.length);
     const searchesAfter = searches.sent;
-    expect(taken).toMatchObject({ code: 0, stdout: expect.stringMatching(/"problems":\[\]/) });
+    expect(taken).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/"problems":\[\]/) });
     const restored = await runCommand(['restore', archive, '--json'], { MAXSIMD_DATA_DIR: directory });
-    expect(restored).toMatchObject({ code: 0, stdout: expect.stringMatching(/"problems":\[\]/) });
+    expect(restored).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/"problems":\[\]/) });
 
     const found = await documentsIn(directory);
     const held = writers.map((writer, place) =>

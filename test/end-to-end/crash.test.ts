@@ -12,18 +12,22 @@ import { z } from 'zod';
 
 import { openCatalogReader } from '../../src/catalog/sqlite/reads/catalog-reader.ts';
 import { rounds } from '../rounds.ts';
-import { defaultModel, spawnEncoders, type SpawnedEncoders } from '../support/encoder/encoders.ts';
+import { spawnEncoders, type SpawnedEncoders } from '../support/encoder/encoders.ts';
+import { defaultModel } from '../support/encoder/models.ts';
 import { connect, expectReply, type Client } from '../support/running/client.ts';
 import { createTenant, runCommand } from '../support/running/command-line.ts';
 import { eventually } from '../support/running/eventually.ts';
 import { LoadModel, type KnownText, type Operation } from '../support/running/load.ts';
 import { announceRandom, type Random } from '../support/running/random.ts';
-import { makeScratch, startServer, type Scratch, type ServerProcess } from '../support/running/server.ts';
+import { makeScratch, type Scratch } from '../support/running/launch.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { find, makeIndex, put, readUsage } from '../support/running/stage.ts';
 import { recombine, textOfTokens } from '../support/running/texts.ts';
 import { ranked, type ResultItem } from '../support/running/wire.ts';
 
-const kills = rounds({ short: 25, nightly: 2_000 });
+const kills = rounds({ short: 10, nightly: 2_000 });
+/** A run goes on beyond `kills` until this many struck a seal or a merge. */
+const upkeepKills = 2;
 const writers = 4;
 const documentsPerWriter = 10;
 const sealedSegmentsMax = 8;
@@ -223,32 +227,27 @@ describe('kill -9 of the api process', () => {
     }
   }
 
-  /** After a round that failed the model is no measure any more. */
-  let trusted = true;
-
-  for (let round = 1; round <= kills; round += 1) {
-    test(`round ${round}: everything acknowledged is there, nothing deleted is back, nothing is half, the ledger holds`, async ({
-      onTestFailed,
-    }) => {
+  test(
+    'everything acknowledged is there, nothing deleted is back, nothing is half, the ledger holds',
+    { timeout: rounds({ short: 600_000, nightly: 4 * 3_600_000 }) },
+    async ({ onTestFailed }) => {
       onTestFailed(() => console.log(`the server's last words:\n${server.output().stderr.slice(-4000)}`));
-      expect(trusted, 'an earlier round failed').toBe(true);
-      trusted = false;
-      await importUntilKilled();
-      for (const name of await segmentFiles()) segmentsSeen.add(name);
-      if (await wasInUpkeep()) struckUpkeep += 1;
-      if (round % 3 === 0) await damagePostings();
-      server = await startServer({ scratch, env, constants });
-      client = connect(server.url, key);
-      await expectRecovered();
-      trusted = true;
-    });
-  }
+      for (let round = 1; round <= kills || struckUpkeep < upkeepKills; round += 1) {
+        await importUntilKilled();
+        for (const name of await segmentFiles()) segmentsSeen.add(name);
+        if (await wasInUpkeep()) struckUpkeep += 1;
+        if (round % 3 === 0) await damagePostings();
+        server = await startServer({ scratch, env, constants });
+        client = connect(server.url, key);
+        await expectRecovered();
+      }
+    },
+  );
 
-  test('the crashes struck on both sides of commits, and in seals and merges', () => {
+  test('the crashes struck on both sides of commits', () => {
     console.log(
       `writes in flight at ${kills} kills: ${JSON.stringify(struck)}; in seals and merges: ${struckUpkeep}`,
     );
-    expect(struckUpkeep).toBeGreaterThan(0);
     expect(struck.committed + struck.notCommitted).toBeGreaterThan(kills);
     expect(struck.notCommitted).toBeGreaterThan(0);
   });
@@ -264,7 +263,7 @@ describe('kill -9 of the api process', () => {
         state === 'active' || derived.some(({ name }) => name === 'postings');
       return found.segments.every(isComplete) ? found : undefined;
     };
-    const index = await eventually(caughtUp, { withinMs: 30_000, what: 'merges catch up' });
+    const index = await eventually(caughtUp);
     const files = await segmentFiles();
     console.log(`segments seen at kills: ${segmentsSeen.size}, now ${files.length}`);
     expect(segmentsSeen.size).toBeGreaterThan(2 * sealedSegmentsMax);
@@ -277,7 +276,7 @@ describe('kill -9 of the api process', () => {
     await find(client, indexId, { query: query.text });
     const verified = await runCommand(['index', 'verify', '--json'], { MAXSIMD_DATA_DIR: scratch.data });
     expect(JSON.parse(verified.stdout)).toMatchObject({ problems: [], unreferenced_files: [] });
-    expect(verified.code).toBe(0);
+    expect(verified.exitCode).toBe(0);
     await adoptLedger();
   });
 

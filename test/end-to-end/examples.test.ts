@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { call } from '../support/running/client.ts';
-import { useStage } from '../support/running/stage.ts';
+import { useSharedStage } from '../support/running/stage.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 
 const operationSchema = z.object({
   operationId: z.string(),

@@ -12,13 +12,8 @@ import { connect, expectError, expectReply, type Client } from '../support/runni
 import { createTenant, runJson } from '../support/running/command-line.ts';
 import { eventually } from '../support/running/eventually.ts';
 import { encodersOf } from '../support/running/processes.ts';
-import {
-  makeScratch,
-  repositoryRoot,
-  startServer,
-  type Scratch,
-  type ServerProcess,
-} from '../support/running/server.ts';
+import { makeScratch, repositoryRoot, type Scratch } from '../support/running/launch.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { find, makeIndex, put } from '../support/running/stage.ts';
 import { index, indexList, type Index } from '../support/running/wire.ts';
 
@@ -56,26 +51,20 @@ describe('Model versions', () => {
   });
 
   const search = async (indexId: string) =>
-    eventually(
-      async () => {
-        const reply = await client.search(indexId, query);
-        if (reply.status === 200) return find(client, indexId, query);
-        // Its encoder starts, on a slow machine for longer than a request waits.
-        expectError(reply, 503, 'service_unavailable');
-        expect(Number(reply.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
-        return undefined;
-      },
-      { withinMs: 60_000, what: 'a search with its model loaded' },
-    );
+    eventually(async () => {
+      const reply = await client.search(indexId, query);
+      if (reply.status === 200) return find(client, indexId, query);
+      // Its encoder starts, on a slow machine for longer than a request waits.
+      expectError(reply, 503, 'service_unavailable');
+      expect(Number(reply.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+      return undefined;
+    });
 
   const create = async (body: object): Promise<Index> =>
-    eventually(
-      async () => {
-        const reply = await client.createIndex({ name: JSON.stringify(body), ...body });
-        return reply.status === 503 ? undefined : expectReply(reply, index, 201);
-      },
-      { withinMs: 60_000, what: 'an index of a model that is loaded first' },
-    );
+    eventually(async () => {
+      const reply = await client.createIndex({ name: JSON.stringify(body), ...body });
+      return reply.status === 503 ? undefined : expectReply(reply, index, 201);
+    });
 
   test('any installed model makes an index, and a version where there are several', async () => {
     indexes.usual = await makeIndex(client);
@@ -107,10 +96,7 @@ describe('Model versions', () => {
 
   test('a model that nothing uses is unloaded, and loaded again for the next search', async () => {
     const before = await search(indexes.two.id);
-    await eventually(async () => ((await encodersOf(server.pid)).length === 1 ? true : undefined), {
-      withinMs: 60_000,
-      what: 'the encoder of the default model alone',
-    });
+    await eventually(async () => (await encodersOf(server.pid)).length === 1);
     expect((await search(indexes.two.id)).results).toEqual(before.results);
   }, 240_000);
 

@@ -17,13 +17,8 @@ import { startEncoders, type Encoders, callOptions } from '../support/encoder/en
 import { sessionsOfTest } from '../support/encoder/sessions.ts';
 import { documentOf, queryOf, unquantisedRows } from '../support/encoder/unquantised.ts';
 import { createTenant, runCommand } from '../support/running/command-line.ts';
-import {
-  makeScratch,
-  repositoryRoot,
-  startServer,
-  type Scratch,
-  type ServerProcess,
-} from '../support/running/server.ts';
+import { makeScratch, repositoryRoot, type Scratch } from '../support/running/launch.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { find, makeIndex, put } from '../support/running/stage.ts';
 
 interface Expected {
@@ -88,7 +83,7 @@ describe.skipIf(!isWanted)('a model of PyLate', () => {
       const added = await runCommand(['models', 'add', path.join(left, name, 'export'), '--name', name], {
         MAXSIMD_DATA_DIR: scratch.data,
       });
-      expect(added).toMatchObject({ code: 0, stderr: '' });
+      expect(added).toMatchObject({ exitCode: 0, stderr: '' });
       const installed = path.join(scratch.data, 'models', name, '1');
       const model = await loadModel(installed);
       const before = await unquantised(await sessionsOfTest(model), model, expected);

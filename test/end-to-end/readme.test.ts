@@ -5,7 +5,8 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
 import { createTenant } from '../support/running/command-line.ts';
-import { makeScratch, repositoryRoot, startServer } from '../support/running/server.ts';
+import { makeScratch, repositoryRoot } from '../support/running/launch.ts';
+import { startServer } from '../support/running/server.ts';
 
 const scratch = await makeScratch();
 const server = await startServer({ scratch });

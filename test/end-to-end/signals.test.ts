@@ -7,13 +7,13 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { rounds } from '../rounds.ts';
 import { eventually, pause, within } from '../support/running/eventually.ts';
 import { encodersOf, isAlive } from '../support/running/processes.ts';
-import { launchServer, makeScratch, type Scratch } from '../support/running/server.ts';
+import { killLaunched, launchServer, makeScratch, type Scratch } from '../support/running/launch.ts';
 import { createTenant } from '../support/running/command-line.ts';
 import { connect } from '../support/running/client.ts';
 
 /** Seconds after the ready line; every second of the first minute in the nightly rounds. */
-const seconds = rounds({ short: 4, nightly: 61 });
-const moments = Array.from({ length: seconds }, (_, i) => (seconds > 4 ? i : [0, 1, 3, 25][i]!));
+const seconds = rounds({ short: 3, nightly: 61 });
+const moments = Array.from({ length: seconds }, (_, i) => (seconds > 3 ? i : [0, 1, 5][i]!));
 
 /** What a runtime prints that ends by itself, and not by our hand. */
 const fatal = /terminate called|Napi::Error|core dumped|FATAL ERROR|Segmentation fault/;
@@ -21,6 +21,7 @@ const fatal = /terminate called|Napi::Error|core dumped|FATAL ERROR|Segmentation
 describe('SIGTERM', () => {
   const scratches: Scratch[] = [];
   afterAll(async () => {
+    killLaunched();
     await Promise.all(scratches.map(async (scratch) => scratch.remove()));
   });
 
@@ -37,10 +38,8 @@ describe('SIGTERM', () => {
   ) {
     launched.signal('SIGTERM');
     const exit = await within(60_000, 'the end of the server', launched.exited);
-    await eventually(
-      async () =>
-        (await Promise.all(encoders.map(({ pid }) => isAlive(pid)))).includes(true) ? undefined : true,
-      { withinMs: 30_000, what: 'the end of its encoders' },
+    await eventually(async () =>
+      (await Promise.all(encoders.map(({ pid }) => isAlive(pid)))).includes(true) ? undefined : true,
     );
     const { stderr } = launched.output();
     expect(stderr).not.toMatch(fatal);

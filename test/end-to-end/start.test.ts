@@ -14,11 +14,11 @@ import { encodersOf } from '../support/running/processes.ts';
 import {
   launchServer,
   makeScratch,
-  startServer,
   type Launch,
   type Output,
   type Scratch,
-} from '../support/running/server.ts';
+} from '../support/running/launch.ts';
+import { startServer } from '../support/running/server.ts';
 
 const scratches: Scratch[] = [];
 const launches: Launch[] = [];
@@ -170,10 +170,7 @@ describe('Start', () => {
     expect((await call(`${first.url}/readyz`)).status).toBe(200);
     // A killed server's lock dies with it, and so do its encoders and their sockets.
     await first.kill();
-    await eventually(async () => ((await readdir(scratch.temporary)).length === 0 ? true : undefined), {
-      withinMs: 10_000,
-      what: 'nothing is left in the temporary directory',
-    });
+    await eventually(async () => (await readdir(scratch.temporary)).length === 0);
     const next = await startServer({ scratch });
     launches.push(next);
   });

@@ -7,7 +7,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connect } from '../support/running/client.ts';
 import { createTenant, runCommand, type TestTenant } from '../support/running/command-line.ts';
 import { within } from '../support/running/eventually.ts';
-import { launchServer, makeScratch, startServer, type Scratch } from '../support/running/server.ts';
+import { launchServer, makeScratch, type Scratch } from '../support/running/launch.ts';
+import { startServer } from '../support/running/server.ts';
 import { find, makeIndex, put } from '../support/running/stage.ts';
 
 let scratch: Scratch;
@@ -16,7 +17,7 @@ let indexId: string;
 let before: unknown;
 beforeAll(async () => {
   scratch = await makeScratch();
-  const server = await startServer({ scratch });
+  const server = await startServer({ scratch, sharedEncoder: true });
   tenant = await createTenant(server);
   ({ id: indexId } = await makeIndex(tenant.client));
   await put(tenant.client, indexId, [
@@ -50,11 +51,14 @@ async function expectRefused(message: RegExp): Promise<void> {
   ];
   const launched = await launchServer({ scratch });
   const ended = await Promise.all([
-    within(30_000, 'the refusal', launched.exited).then(({ code }) => ({ code, ...launched.output() })),
+    within(30_000, 'the refusal', launched.exited).then(({ code: exitCode }) => ({
+      exitCode,
+      ...launched.output(),
+    })),
     ...commands.map((command) => runCommand(command, { MAXSIMD_DATA_DIR: scratch.data })),
   ]);
-  for (const [place, { code, stderr }] of ended.entries()) {
-    expect([code, stderr], commands[place - 1]?.join(' ')).toEqual([1, expect.stringMatching(message)]);
+  for (const [place, { exitCode, stderr }] of ended.entries()) {
+    expect([exitCode, stderr], commands[place - 1]?.join(' ')).toEqual([1, expect.stringMatching(message)]);
   }
   expect(await files()).toEqual(left);
 }
@@ -63,7 +67,7 @@ test('without its catalog it is refused, and serves as before when that is put b
   const putBack = await withoutFile('catalog.db');
   await expectRefused(/catalog\.db is missing.*backup/);
   await putBack();
-  const server = await startServer({ scratch });
+  const server = await startServer({ scratch, sharedEncoder: true });
   const { results } = await find(connect(server.url, tenant.key), indexId, { query: 'insects' });
   expect(results).toEqual(before);
   await server.stop();
@@ -74,10 +78,10 @@ test('without its key pepper it is refused, and gets other keys from key reset',
   await expectRefused(/key-pepper is missing.*backup.*maxsimd key reset/);
   const data = { MAXSIMD_DATA_DIR: scratch.data };
   const reset = await runCommand(['key', 'reset', '--yes'], data);
-  expect(reset).toMatchObject({ code: 0, stdout: expect.stringMatching(/2 API keys are revoked/) });
-  const server = await startServer({ scratch });
+  expect(reset).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/2 API keys are revoked/) });
+  const server = await startServer({ scratch, sharedEncoder: true });
   const again = await runCommand(['key', 'reset', '--yes'], data);
-  expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/another server/) });
+  expect(again).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/another server/) });
   expect((await connect(server.url, tenant.key).usage()).status).toBe(401);
   const made = await runCommand(['key', 'create', tenant.id, '--json'], data);
   const { api_key: key } = JSON.parse(made.stdout) as { api_key: string };

@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest';
 
 import { expectReply } from '../support/running/client.ts';
 import { announceRandom } from '../support/running/random.ts';
-import { find, makeIndex, put, useStage } from '../support/running/stage.ts';
+import { find, makeIndex, put, useSharedStage } from '../support/running/stage.ts';
 import { recombine, textOfTokens } from '../support/running/texts.ts';
 import { deleted } from '../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const chunking = { max_tokens: 16, overlap_tokens: 0, minimum_chunk_tokens: 1 };
 
 describe('Visibility', () => {

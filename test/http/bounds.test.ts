@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { bodyBytesMax, largeBodiesBytesMax } from '../../src/http/limits.ts';
-import { exchange, open, parseResponse, startHttp, until } from '../support/http/http-server.ts';
+import { parseResponse, startHttp, until } from '../support/http/http-server.ts';
+import { exchange, listen, open } from '../support/http/sockets.ts';
 import { turnsOf } from '../support/turns.ts';
 import { authorization } from '../support/http/memory-service.ts';
 
@@ -24,7 +25,7 @@ describe('pipelined requests', () => {
     const requests = Array.from({ length: 600 }, (_, n) =>
       head(`DELETE /v1/indexes/${indexId}/documents/d${n}`, ...(n === 599 ? ['Connection: close'] : [])),
     );
-    const answers = await exchange(await http.listen(), requests.join(''));
+    const answers = await exchange(await listen(http), requests.join(''));
     expect(answers.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(600);
     const deleted = http.service.calls.filter(({ name }) => name === 'deleteDocument');
     expect(deleted.map((call) => call.arguments[1])).toEqual(requests.map((_, n) => `d${n}`));
@@ -40,7 +41,7 @@ describe('pipelined requests', () => {
       head('POST /v1/score', 'Content-Type: application/json', `Content-Length: ${body.length}`, ...more) +
       body;
     const answers = exchange(
-      await http.listen(),
+      await listen(http),
       `${score()}${head('GET /v1/usage')}${score('Connection: close')}`,
     );
     await until(() => http.service.calls.length === 1);
@@ -51,7 +52,7 @@ describe('pipelined requests', () => {
 
   test('wait in a bounded number: the connection that passes it is closed, the others are answered', async () => {
     await using http = await startHttp();
-    const port = await http.listen();
+    const port = await listen(http);
     const hold = Promise.withResolvers<void>();
     http.service.before = () => hold.promise;
     // What one read of 64 KiB brings.
@@ -66,7 +67,7 @@ describe('pipelined requests', () => {
 
   test('behind which bad bytes come are answered before those', async () => {
     await using http = await startHttp();
-    const answers = await exchange(await http.listen(), `${head('GET /v1/usage').repeat(3)}garbage\r\n\r\n`);
+    const answers = await exchange(await listen(http), `${head('GET /v1/usage').repeat(3)}garbage\r\n\r\n`);
     const statuses = [...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
     expect(statuses).toEqual([200, 200, 200, 400]);
   });
@@ -86,7 +87,7 @@ test('a client that does not take its answer is disconnected, and its slot is fr
   const usage = { inputTokens: 1, documentCount: 0, chunkCount: 1, candidateCount: 1, latencyMs: 1 };
   http.service.ranked = { results: Array.from({ length: 32 }, () => large), usage };
   const body = '{"query":"q"}';
-  const port = await http.listen();
+  const port = await listen(http);
   await using socket = connect(port, '127.0.0.1').pause();
   socket.on('error', () => undefined);
   socket.write(
@@ -108,7 +109,7 @@ describe('large bodies', () => {
   test('of one tenant take half of the room at most; more wait unread, and in the end get 503', async () => {
     await using http = await startHttp({ timeouts: { bodyWaitMs: 500 } });
     const atOnce = Math.floor(largeBodiesBytesMax / 2 / length);
-    const port = await http.listen();
+    const port = await listen(http);
     const hold = Promise.withResolvers<void>();
     http.service.before = () => hold.promise;
     const small = '{"query":"q","documents":[{"doc_id":"a","text":"t"}]}';
@@ -135,7 +136,7 @@ describe('large bodies', () => {
 
   test('that announce much and send little leave the room to others', async () => {
     await using http = await startHttp({ timeouts: { bodyWaitMs: 500 } });
-    const port = await http.listen();
+    const port = await listen(http);
     // Four tenants with two each had all of it; here it is one tenant, whose share is less.
     const slow = await Promise.all(
       Array.from({ length: 8 }, () => open(port, upload('/v1/score') + ' '.repeat(70_000))),
@@ -153,7 +154,7 @@ describe('large bodies', () => {
 
   test('in chunks of one byte are read slowly, and hold the event loop never for long', async () => {
     await using http = await startHttp();
-    const port = await http.listen();
+    const port = await listen(http);
     const body = '{"query":"q","documents":[{"doc_id":"a","text":"t"}]}'.padEnd(60_000);
     const chunks = body.replaceAll(/./g, '1\r\n$&\r\n');
     const chunked = head(
@@ -174,7 +175,7 @@ describe('large bodies', () => {
 
   test('are not read before their request is admitted, but for what came with the header', async () => {
     await using http = await startHttp();
-    const port = await http.listen();
+    const port = await listen(http);
     const admitting = Promise.withResolvers<void>();
     const admitted = Promise.withResolvers<void>();
     const admit = http.service.admit.bind(http.service);
@@ -203,7 +204,7 @@ describe('large bodies', () => {
 
   test('are not waited for where nobody is admitted', async () => {
     await using http = await startHttp();
-    await using socket = await open(await http.listen(), upload('/nothing'));
+    await using socket = await open(await listen(http), upload('/nothing'));
     const [answer] = (await once(socket.setEncoding('utf8'), 'data')) as [string];
     expect(parseResponse(answer).status).toBe(404);
   });
@@ -211,7 +212,7 @@ describe('large bodies', () => {
 
 test('connections beyond the bound are closed at once, and counted', async () => {
   await using http = await startHttp({ connectionsMax: 2 });
-  const port = await http.listen();
+  const port = await listen(http);
   const first = await open(port, '');
   await using _second = await open(port, '');
   expect(await exchange(port, head('GET /healthz', 'Connection: close'))).toBe('');

@@ -6,6 +6,7 @@ import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
 import type { ConsolePage } from '../../src/http/console/page.ts';
 import { startHttp } from '../support/http/http-server.ts';
+import { listen } from '../support/http/sockets.ts';
 import { authorization, memorySession } from '../support/http/memory-service.ts';
 
 const page: ConsolePage = new Map([
@@ -70,7 +71,7 @@ test('with a certificate of its own, the server speaks to browsers as over HTTPS
   const fixture = (name: string) => readFileSync(new URL(`protocol/fixtures/${name}`, import.meta.url));
   const cert = fixture('test-only-cert.pem');
   await using http = await startHttp({ console: page, tls: { cert, key: fixture('test-only-key.pem') } });
-  const port = await http.listen();
+  const port = await listen(http);
   const headers = await new Promise<IncomingHttpHeaders>((resolve, reject) => {
     const address = { host: '127.0.0.1', port, path: '/console/session', method: 'POST', ca: cert };
     request({ ...address, headers: { authorization } }, (response) => {

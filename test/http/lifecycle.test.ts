@@ -3,7 +3,8 @@ import { Agent, get } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { exchange, open, parseResponse, startHttp, until } from '../support/http/http-server.ts';
+import { parseResponse, startHttp, until } from '../support/http/http-server.ts';
+import { exchange, listen, open } from '../support/http/sockets.ts';
 import { authorization } from '../support/http/memory-service.ts';
 
 const body = '{"query":"q","documents":[{"doc_id":"a","text":"t"}]}';
@@ -49,7 +50,7 @@ describe('a request in hand', () => {
       started.resolve(signal);
       await work.promise;
     };
-    const socket = await open(await http.listen(), scoreRequest);
+    const socket = await open(await listen(http), scoreRequest);
     const signal = await started.promise;
     expect(signal.aborted).toBe(false);
     const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
@@ -66,7 +67,7 @@ describe('a request in hand', () => {
 
   test('whose client leaves while sending gives its slot back and starts no work', async () => {
     await using http = await startHttp();
-    const socket = await open(await http.listen(), scoreRequest.slice(0, -5));
+    const socket = await open(await listen(http), scoreRequest.slice(0, -5));
     await until(() => http.service.permitsHeld === 1);
     socket.destroy();
     await until(() => http.service.permitsHeld === 0);
@@ -85,7 +86,7 @@ describe('a request in hand', () => {
       await gate.promise;
       return admit(header);
     };
-    const socket = await open(await http.listen(), scoreRequest);
+    const socket = await open(await listen(http), scoreRequest);
     await asked.promise;
     socket.destroy();
     await until(() => http.logLines.length > 0);
@@ -100,7 +101,7 @@ describe('a request in hand', () => {
   test('has given its slot back when its client sends the next one', async () => {
     await using http = await startHttp();
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    const port = await http.listen();
+    const port = await listen(http);
     const held: number[] = [];
     http.service.before = () => void held.push(http.service.permitsHeld);
     for (let sent = 0; sent < 50; sent += 1) {
@@ -116,7 +117,7 @@ describe('a request in hand', () => {
 
   test('a thousand clients that leave at any moment leave nothing behind', async () => {
     await using http = await startHttp();
-    const port = await http.listen();
+    const port = await listen(http);
     http.service.before = async ({ signal }) => {
       await new Promise((resolve) => setImmediate(resolve));
       signal.throwIfAborted();
@@ -143,7 +144,7 @@ describe('draining', () => {
   test('refuses what is new, stays alive, reports itself unready, and finishes what is in hand', async () => {
     const drain = new AbortController();
     await using http = await startHttp({ drain: drain.signal });
-    const port = await http.listen();
+    const port = await listen(http);
     const work = Promise.withResolvers<void>();
     const started = Promise.withResolvers<void>();
     http.service.before = async () => {
@@ -179,7 +180,7 @@ describe('draining', () => {
 
   test('closing drains by itself', async () => {
     await using http = await startHttp();
-    const port = await http.listen();
+    const port = await listen(http);
     const work = Promise.withResolvers<void>();
     const started = Promise.withResolvers<void>();
     http.service.before = async () => {

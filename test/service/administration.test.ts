@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { remoteAdministration } from '../../src/cli/catalog/remote-administration.ts';
 import { apiKeyMatches } from '../../src/catalog/api-key.ts';
 import type { Administration } from '../../src/service/administration.ts';
+import { listen } from '../support/http/sockets.ts';
 import { openAdminStage, type AdminStage } from '../http/admin/admin-stage.ts';
 
 const limits = { requestsPerMinute: 7, inputTokens: 9_007_199_254_740_993n };
@@ -15,7 +16,9 @@ describe.each(['on a catalog', 'by the admin API'])('administration %s', (where)
   beforeEach(async () => {
     stage = await openAdminStage();
     admin =
-      where === 'on a catalog' ? stage.local : remoteAdministration(await stage.url(), stage.operatorKey);
+      where === 'on a catalog'
+        ? stage.local
+        : remoteAdministration(`http://127.0.0.1:${await listen(stage)}`, stage.operatorKey);
   });
   afterEach(async () => stage[Symbol.asyncDispose]());
 

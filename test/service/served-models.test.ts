@@ -2,7 +2,9 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createEncoderPool } from '../../src/encoder/client/pool.ts';
 import { chooseModel } from '../../src/service/indexes/served-models.ts';
-import { defaultModel, spawnEncoders, until } from '../support/encoder/encoders.ts';
+import { spawnEncoders } from '../support/encoder/encoders.ts';
+import { eventually } from '../support/running/eventually.ts';
+import { defaultModel } from '../support/encoder/models.ts';
 
 it('a model whose only encoder is out is unavailable; one that was never served does not exist', async () => {
   const [tiny, usual] = [await spawnEncoders(), await spawnEncoders({ modelDirectories: [defaultModel] })];
@@ -16,11 +18,11 @@ it('a model whose only encoder is out is unavailable; one that was never served 
     const limits = { deadlineMs: Date.now() + 10_000, signal: new AbortController().signal };
     return chooseModel(pool, { name: 'minilm-l6-maxsim' }, { model }, limits);
   };
-  await until(() => pool.models().length === 2);
+  await eventually(() => pool.models().length === 2);
   await expect(choose('colbert-tiny')).resolves.toMatchObject({ name: 'colbert-tiny' });
 
   await tiny.supervisor.close();
-  await until(() => pool.models().length === 1);
+  await eventually(() => pool.models().length === 1);
   await expect(choose('colbert-tiny')).rejects.toMatchObject({
     code: 'service_unavailable',
     retryAfterSeconds: 5,

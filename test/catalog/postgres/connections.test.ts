@@ -1,20 +1,13 @@
 /** Reads that take long wait for each other. Admission, searches and commits do not wait for them. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import { expect, it } from 'vitest';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
-import { lockRows, newDatabase, serversMs, startTestPostgres } from '../../support/cluster/servers.ts';
+import { lockRows, newSharedDatabase } from '../../support/cluster/servers.ts';
 import { newIndex, newTenant, usageOf } from '../../support/stages/catalog-fixture.ts';
-
-let postgres: RunningPostgres;
-beforeAll(async () => {
-  postgres = await startTestPostgres();
-}, serversMs);
-afterAll(() => postgres.stop());
 
 it.each(['counts', 'lists of documents', 'openings of indexes'] as const)(
   '%s of many tenants leave connections for admission, searches and commits',
   async (kind) => {
-    const url = await newDatabase(postgres);
+    const url = await newSharedDatabase();
     const catalog = await openPostgresCatalog({ url, keyPepper: new Uint8Array(32) });
     const { id: tenantId } = await newTenant(catalog);
     const { id } = await newIndex(catalog, tenantId);

@@ -1,25 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import { commitDelta, deltaUpsert, newDelta, upsertDelta } from '../../support/cluster/delta-writer.ts';
-import {
-  lockRows,
-  newDatabase,
-  queryDatabase,
-  serversMs,
-  startTestPostgres,
-} from '../../support/cluster/servers.ts';
+import { lockRows, newSharedDatabase, queryDatabase } from '../../support/cluster/servers.ts';
 import { startCuttingProxy } from '../../support/network/cutting-proxy.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { month, newIndex, newTenant, usageOf } from '../../support/stages/catalog-fixture.ts';
-
-let postgres: RunningPostgres;
-beforeAll(async () => {
-  postgres = await startTestPostgres();
-}, serversMs);
-afterAll(() => postgres.stop());
 
 const keyPepper = randomBytes(32);
 const unavailable = { code: 'service_unavailable' };
@@ -33,7 +20,7 @@ async function open(url: string): Promise<ClusterCatalog> {
 
 /** A catalog behind a proxy, and one with a direct connection. */
 async function openBehindProxy() {
-  const url = await newDatabase(postgres);
+  const url = await newSharedDatabase();
   const { host } = new URL(url);
   const proxy = await startCuttingProxy(host);
   onTestFinished(() => proxy.close());
@@ -58,10 +45,7 @@ function reasonOf(work: Promise<unknown>): Promise<unknown> {
 }
 
 async function untilWaiting(url: string, commits: number): Promise<void> {
-  await eventually(async () => ((await waitingCommits(url)) === commits ? true : undefined), {
-    withinMs: 10_000,
-    what: `${commits} commits wait for a lock`,
-  });
+  await eventually(async () => (await waitingCommits(url)) === commits);
 }
 
 describe('a commit whose connection is lost', () => {
@@ -194,14 +178,14 @@ describe('a database that is away', () => {
 
 describe('a schema', () => {
   it('is made once by nodes that start at the same moment', async () => {
-    const url = await newDatabase(postgres);
+    const url = await newSharedDatabase();
     const catalogs = await Promise.all(Array.from({ length: 8 }, () => open(url)));
     const { id } = await newTenant(catalogs[0]!);
     for (const catalog of catalogs) expect(await catalog.getTenant(id)).toBeDefined();
   });
 
   it('of a newer program is refused unless that says that this one works with it', async () => {
-    const url = await newDatabase(postgres);
+    const url = await newSharedDatabase();
     await open(url);
     await queryDatabase(url, 'UPDATE schema_version SET version = version + 1');
     await (await open(url)).ping();
@@ -210,7 +194,7 @@ describe('a schema', () => {
   });
 
   it('with the keys of another pepper is refused', async () => {
-    const url = await newDatabase(postgres);
+    const url = await newSharedDatabase();
     await open(url);
     const other = openPostgresCatalog({ url, keyPepper: randomBytes(32) });
     await expect(other).rejects.toThrow(/another pepper/);

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFailed } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import { afterEach, beforeEach, describe, expect, it, onTestFailed } from 'vitest';
 import type { ClusterCatalog, MergeLease } from '../../../src/catalog/cluster-contract.ts';
 import type { IndexRow } from '../../../src/catalog/contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
@@ -13,22 +12,16 @@ import {
   upsertDelta,
   type Delta,
 } from '../../support/cluster/delta-writer.ts';
-import { newDatabase, queryDatabase, serversMs, startTestPostgres } from '../../support/cluster/servers.ts';
+import { newSharedDatabase, queryDatabase } from '../../support/cluster/servers.ts';
 import { seededRandom } from '../../support/seeded-random.ts';
 import { month, newIndex, newTenant, usageOf } from '../../support/stages/catalog-fixture.ts';
-
-let postgres: RunningPostgres;
-beforeAll(async () => {
-  postgres = await startTestPostgres();
-}, serversMs);
-afterAll(() => postgres.stop());
 
 /** Three nodes of one catalog. */
 let url: string;
 let nodes: [ClusterCatalog, ClusterCatalog, ClusterCatalog];
 let index: IndexRow;
 beforeEach(async () => {
-  url = await newDatabase(postgres);
+  url = await newSharedDatabase();
   const keyPepper = randomBytes(32);
   const open = () => openPostgresCatalog({ url, keyPepper });
   nodes = await Promise.all([open(), open(), open()]);

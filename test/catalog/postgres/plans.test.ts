@@ -3,20 +3,13 @@
  * and with a plan that PostgreSQL keeps for all values. The server counts the rows that scans of whole tables read.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import { expect, it } from 'vitest';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import { deltaUpsert, newDelta, upsertDelta } from '../../support/cluster/delta-writer.ts';
-import { newDatabase, queryDatabase, serversMs, startTestPostgres } from '../../support/cluster/servers.ts';
+import { newSharedDatabase, queryDatabase } from '../../support/cluster/servers.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { newTenant, usageOf } from '../../support/stages/catalog-fixture.ts';
-
-let postgres: RunningPostgres;
-beforeAll(async () => {
-  postgres = await startTestPostgres();
-}, serversMs);
-afterAll(() => postgres.stop());
 
 const smallIndexes = 200;
 const smallDocuments = 100;
@@ -77,7 +70,7 @@ async function merge(catalog: ClusterCatalog, indexId: string, count: number): P
 }
 
 it('no statement reads all versions, or all places', { timeout: 120_000 }, async () => {
-  const url = await newDatabase(postgres);
+  const url = await newSharedDatabase();
   const keyPepper = randomBytes(32);
   const open = () => openPostgresCatalog({ url, keyPepper });
   let catalog = await open();
@@ -125,9 +118,8 @@ it('no statement reads all versions, or all places', { timeout: 120_000 }, async
   await catalog.close();
   // Documents of deleted indexes are purged at the start.
   catalog = await open();
-  const isPurged = async () =>
-    (await queryDatabase(url, 'SELECT FROM purges')).length === 0 ? true : undefined;
-  await eventually(isPurged, { withinMs: 20_000, what: 'documents of deleted indexes go' });
+  const isPurged = async () => (await queryDatabase(url, 'SELECT FROM purges')).length === 0;
+  await eventually(isPurged);
   await catalog.close();
   expect(await rowsOfScans(url)).toEqual(before);
 

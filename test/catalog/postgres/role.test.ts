@@ -1,19 +1,12 @@
 /** The catalog's role needs no rights beyond a database of its own. */
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import { expect, it } from 'vitest';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
-import { newDatabase, queryDatabase, serversMs, startTestPostgres } from '../../support/cluster/servers.ts';
+import { newSharedDatabase, queryDatabase } from '../../support/cluster/servers.ts';
 import { newIndex, newTenant } from '../../support/stages/catalog-fixture.ts';
 
-let postgres: RunningPostgres;
-beforeAll(async () => {
-  postgres = await startTestPostgres();
-}, serversMs);
-afterAll(() => postgres.stop());
-
 it('works as a plain owner of its database', { timeout: 30_000 }, async () => {
-  const own = await newDatabase(postgres);
+  const own = await newSharedDatabase();
   const role = `role_${randomUUID().replaceAll('-', '')}`;
   const url = new URL(own);
   await queryDatabase(own, `CREATE ROLE ${role} LOGIN PASSWORD 'plain'`);

@@ -24,10 +24,7 @@ async function record(catalog: RemoteCatalog, events: number): Promise<void> {
 }
 
 async function whenNothingWaits(catalog: RemoteCatalog): Promise<void> {
-  await eventually(async () => ((await catalog.usageWaiting()) === 0 ? true : undefined), {
-    withinMs: 10_000,
-    what: 'usage no longer waits in memory',
-  });
+  await eventually(async () => (await catalog.usageWaiting()) === 0);
 }
 
 /** Usage needs a tenant. Without one it would be erased as that of an erased tenant. */
@@ -66,17 +63,10 @@ describe.skipIf(noDisks !== undefined)('usage', () => {
     await record(catalog, 10);
     disk.state.set('failedSyncs', syncedFiles['the log of the usage ledger']);
     await record(catalog, 10);
-    await eventually(() => notices.find((notice) => notice === 'usage could not be synced to the disk'), {
-      withinMs: 10_000,
-      what: 'the failed sync is noticed',
-    });
+    await eventually(() => notices.find((notice) => notice === 'usage could not be synced to the disk'));
     disk.state.set('failedSyncs', 0);
     await record(catalog, 10);
-    const survives = await eventually(() => (requestsAfterPowerCut(disk) === 30 ? true : undefined), {
-      withinMs: 10_000,
-      everyMs: 50,
-      what: 'everything recorded survives a power cut',
-    });
+    const survives = await eventually(() => requestsAfterPowerCut(disk) === 30, { everyMs: 50 });
     expect(survives).toBe(true);
     await kill();
   });
@@ -98,10 +88,10 @@ describe.skipIf(noDisks !== undefined)('usage', () => {
           lackedAt = looksAt;
           return undefined;
         },
-        { withinMs: 10_000, everyMs: 50, what: 'everything recorded survives a power cut' },
+        { everyMs: 50 },
       );
       // A second, and the turns that a busy machine gives late.
-      expect(lackedAt - began).toBeLessThan(2_000);
+      expect(lackedAt - began).toBeLessThan(4_000);
     }
     await kill();
   });

@@ -36,10 +36,7 @@ function requestsWritten(directory: string): number {
 }
 
 async function whenNothingWaits(catalog: SqliteCatalog): Promise<void> {
-  await eventually(() => (catalog.usageWaiting() === 0 ? true : undefined), {
-    withinMs: 10_000,
-    what: 'usage no longer waits in memory',
-  });
+  await eventually(() => catalog.usageWaiting() === 0);
 }
 
 function setAside(directory: string): readonly string[] {
@@ -90,7 +87,7 @@ describe('usage', () => {
     const recorded = Promise.all(
       [1, 2, 3].map(() => catalog.recordUsage(usageOf(tenantId, { requests: 1 }))),
     ).then(() => order.push('recorded'));
-    expect(performance.now() - began).toBeLessThan(50);
+    expect(performance.now() - began).toBeLessThan(1_000);
     expect(await catalog.usageTotals(tenantId, month)).toMatchObject({ requests: 3 });
     order.push('unlocked');
     other.exec('COMMIT');
@@ -128,10 +125,7 @@ describe('usage', () => {
     other.close();
     await waiting;
     expect(await catalog.usageTotals(tenantId, month)).toMatchObject({ requests: 0 });
-    await eventually(() => (requestsWritten(directory) === 0 ? true : undefined), {
-      withinMs: 10_000,
-      what: 'the usage is erased',
-    });
+    await eventually(() => requestsWritten(directory) === 0);
   });
 });
 

@@ -11,7 +11,7 @@ import { nodeReport } from '../../../src/service/node-report.ts';
 import type { Node, NodeStage } from '../../support/cluster/node-stage.ts';
 import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { runJson } from '../../support/running/command-process.ts';
+import { runJsonHere } from '../../support/running/command-process.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
 import { useStageServers } from '../../support/cluster/stage-servers.ts';
 
@@ -307,7 +307,7 @@ describe('commands for a data directory', () => {
       ['index', 'compact'],
       ['key', 'reset', '--yes'],
     ]) {
-      const { exitCode, document } = await runJson(args, { environment: shared });
+      const { exitCode, document } = await runJsonHere(args, { environment: shared });
       expect(exitCode).toBe(2);
       expect(document.error).toMatchObject({
         code: 'configuration_error',

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiDouble, errorReply } from '../../support/http/api-double.ts';
-import { run, runJson, type RunOptions } from '../../support/running/command-process.ts';
+import { runHere, runJsonHere, type RunOptions } from '../../support/running/command-process.ts';
 
 let api: ApiDouble;
 let directory: string;
@@ -41,8 +41,8 @@ function beir(queries: readonly Query[], qrels: string, layout: 'ours' | 'origin
 }
 
 const header = 'query-id\tcorpus-id\tscore\n';
-const evaluate = (...more: string[]): ReturnType<typeof runJson> =>
-  runJson(['eval', directory, '--index', 'books', ...more], options);
+const evaluate = (...more: string[]): ReturnType<typeof runJsonHere> =>
+  runJsonHere(['eval', directory, '--index', 'books', ...more], options);
 
 describe('eval', () => {
   it.each(['ours', 'original'] as const)(
@@ -148,7 +148,7 @@ describe('eval', () => {
   it('prints a table for people that says when fewer than 100 documents came back', async () => {
     beir([{ id: '1', text: 'first' }], `${header}1\ta\t1\n`);
     api.rankings.set('first', ['a']);
-    const { stdout } = await run(['eval', directory, '--index', 'books'], options);
+    const { stdout } = await runHere(['eval', directory, '--index', 'books'], options);
     expect(stdout).toMatch(/^nDCG@10 +1\.0000$/m);
     expect(stdout).toMatch(/^recall@100 +1\.0000$/m);
     expect(stdout).toMatch(/^latency +mean [\d.]+, p50 /m);
@@ -188,7 +188,7 @@ describe('eval', () => {
 describe('search', () => {
   it('prints the answer of the API with --json', async () => {
     api.rankings.set('first', ['a', 'b']);
-    const { exitCode, document } = await runJson(
+    const { exitCode, document } = await runJsonHere(
       [
         'search',
         'first',
@@ -218,14 +218,14 @@ describe('search', () => {
 
   it('prints a table for people', async () => {
     api.rankings.set('first', ['a']);
-    const { stdout } = await run(['search', 'first', '--index', 'books'], options);
+    const { stdout } = await runHere(['search', 'first', '--index', 'books'], options);
     expect(stdout).toMatch(
       /^rank +score +doc_id +chunk +chunk_id +metadata\n +1 +10\.0000 +a +0 +c0 +\{"n":0\}\n/,
     );
   });
 
   it('of an index that is not there says so', async () => {
-    const { exitCode, document, stderr } = await runJson(['search', 'x', '--index', 'nowhere'], options);
+    const { exitCode, document, stderr } = await runJsonHere(['search', 'x', '--index', 'nowhere'], options);
     expect(exitCode).toBe(1);
     expect(document.error.code).toBe('not_found');
     expect(stderr).toMatch(/^maxsimd: there is no index "nowhere" at http:/);
@@ -236,7 +236,7 @@ describe('search', () => {
       const issues = [{ path: 'query', message: 'too long', code: 'too_big' }];
       return request.path.endsWith('/search') ? errorReply(422, 'validation_error', { issues }) : undefined;
     };
-    const { exitCode, document } = await runJson(['search', 'x', '--index', 'books'], options);
+    const { exitCode, document } = await runJsonHere(['search', 'x', '--index', 'books'], options);
     expect(exitCode).toBe(1);
     expect(document.error.code).toBe('validation_error');
     expect(document.error.message).toMatch(/422 validation_error: .*query: too long.*request-\d+/);
@@ -244,7 +244,7 @@ describe('search', () => {
 
   it('of something that is no maxsimd says so', async () => {
     api.intercept = () => ({ body: '<html>' });
-    const { document } = await runJson(['search', 'x', '--index', 'books'], options);
+    const { document } = await runJsonHere(['search', 'x', '--index', 'books'], options);
     expect(document.error.code).toBe('unexpected_response');
   });
 });

@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { openDataset, type DatasetChoice } from '../../../src/cli/import/sources/dataset.ts';
 import { ApiDouble } from '../../support/http/api-double.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { runJson } from '../../support/running/command-process.ts';
+import { runJsonHere } from '../../support/running/command-process.ts';
 
 let directory: string;
 
@@ -137,7 +137,7 @@ describe('import of a dataset', () => {
         },
       };
     };
-    const { document, stderr } = await runJson(['import', directory, '--index', 'books'], options);
+    const { document, stderr } = await runJsonHere(['import', directory, '--index', 'books'], options);
     await api.close();
     expect(document).toMatchObject({ done: 3 + 4100 - 82, failed: 82 });
     const second = path.join(directory, 'data/train-00001-of-00002.parquet');

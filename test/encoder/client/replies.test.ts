@@ -4,7 +4,8 @@ import type { EndpointEvent } from '../../../src/encoder/client/endpoint.ts';
 import { createEncoderPool } from '../../../src/encoder/client/pool.ts';
 import type { EncoderPool } from '../../../src/encoder/protocol/contract.ts';
 import { bytesOf, type PartMessage } from '../../../src/encoder/protocol/wire.ts';
-import { callOptions, encodeAll, until } from '../../support/encoder/encoders.ts';
+import { callOptions, encodeAll } from '../../support/encoder/encoders.ts';
+import { eventually } from '../../support/running/eventually.ts';
 import {
   foreignDim as dim,
   type Misbehaviour,
@@ -23,7 +24,7 @@ async function poolOn(): Promise<{ pool: EncoderPool; events: EndpointEvent[] }>
   const events: EndpointEvent[] = [];
   const pool = createEncoderPool({ addresses: [encoder.address], onEvent: (event) => events.push(event) });
   onTestFinished(() => pool.close());
-  await until(() => pool.ready());
+  await eventually(() => pool.ready());
   return { pool, events };
 }
 

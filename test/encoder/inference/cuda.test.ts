@@ -24,7 +24,8 @@ import {
   runtimeVersion,
 } from '../../../src/encoder/inference/cuda/cuda-library.ts';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
-import { defaultModel, encodersOfTest, tinyModel } from '../../support/encoder/encoders.ts';
+import { encodersOfTest } from '../../support/encoder/encoders.ts';
+import { defaultModel, tinyModel } from '../../support/encoder/models.ts';
 
 function temporaryDirectory(): string {
   const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-cuda-test-'));

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { documentSequence } from '../../../src/encoder/model/colbert-rules.ts';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import type { BatchKind, WorkerReply } from '../../../src/encoder/inference/session-protocol.ts';
-import { tinyModel } from '../../support/encoder/encoders.ts';
+import { tinyModel } from '../../support/encoder/models.ts';
 import { sessionsOfTest } from '../../support/encoder/sessions.ts';
 
 async function stage() {

@@ -14,8 +14,8 @@ import {
   type Encoders,
   encodersOfTest,
   startEncoders,
-  tinyModel,
 } from '../../support/encoder/encoders.ts';
+import { tinyModel } from '../../support/encoder/models.ts';
 
 const words = [
   'the',

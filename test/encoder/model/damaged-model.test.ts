@@ -10,7 +10,7 @@ import { installedModels } from '../../../src/encoder/model/installed-models.ts'
 import { ModelDirectoryError } from '../../../src/encoder/model/model-directory.ts';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import { rounds } from '../../rounds.ts';
-import { tinyModel } from '../../support/encoder/encoders.ts';
+import { tinyModel } from '../../support/encoder/models.ts';
 import { damage } from '../../support/machine/file-damage.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { announceRandom, type Random } from '../../support/running/random.ts';

@@ -12,7 +12,7 @@ import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import { rounds } from '../../rounds.ts';
 import { sessionsOfTest } from '../../support/encoder/sessions.ts';
 import { documentOf, queryOf, unquantisedRows } from '../../support/encoder/unquantised.ts';
-import { repositoryRoot } from '../../support/running/server.ts';
+import { repositoryRoot } from '../../support/running/launch.ts';
 
 interface Expected {
   readonly texts: readonly string[];

@@ -13,7 +13,8 @@ import {
   encoderService,
   type QueryItem,
 } from '../../../src/encoder/protocol/wire.ts';
-import { callOptions, encodersOfTest, until } from '../../support/encoder/encoders.ts';
+import { callOptions, encodersOfTest } from '../../support/encoder/encoders.ts';
+import { eventually } from '../../support/running/eventually.ts';
 
 const model = { name: 'colbert-tiny', version: '1' };
 const query = { model, tenantId: 't', text: 'the late interaction' };
@@ -65,7 +66,7 @@ describe('queries on one stream', () => {
       onEvent: ({ event, address }) => events.push(`${event} ${address}`),
     });
     onTestFinished(async () => both.close());
-    await until(() => events.filter((event) => event.startsWith('admitted')).length >= 2);
+    await eventually(() => events.filter((event) => event.startsWith('admitted')).length >= 2);
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => both.encodeQuery('the', callOptions(pool))),
     );
@@ -108,7 +109,7 @@ describe('the encoder’s end of a stream of queries', () => {
       });
     });
     ask({ number: 1, query, timeoutMs: 30_000 });
-    await until(() => responses.length === 1);
+    await eventually(() => responses.length === 1);
     process.kill(processId, 'SIGTERM');
     await draining;
     ask({ number: 2, query, timeoutMs: 30_000 });
@@ -121,11 +122,11 @@ describe('the encoder’s end of a stream of queries', () => {
     const { address } = await oneEncoder();
     const { stream, ask, responses } = open(address);
     for (let number = 1; number <= 500; number++) ask({ number, query, timeoutMs: 30_000 });
-    await until(() => responses.length > 0);
+    await eventually(() => responses.length > 0);
     stream.cancel();
     const probe = new EncoderProbe(address);
     onTestFinished(() => probe.close());
-    await until(async () => (await probe.statistics(1000))?.queuedRequests === 0);
+    await eventually(async () => (await probe.statistics(1000))?.queuedRequests === 0);
     expect(await probe.statistics(1000)).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
   });
 
@@ -139,14 +140,14 @@ describe('the encoder’s end of a stream of queries', () => {
     onTestFinished(() => probe.close());
     // Its answers fill the transport, and then their bound is reached. Further queries stay with the client. After a second
     // without a run it is not just a busy machine.
-    await until(async () => {
+    await eventually(async () => {
       const before = await probe.statistics(1000);
       await pause(1000);
       const after = await probe.statistics(1000);
       return before !== undefined && before.batches > 0 && before.batches === after?.batches;
     });
     stream.resume();
-    await until(() => responses.length === count, 150_000);
+    await eventually(() => responses.length === count, { withinMs: 150_000 });
     expect(responses.every(({ reply, failure }) => reply !== undefined || failure !== undefined)).toBe(true);
   });
 });

@@ -7,7 +7,7 @@ import { EncoderCore, type InferencePool } from '../../../src/encoder/scheduling
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import { tuning } from '../../../src/encoder/server/tuning.ts';
 import { warmUp } from '../../../src/encoder/server/warm-up.ts';
-import { tinyModel } from '../../support/encoder/encoders.ts';
+import { tinyModel } from '../../support/encoder/models.ts';
 import { sessionsOfTest } from '../../support/encoder/sessions.ts';
 
 describe('the number of texts in a padded batch', () => {

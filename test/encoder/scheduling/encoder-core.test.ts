@@ -9,7 +9,7 @@ import {
 import type { EncoderFailure } from '../../../src/encoder/scheduling/encoder-failure.ts';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import type { BatchMessage } from '../../../src/encoder/inference/session-protocol.ts';
-import { tinyModel } from '../../support/encoder/encoders.ts';
+import { tinyModel } from '../../support/encoder/models.ts';
 
 type Batch = Omit<BatchMessage, 'type' | 'batchId'>;
 

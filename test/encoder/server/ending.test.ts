@@ -6,7 +6,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createEncoderPool } from '../../../src/encoder/client/pool.ts';
 import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { callOptions, defaultModel, encodeAll, until } from '../../support/encoder/encoders.ts';
+import { callOptions, encodeAll } from '../../support/encoder/encoders.ts';
+import { eventually } from '../../support/running/eventually.ts';
+import { defaultModel } from '../../support/encoder/models.ts';
 
 const entry = path.resolve(import.meta.dirname, '../../../src/encoder/server/main.ts');
 
@@ -38,7 +40,7 @@ describe('an encoder that is asked to end', () => {
     const probe = new EncoderProbe(address);
     onTestFinished(() => probe.close());
     // An encoder answers as soon as it listens, and that is before it serves.
-    await until(async () => (await probe.statistics(1000)) !== undefined);
+    await eventually(async () => (await probe.statistics(1000)) !== undefined);
     expect(await terminated(child)).toBe(0);
     expect(errors()).not.toContain('terminate');
   });
@@ -51,7 +53,7 @@ describe('an encoder that is asked to end', () => {
       probe.close();
       await pool.close();
     });
-    await until(() => pool.ready());
+    await eventually(() => pool.ready());
     const leaving = new AbortController();
     const work = encodeAll(
       pool,
@@ -63,7 +65,7 @@ describe('an encoder that is asked to end', () => {
       },
     );
     work.catch(() => undefined);
-    await until(async () => ((await probe.statistics(1000))?.batches ?? 0) > 0);
+    await eventually(async () => ((await probe.statistics(1000))?.batches ?? 0) > 0);
     leaving.abort(new Error('gone'));
     expect(await terminated(child)).toBe(0);
     expect(errors()).not.toContain('terminate');

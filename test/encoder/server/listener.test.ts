@@ -12,7 +12,8 @@ import {
   type EncodeQueriesResponse,
 } from '../../../src/encoder/protocol/wire.ts';
 import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
-import { encodersOfTest, until } from '../../support/encoder/encoders.ts';
+import { encodersOfTest } from '../../support/encoder/encoders.ts';
+import { eventually } from '../../support/running/eventually.ts';
 
 const query = { model: { name: 'colbert-tiny', version: '1' }, tenantId: 't', text: 'the late interaction' };
 
@@ -36,16 +37,16 @@ it('reads on while nobody reads its answers', { timeout: 90_000 }, async () => {
   const answers: AnswerItem[] = [];
   stream.on('data', ({ items }: EncodeQueriesResponse) => answers.push(...items));
   stream.write({ items: [{ number: 1 }] });
-  await until(() => answers.length === 1);
+  await eventually(() => answers.length === 1);
   const before = (await probe.statistics(10_000))!.batches;
   valve.close();
   // Four bytes each, so that all fit the window of this direction, whose answers fill the socket of the other.
   const emptyItems = Array.from({ length: 16 }, () => ({ number: 2 }));
   for (let message = 0; message < 700; message++) stream.write({ items: emptyItems });
   stream.write({ items: [{ number: 3, query, timeoutMs: 60_000 }] });
-  await until(async () => ((await probe.statistics(1000))?.batches ?? before) > before);
+  await eventually(async () => ((await probe.statistics(1000))?.batches ?? before) > before);
   valve.open();
-  await until(() => answers.length === 1 + 700 * 16 + 1);
+  await eventually(() => answers.length === 1 + 700 * 16 + 1);
   expect(answers.filter(({ number, failure }) => number === 2 && failure)).toHaveLength(700 * 16);
   expect(answers.filter(({ number, reply }) => number === 3 && reply)).toHaveLength(1);
 });

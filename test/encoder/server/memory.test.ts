@@ -3,13 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
-import {
-  callOptions,
-  defaultModel,
-  encodeAll,
-  encodersOfTest,
-  until,
-} from '../../support/encoder/encoders.ts';
+import { callOptions, encodeAll, encodersOfTest } from '../../support/encoder/encoders.ts';
+import { eventually } from '../../support/running/eventually.ts';
+import { defaultModel } from '../../support/encoder/models.ts';
 
 const mebibyte = 2 ** 20;
 
@@ -42,10 +38,10 @@ describe.runIf(process.platform === 'linux')('an encoder without memory for a ba
     expect(['answered', 'service_unavailable']).toContain(outcome);
     expect(performance.now() - startedAt).toBeLessThan(30_000);
 
-    await until(() => pool.ready());
+    await eventually(() => pool.ready());
     expect((await ask()).vectors).toEqual(vectors);
     const probe = new EncoderProbe(supervisor.addresses[0]!);
-    await until(async () => (await probe.statistics(1000))?.queuedRequests === 0);
+    await eventually(async () => (await probe.statistics(1000))?.queuedRequests === 0);
     expect(await probe.statistics(1000)).toMatchObject({ queuedTokens: 0 });
     probe.close();
   });

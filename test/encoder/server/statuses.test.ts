@@ -14,13 +14,8 @@ import {
   retryDelayTrailer,
 } from '../../../src/encoder/protocol/wire.ts';
 import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
-import {
-  encodeAll,
-  type Encoders,
-  encodersOfTest,
-  startEncoders,
-  until,
-} from '../../support/encoder/encoders.ts';
+import { encodeAll, type Encoders, encodersOfTest, startEncoders } from '../../support/encoder/encoders.ts';
+import { eventually } from '../../support/running/eventually.ts';
 
 type Stream = ClientDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>;
 const model = { name: 'colbert-tiny', version: '1' };
@@ -150,8 +145,8 @@ describe('the encoder', () => {
     stream.write({ open: { ...open, documentCount: 60 } });
     for (let i = 0; i < 60; i++) stream.write({ document: { text: 'late '.repeat(20_000) } });
     stream.write({ proceed: {} });
-    await until(async () => (await probe.statistics(1000))!.queuedTokens > 0);
-    await until(async () => (await probe.statistics(1000))!.queuedRequests === 0);
+    await eventually(async () => (await probe.statistics(1000))!.queuedTokens > 0);
+    await eventually(async () => (await probe.statistics(1000))!.queuedRequests === 0);
     expect(await probe.statistics(1000)).toMatchObject({ queuedTokens: 0, expired: expired + 1 });
   });
 
@@ -172,7 +167,7 @@ describe('the encoder', () => {
     const run = async (): Promise<number> => (await probe.statistics(1000))!.tokens - before;
     let last = -1;
     // The encoder has stopped when two checks in a row see the same count.
-    await until(async () => {
+    await eventually(async () => {
       const now = await run();
       const stopped = now > 0 && now === last;
       last = now;
@@ -212,6 +207,6 @@ describe('the encoder', () => {
     expect(failure).toMatchObject({ status: status.RESOURCE_EXHAUSTED });
     expect(failure?.retryDelayMs).toBeGreaterThanOrEqual(1);
     holding.cancel();
-    await until(async () => (await connected.query(query)).failure === undefined);
+    await eventually(async () => (await connected.query(query)).failure === undefined);
   });
 });

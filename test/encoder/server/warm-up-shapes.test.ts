@@ -7,7 +7,7 @@ import { parseEncoderArguments } from '../../../src/encoder/server/arguments.ts'
 import { tuning } from '../../../src/encoder/server/tuning.ts';
 import { warmUp } from '../../../src/encoder/server/warm-up.ts';
 import { warmUpBatches } from '../../../src/encoder/server/warm-up-shapes.ts';
-import { tinyModel } from '../../support/encoder/encoders.ts';
+import { tinyModel } from '../../support/encoder/models.ts';
 import { sessionsOfTest } from '../../support/encoder/sessions.ts';
 
 const rules = {

@@ -10,15 +10,9 @@ import { createEncoderPool, type EncoderPoolOptions } from '../../../src/encoder
 import { makeSocketDirectory } from '../../../src/encoder/protocol/socket-directory.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { type Certificate, makeCertificate } from '../../support/network/tls.ts';
-import {
-  callOptions,
-  defaultModel,
-  encodeAll,
-  encodersOfTest,
-  spawnEncoders,
-  tinyModel,
-  until,
-} from '../../support/encoder/encoders.ts';
+import { callOptions, encodeAll, encodersOfTest, spawnEncoders } from '../../support/encoder/encoders.ts';
+import { eventually } from '../../support/running/eventually.ts';
+import { defaultModel, tinyModel } from '../../support/encoder/models.ts';
 
 const entry = path.resolve(import.meta.dirname, '../../../src/encoder/server/main.ts');
 
@@ -72,8 +66,8 @@ describe('the supervisor', () => {
     const [killed] = supervisor.processIds();
     process.kill(killed!, 'SIGKILL');
     // The pool may be without an encoder for a time too short to be seen.
-    await until(() => supervisor.processIds().some((id) => id !== killed));
-    await until(async () =>
+    await eventually(() => supervisor.processIds().some((id) => id !== killed));
+    await eventually(async () =>
       pool.encodeQuery('the', callOptions(pool)).then(
         () => true,
         () => false,
@@ -99,7 +93,7 @@ describe('the supervisor', () => {
     onTestFinished(async () => supervisor.close());
     const [first] = supervisor.processIds();
     await supervisor.ready;
-    await until(() => supervisor.processIds().length === 1 && supervisor.processIds()[0] !== first);
+    await eventually(() => supervisor.processIds().length === 1 && supervisor.processIds()[0] !== first);
     expect(logs.join('\n')).toContain('outgrew its memory bound');
   });
 
@@ -114,7 +108,7 @@ describe('the supervisor', () => {
     const texts = Array.from({ length: 200 }, () => 'a '.repeat(500));
     const work = encodeAll(pool, texts, { chunking, deadlineMs: Date.now() + 600_000 });
     work.catch(() => undefined);
-    await until(() => supervisor.processIds().length === 1 && supervisor.processIds()[0] !== first, 40_000);
+    await eventually(() => supervisor.processIds().length === 1 && supervisor.processIds()[0] !== first);
     expect(logs.join('\n')).toMatch(/a batch has been running for \d+ ms/);
     await pool.close();
     await expect(work).rejects.toMatchObject({ code: 'service_unavailable' });
@@ -133,7 +127,7 @@ describe('the supervisor', () => {
     expect(isAlive(encoder)).toBe(true);
     expect(existsSync(directory)).toBe(true);
     child.kill('SIGKILL');
-    await until(() => !isAlive(encoder));
+    await eventually(() => !isAlive(encoder));
     expect(existsSync(directory)).toBe(false);
   });
 
@@ -143,7 +137,7 @@ describe('the supervisor', () => {
     // The old process, before it is replaced.
     process.kill(encoder, 'SIGKILL');
     child.kill('SIGKILL');
-    await until(() => !isAlive(encoder));
+    await eventually(() => !isAlive(encoder));
     const other = await makeSocketDirectory(undefined);
     onTestFinished(() => rmSync(other, { recursive: true }));
     expect(existsSync(directory)).toBe(true);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startCluster, type LocalCluster } from '../../../deploy/local/cluster.ts';
 import { serversMs } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { repositoryRoot } from '../../support/running/server.ts';
+import { repositoryRoot } from '../../support/running/launch.ts';
 
 const isNightly = process.env['TEST_NIGHTLY'] === '1';
 /** Its files, one after the other. */

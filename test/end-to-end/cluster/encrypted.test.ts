@@ -20,8 +20,8 @@ import {
 } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { connect } from '../../support/running/client.ts';
-import { entryPoint, launchServer, startServer } from '../../support/running/server.ts';
-import { readMetric } from '../../support/running/metrics.ts';
+import { entryPoint, launchServer } from '../../support/running/launch.ts';
+import { readMetric, startServer } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 
 let postgres: RunningPostgres;
@@ -32,8 +32,6 @@ let foreign: string;
 let client: Certificate;
 let environment: Readonly<Record<string, string>>;
 const keyPepper = randomBytes(32);
-/** A server that was started again is used again. */
-const backMs = 30_000;
 
 /** Who connects to this database shows a certificate, too; nobody connects to any without TLS. */
 const certified = 'certified';
@@ -122,9 +120,7 @@ it('a node serves over TLS to all that it shares, and without Redis', { timeout:
   expect(await fallback()).toBe(0);
   await redis.stop();
   // A share begins as if it had just been used.
-  await expect
-    .poll(async () => (await one.search(id, { query: 'short' })).status, { timeout: backMs })
-    .toBe(200);
+  await expect.poll(async () => (await one.search(id, { query: 'short' })).status).toBe(200);
   expect(await fallback()).toBe(1);
   await expect
     .poll(async () => {
@@ -133,7 +129,7 @@ it('a node serves over TLS to all that it shares, and without Redis', { timeout:
     })
     .toMatch(/^200 .*"limiter":"degraded: /);
   await redis.start();
-  await expect.poll(fallback, { timeout: backMs }).toBe(0);
+  await expect.poll(fallback).toBe(0);
   await node.stop();
 });
 

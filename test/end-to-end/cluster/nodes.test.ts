@@ -21,14 +21,12 @@ import { assertStoredWhole } from '../../support/cluster/stored-objects.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { connect, expectReply, type Client } from '../../support/running/client.ts';
 import { runJson } from '../../support/running/command-process.ts';
-import { entryPoint } from '../../support/running/server.ts';
-import { readMetric } from '../../support/running/metrics.ts';
+import { entryPoint } from '../../support/running/launch.ts';
+import { readMetric } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 import { usageSummary } from '../../support/running/wire.ts';
 import { seededRandom } from '../../support/seeded-random.ts';
 
-/** A server that was started again is used again. */
-const backMs = 30_000;
 const kills = rounds({ short: 2, nightly: 50 });
 const untilKillMsMax = 2_000;
 const cacheMib = 512;
@@ -102,7 +100,7 @@ it('lose nothing that was answered when a node dies, its disk goes, and the data
   // Each node looks for itself which history the database has now.
   for (const client of [one!, two!, three!]) {
     const answer = async (): Promise<number> => (await client.search(id, { query: 'a number' })).status;
-    await expect.poll(answer, { timeout: backMs }).toBe(200);
+    await expect.poll(answer).toBe(200);
   }
   await add(two!, 1);
   for (const client of [one!, two!, three!]) expect(await foundBy(client, id)).toEqual(stored);
@@ -119,7 +117,7 @@ it('answer 503 to upserts and go on searching while the object store is away', a
   expect(refused.status).toBe(503);
   await cluster.seaweed.start();
   expect(await foundBy(one!, id)).toEqual(['d1']);
-  await expect.poll(async () => (await two!.upsert(id, [document(3)])).status, { timeout: backMs }).toBe(200);
+  await expect.poll(async () => (await two!.upsert(id, [document(3)])).status).toBe(200);
   expect(await foundBy(one!, id)).toEqual(['d1', 'd3']);
 });
 
@@ -154,7 +152,7 @@ it('say how they are, and have lost nothing that the catalog names', async () =>
   expect(verified.exitCode).toBe(0);
   // With its next heartbeat a node says what it has open.
   await expect
-    .poll(async () => (await runJson(['cluster', 'status'], { environment })).document, { timeout: backMs })
+    .poll(async () => (await runJson(['cluster', 'status'], { environment })).document)
     .toMatchObject({
       documents: verified.document.records,
       nodes: expect.toSatisfy((nodes: readonly z.infer<typeof statedNode>[]) => {
@@ -215,20 +213,20 @@ it('tell how they keep up, and why they are not ready', async () => {
     return { status: answer.status, body: await answer.text() };
   };
   await expect
-    .poll(readiness, { timeout: backMs })
+    .poll(readiness)
     .toMatchObject({ status: 200, body: expect.stringContaining('"limiter":"ok"') });
   await cluster.seaweed.stop('SIGKILL');
   await expect
-    .poll(readiness, { timeout: backMs })
+    .poll(readiness)
     .toMatchObject({ status: 503, body: expect.stringMatching(/"objects","message":"refuses connections"/) });
   await cluster.seaweed.start();
   await cluster.postgres.stop('SIGQUIT');
   await expect
-    .poll(readiness, { timeout: backMs })
+    .poll(readiness)
     .toMatchObject({ status: 503, body: expect.stringMatching(/"catalog","message":"refuses connections"/) });
   expect(await figure('call_failures_total{service="catalog",operation="ping"}')).toBeGreaterThan(0);
   await cluster.postgres.start();
-  await expect.poll(async () => (await readiness()).status, { timeout: backMs }).toBe(200);
+  await expect.poll(async () => (await readiness()).status).toBe(200);
 }, 120_000);
 
 it(

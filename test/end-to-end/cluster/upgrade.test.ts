@@ -43,7 +43,7 @@ async function startLoad() {
   loading.catch(() => undefined);
   const more = async (): Promise<void> => {
     const before = load.operations;
-    await expect.poll(() => load.operations, { timeout: 30_000 }).toBeGreaterThan(before + operations);
+    await expect.poll(() => load.operations).toBeGreaterThan(before + operations);
   };
   return { url, old, nodes, load, loading, more: () => Promise.race([loading, more()]) };
 }

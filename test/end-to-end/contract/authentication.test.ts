@@ -12,10 +12,10 @@ import {
 } from '../../support/running/client.ts';
 import { createKey, runCommand, runJson } from '../../support/running/command-line.ts';
 import { eventually } from '../../support/running/eventually.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage, useSharedStage } from '../../support/running/stage.ts';
 import { indexList } from '../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 
 /** Every endpoint of the API, called by one client on one index. */
@@ -129,7 +129,7 @@ describe('Authentication', () => {
         const answer = await client.usage();
         return answer.status === 200 ? undefined : answer;
       },
-      { withinMs: 5000, what: 'the revoked key is refused' },
+      { withinMs: 5000 },
     );
     expectError(reply, 401, 'authentication_failed');
     expect((await tenant.client.usage()).status).toBe(200);
@@ -146,7 +146,7 @@ describe('Authentication', () => {
         const answer = await client.listIndexes();
         return answer.status === 200 ? answer : undefined;
       },
-      { withinMs: 5000, what: 'the new key is accepted' },
+      { withinMs: 5000 },
     );
     expect(expectReply(reply, indexList).data).toEqual([made]);
   });
@@ -156,13 +156,13 @@ describe('Authentication', () => {
     const second = await createKey(stage.server, tenant.id);
     const env = { MAXSIMD_DATA_DIR: stage.server.scratch.data };
     const third = await runCommand(['key', 'create', tenant.id, '--json'], env);
-    expect(third.code).not.toBe(0);
+    expect(third.exitCode).not.toBe(0);
     for (const args of [
       ['key', 'list', tenant.id, '--json'],
       ['tenant', 'list', '--json'],
     ]) {
       const shown = await runCommand(args, env);
-      expect(shown.code).toBe(0);
+      expect(shown.exitCode).toBe(0);
       for (const key of [tenant.key, second.key]) {
         expect(shown.stdout + shown.stderr).not.toContain(key);
         expect(shown.stdout + shown.stderr).not.toContain(key.slice(-24));
@@ -178,18 +178,12 @@ describe('Authentication', () => {
     const { id } = await makeIndex(tenant.client);
     await put(tenant.client, id, [{ doc_id: 'a', text: 'river' }]);
     await stage.operate('tenant', 'suspend', tenant.id);
-    await eventually(async () => ((await tenant.client.usage()).status === 403 ? true : undefined), {
-      withinMs: 5000,
-      what: 'the suspended tenant is refused',
-    });
+    await eventually(async () => (await tenant.client.usage()).status === 403, { withinMs: 5000 });
     for (const attempt of Object.values(everyEndpoint(tenant.client, id))) {
       expectError(await attempt(), 403, 'tenant_suspended');
     }
     await stage.operate('tenant', 'resume', tenant.id);
-    await eventually(async () => ((await tenant.client.usage()).status === 200 ? true : undefined), {
-      withinMs: 5000,
-      what: 'the resumed tenant is served',
-    });
+    await eventually(async () => (await tenant.client.usage()).status === 200, { withinMs: 5000 });
     expect((await find(tenant.client, id, { query: 'river' })).results).toHaveLength(1);
   });
 
@@ -220,10 +214,7 @@ describe('Authentication', () => {
     // There are none: any key of the tenant may call every endpoint.
     const tenant = await stage.newTenant();
     const second = connect(stage.server.url, (await createKey(stage.server, tenant.id)).key);
-    await eventually(async () => ((await second.usage()).status === 200 ? true : undefined), {
-      withinMs: 5000,
-      what: 'the new key is accepted',
-    });
+    await eventually(async () => (await second.usage()).status === 200, { withinMs: 5000 });
     const { id } = await makeIndex(tenant.client);
     for (const attempt of Object.values(everyEndpoint(second, id))) {
       expect([200, 201]).toContain((await attempt()).status);
@@ -239,7 +230,7 @@ describe('Authentication', () => {
         const answer = await tenant.client.usage();
         return answer.status === 200 ? undefined : answer;
       },
-      { withinMs: 5000, what: 'the deleted tenant is refused' },
+      { withinMs: 5000 },
     );
     expectError(reply, 401, 'authentication_failed');
     const tenants = await runJson(stage.server.scratch.data, ['tenant', 'list'], z.unknown());

@@ -6,7 +6,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { expectReply } from '../../support/running/client.ts';
-import { readMetric } from '../../support/running/metrics.ts';
+import { readMetric } from '../../support/running/server.ts';
 import { createRandom } from '../../support/running/random.ts';
 import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
 import { passages, recombine } from '../../support/running/texts.ts';
@@ -15,6 +15,7 @@ import { rankedWithComponents } from '../../support/running/wire.ts';
 const segmentTokenVectors = 36_000;
 const batchDocuments = 50;
 const stage = useStage({
+  sharedEncoder: true,
   metrics: true,
   constants: { exactTokenVectorsMax: 1, segmentTokenVectorsMax: segmentTokenVectors },
 });
@@ -44,7 +45,7 @@ describe('Candidates', () => {
   });
 
   test('a sealed segment gets codes in the background', { timeout: 60_000 }, async () => {
-    await expect.poll(() => considered({}), { timeout: 50_000 }).toBeLessThan(200 + batchDocuments);
+    await expect.poll(() => considered({})).toBeLessThan(200 + batchDocuments);
   });
 
   test('[decision-11] `candidate_count` as the number of candidates considered. `candidate_k` min(500, max(200, 5 x top_k)), an explicit one below top_k is raised to it; `candidate_count` = chunks scored exactly', async () => {

@@ -7,15 +7,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { makeCertificate, requestOverTls } from '../../support/network/tls.ts';
 import { call, type Reply } from '../../support/running/client.ts';
-import { createTenant, runCommand, type CommandResult } from '../../support/running/command-line.ts';
+import type { Finished } from '../../support/running/command-process.ts';
+import { createTenant, runCommand } from '../../support/running/command-line.ts';
 import { startProxy } from '../../support/network/proxy.ts';
 import { openRaw } from '../../support/network/raw-http.ts';
-import { makeScratch, startServer } from '../../support/running/server.ts';
+import { makeScratch } from '../../support/running/launch.ts';
+import { startServer } from '../../support/running/server.ts';
 import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
 import { passages } from '../../support/running/texts.ts';
 import { decimalString, timestamp } from '../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useStage({ sharedEncoder: true });
 
 /** One reply of every kind: successes, client errors of every status, the health endpoints. */
 async function everyKindOfReply(): Promise<readonly Reply[]> {
@@ -133,7 +135,7 @@ describe('Our own command line as a client', () => {
     for (const { key, query, index } of attempts) {
       const env = { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: key };
       const result = await runCommand(['search', query, '--index', index], env);
-      expect(result.code).not.toBe(0);
+      expect(result.exitCode).not.toBe(0);
       const output = result.stdout + result.stderr;
       expect(output).not.toContain('zebrafinch');
       expect(output).not.toContain(tenant.key.slice(9, 40));
@@ -153,7 +155,7 @@ describe('Our own command line as a client', () => {
         MAXSIMD_URL: proxy.url,
         MAXSIMD_API_KEY: tenant.key,
       });
-      expect(result).toMatchObject({ code: 0 });
+      expect(result).toMatchObject({ exitCode: 0 });
       expect(result.stdout).toContain('the one');
     } finally {
       await proxy.close();
@@ -176,7 +178,7 @@ describe('Our own command line at a limit', () => {
 
   /** Imports through a proxy that refuses upserts with `refusals`, one after another, before it lets them pass. */
   async function importRefused(refusals: readonly { code: string; retryAfter: string }[]): Promise<{
-    readonly result: CommandResult;
+    readonly result: Finished;
     /** When each upsert arrived, in milliseconds. */
     readonly arrivals: readonly number[];
   }> {
@@ -214,7 +216,7 @@ describe('Our own command line at a limit', () => {
       { code: 'rate_limit_exceeded', retryAfter: '2' },
       { code: 'concurrency_limit_exceeded', retryAfter: '1' },
     ]);
-    expect(result).toMatchObject({ code: 0 });
+    expect(result).toMatchObject({ exitCode: 0 });
     expect(JSON.parse(result.stdout)).toMatchObject({ done: passages.length, failed: 0 });
     const [first = 0, second = 0, third = 0] = arrivals;
     expect(second - first).toBeGreaterThanOrEqual(2000);
@@ -224,7 +226,7 @@ describe('Our own command line at a limit', () => {
   test('[errors-15] For `usage_limit_exceeded`, clients stop retrying until the monthly usage period resets.', async () => {
     const refusal = { code: 'usage_limit_exceeded', retryAfter: '864000' };
     const { result, arrivals } = await importRefused(Array.from({ length: 10 }, () => refusal));
-    expect(result.code).not.toBe(0);
+    expect(result.exitCode).not.toBe(0);
     expect(result.stdout + result.stderr).toContain('usage_limit_exceeded');
     expect(arrivals).toHaveLength(1);
   });
@@ -235,6 +237,7 @@ describe('All bodies are JSON over HTTPS', () => {
     const scratch = await makeScratch();
     const { certificateFile, keyFile, certificate } = await makeCertificate(scratch.root);
     const server = await startServer({
+      sharedEncoder: true,
       scratch,
       env: { MAXSIMD_TLS_FILES: `${certificateFile},${keyFile}` },
     });

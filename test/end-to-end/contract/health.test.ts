@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { call } from '../../support/running/client.ts';
 import { useStage } from '../../support/running/stage.ts';
 
-const stage = useStage({ metrics: true });
+const stage = useStage({ metrics: true, sharedEncoder: true });
 
 describe('Service health', () => {
   test('[endpoints-3] GET | `/healthz` | none', async () => {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
-import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
 import { passages, textOfTokens } from '../../support/running/texts.ts';
 import {
   deleted,
@@ -15,7 +15,7 @@ import {
   type Index,
 } from '../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 describe('Index', () => {

@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest';
 
 import { expectError, expectReply } from '../../support/running/client.ts';
 import { createRandom } from '../../support/running/random.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage, useSharedStage } from '../../support/running/stage.ts';
 import { passages, recombine } from '../../support/running/texts.ts';
 import { deleted, indexList, ranked } from '../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 
 describe('What the service does', () => {
   test('[what-the-service-does-1] A tenant creates named indexes, each bound to an immutable model version.', async () => {

@@ -8,7 +8,7 @@ import { find, makeIndex, put, readUsage, useStage } from '../../support/running
 import { passages, textOfTokens } from '../../support/running/texts.ts';
 import { ranked, rankedWithComponents, type Ranked } from '../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useStage({ sharedEncoder: true });
 
 async function score(body: Readonly<Record<string, unknown>>): Promise<Ranked> {
   return expectReply(await stage.client.score(body), ranked);

@@ -3,11 +3,11 @@ import { beforeAll, describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
 import { createRandom } from '../../support/running/random.ts';
-import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
 import { passages, recombine, textOfTokens } from '../../support/running/texts.ts';
 import { ranked, rankedWithComponents } from '../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 const docsOf = (results: readonly { doc_id: string }[]): string[] => results.map((result) => result.doc_id);
 

@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply, type Reply } from '../../support/running/client.ts';
 import { readOpenApi } from '../../support/running/openapi.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage, useSharedStage } from '../../support/running/stage.ts';
 import { passages, textOfTokens } from '../../support/running/texts.ts';
 import { deleted, upserted } from '../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 
 async function upsertBody(indexId: string, body: unknown): Promise<Reply> {

@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest';
 
 import { connect, expectReply } from '../../support/running/client.ts';
 import { announceRandom } from '../../support/running/random.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage, useSharedStage } from '../../support/running/stage.ts';
 import { passages, recombine, textOfTokens } from '../../support/running/texts.ts';
 import { deleted, ranked, upserted, usageSummary } from '../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 
 describe('Request usage object', () => {
   test('[request-usage-object-1] All fields are integers, minimum 0: `input_tokens`, `document_count`, `chunk_count`, `candidate_count`, `latency_ms`.', async () => {
@@ -130,7 +130,7 @@ describe('Get usage and limits', () => {
     ]);
     await stage.operate('tenant', 'limits', tenant.id, '--input-tokens', '5', '--documents', '1');
     await expect
-      .poll(async () => (await readUsage(tenant.client)).remaining, { timeout: 6000 })
+      .poll(async () => (await readUsage(tenant.client)).remaining)
       .toEqual({ input_tokens: '0', documents: 0 });
   });
 

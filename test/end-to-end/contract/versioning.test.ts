@@ -6,10 +6,10 @@ import { describe, expect, test } from 'vitest';
 
 import { call, expectError } from '../../support/running/client.ts';
 import { readOpenApi } from '../../support/running/openapi.ts';
-import { repositoryRoot } from '../../support/running/server.ts';
-import { makeIndex, useStage } from '../../support/running/stage.ts';
+import { repositoryRoot } from '../../support/running/launch.ts';
+import { makeIndex, useSharedStage } from '../../support/running/stage.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 
 /** Method and path of every endpoint that the specification names. */
 const specified = [

@@ -44,14 +44,10 @@ describe('kill -9 of the encoder', () => {
 
   async function heal(): Promise<void> {
     const started = performance.now();
-    await eventually(
-      async () => ((await client.search(library, { query: 'light' })).status === 200 ? true : undefined),
-      { withinMs: 15_000, everyMs: 100, what: 'searches work again after the encoder was killed' },
-    );
-    await eventually(async () => ((await client.send('GET', '/readyz')).status === 200 ? true : undefined), {
-      withinMs: 5000,
-      what: 'the server is ready again',
+    await eventually(async () => (await client.search(library, { query: 'light' })).status === 200, {
+      everyMs: 100,
     });
+    await eventually(async () => (await client.send('GET', '/readyz')).status === 200);
     console.log(`healed in ${Math.round(performance.now() - started)} ms`);
   }
 
@@ -107,10 +103,7 @@ describe('kill -9 of the encoder', () => {
     try {
       for (let round = 0; round < 3; round += 1) {
         const already = stored.length;
-        await eventually(() => (stored.length > already ? true : undefined), {
-          withinMs: 20_000,
-          what: 'the load makes progress',
-        });
+        await eventually(() => stored.length > already);
         const killed = await killEncoders();
         await heal();
         for (const pid of killed) expect(await isAlive(pid)).toBe(false);
@@ -155,13 +148,10 @@ describe('kill -9 of the encoder', () => {
 
   test('while no encoder is up the server is alive, says that it is not ready, and serves what needs no model', async () => {
     await killEncoders();
-    const unready = await eventually(
-      async () => {
-        const reply = await client.send('GET', '/readyz');
-        return reply.status === 503 ? reply : undefined;
-      },
-      { withinMs: 5000, what: 'the server says that it is not ready' },
-    );
+    const unready = await eventually(async () => {
+      const reply = await client.send('GET', '/readyz');
+      return reply.status === 503 ? reply : undefined;
+    });
     expect(unready.text).toContain('encoder');
     expect((await client.send('GET', '/healthz')).status).toBe(200);
     expect((await client.listIndexes()).status).toBe(200);

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 
 import { expectReply } from '../../support/running/client.ts';
-import { readMetric } from '../../support/running/metrics.ts';
+import { readMetric } from '../../support/running/server.ts';
 import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
 import { ranked } from '../../support/running/wire.ts';
 

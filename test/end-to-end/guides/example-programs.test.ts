@@ -3,10 +3,10 @@ import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { missingPython, pythonEnvironment, run } from '../../../clients/tools/install.ts';
-import { repositoryRoot } from '../../support/running/server.ts';
-import { useStage } from '../../support/running/stage.ts';
+import { repositoryRoot } from '../../support/running/launch.ts';
+import { useSharedStage } from '../../support/running/stage.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const noPython = missingPython();
 
 async function runExample(

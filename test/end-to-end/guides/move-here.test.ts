@@ -9,7 +9,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { installMissingTools } from '../../../deploy/local/debian-packages.ts';
 import { expectReply } from '../../support/running/client.ts';
 import { createTenant, type TestTenant } from '../../support/running/command-line.ts';
-import { entryPoint, makeScratch, repositoryRoot, startServer } from '../../support/running/server.ts';
+import { entryPoint, makeScratch, repositoryRoot } from '../../support/running/launch.ts';
+import { startServer } from '../../support/running/server.ts';
 import { find } from '../../support/running/stage.ts';
 import { indexList } from '../../support/running/wire.ts';
 
@@ -29,7 +30,7 @@ let tenant: TestTenant;
 beforeAll(async () => {
   const failure = installMissingTools({ jq: 'jq', curl: 'curl' });
   if (failure !== undefined) throw new Error(`jq and curl cannot be installed: ${failure}`);
-  tenant = await createTenant(await startServer({ scratch }));
+  tenant = await createTenant(await startServer({ scratch, sharedEncoder: true }));
 }, 300_000);
 afterAll(async () => scratch.remove());
 

@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
 import { connect } from '../../support/running/client.ts';
 import { createTenant } from '../../support/running/command-line.ts';
-import { entryPoint, makeScratch, repositoryRoot, startServer } from '../../support/running/server.ts';
+import { entryPoint, makeScratch, repositoryRoot } from '../../support/running/launch.ts';
+import { startServer } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 
 const scratch = await makeScratch();

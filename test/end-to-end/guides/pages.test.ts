@@ -5,10 +5,10 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { openApiDocument } from '../../../clients/tools/generate.ts';
-import { repositoryRoot } from '../../support/running/server.ts';
-import { useStage } from '../../support/running/stage.ts';
+import { repositoryRoot } from '../../support/running/launch.ts';
+import { useSharedStage } from '../../support/running/stage.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const textOf = (page: string): Promise<string> => readFile(path.join(repositoryRoot, 'docs', page), 'utf8');
 
 /** What the commands of a page print, one answer a line; none of them may be an error. */

@@ -5,7 +5,8 @@ import { call, expectError } from '../../support/running/client.ts';
 import { createTenant } from '../../support/running/command-line.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { encodersOf } from '../../support/running/processes.ts';
-import { repositoryRoot, startServer, type ServerOptions } from '../../support/running/server.ts';
+import { repositoryRoot } from '../../support/running/launch.ts';
+import { startServer, type ServerOptions } from '../../support/running/server.ts';
 
 async function serverWith(options: ServerOptions) {
   const server = await startServer(options);
@@ -50,8 +51,7 @@ test('a trusted proxy says that its client speaks HTTPS, and encoders above thei
   const page = await fetch(`${server.url}/console`, { headers });
   expect(page.headers.get('strict-transport-security')).not.toBeNull();
   expect((await fetch(`${server.url}/console`)).headers.get('strict-transport-security')).toBeNull();
-  await eventually(
-    async () => server.output().stderr.includes('encoder outgrew its memory bound') || undefined,
-    { withinMs: 60_000, what: 'the restart of an encoder' },
-  );
+  await eventually(async () => server.output().stderr.includes('encoder outgrew its memory bound'), {
+    withinMs: 60_000,
+  });
 });

@@ -6,8 +6,7 @@ import { createTenant } from '../../support/running/command-line.ts';
 import { startCuttingProxy, type CuttingProxy } from '../../support/network/cutting-proxy.ts';
 import { startEncoderProcess, type EncoderProcess } from '../../support/running/encoder-process.ts';
 import { eventually } from '../../support/running/eventually.ts';
-import { readMetric } from '../../support/running/metrics.ts';
-import { startServer, type ServerProcess } from '../../support/running/server.ts';
+import { type ServerProcess, readMetric, startServer } from '../../support/running/server.ts';
 import { find, makeIndex, put, readUsage } from '../../support/running/stage.ts';
 import { passages } from '../../support/running/texts.ts';
 import { ranked, upserted } from '../../support/running/wire.ts';
@@ -52,7 +51,7 @@ describe('connections to an encoder that are cut in the middle of a reply', () =
       proxy.cutOnceAfter(bytes);
       const started = performance.now();
       const reply = await send();
-      expect(performance.now() - started).toBeLessThan(12_000);
+      expect(performance.now() - started).toBeLessThan(30_000);
       if (reply.status === 200) whole.push(reply);
       else expectError(reply, 503, 'service_unavailable');
       expect(proxy.cuts(), `the reply is longer than ${bytes} bytes`).toBe(before + 1);
@@ -99,15 +98,12 @@ describe('connections to an encoder that are cut in the middle of a reply', () =
     for (const reply of await Promise.all([search(), score(), client.upsert(library, documents)])) {
       expectError(reply, 503, 'service_unavailable');
     }
-    expect(performance.now() - started).toBeLessThan(12_000);
+    expect(performance.now() - started).toBeLessThan(30_000);
     proxy.stopCutting();
-    const healed = await eventually(
-      async () => {
-        const reply = await search();
-        return reply.status === 200 ? reply : undefined;
-      },
-      { withinMs: 5000, what: 'searches work again' },
-    );
+    const healed = await eventually(async () => {
+      const reply = await search();
+      return reply.status === 200 ? reply : undefined;
+    });
     expect(expectReply(healed, ranked).results).toEqual(found);
     expect(await readMetric(server, 'maxsimd_http_requests_in_flight')).toBe(0);
     expect(await readMetric(server, 'maxsimd_requests_admitted')).toBe(0);

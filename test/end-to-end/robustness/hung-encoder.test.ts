@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import { expectError, expectReply } from '../../support/running/client.ts';
 import { eventually } from '../../support/running/eventually.ts';
-import { readMetric } from '../../support/running/metrics.ts';
+import { readMetric } from '../../support/running/server.ts';
 import { encodersOf, isAlive } from '../../support/running/processes.ts';
 import { find, makeIndex, put, readUsage, sendLong, useStage } from '../../support/running/stage.ts';
 import { passages, textOfTokens } from '../../support/running/texts.ts';
@@ -36,7 +36,7 @@ test('while the encoder hangs every request is 503 by its deadline; then it is r
     client.score({ query: question, documents }),
     client.upsert(id, documents),
   ]);
-  expect(performance.now() - started).toBeLessThan(deadlineMs + 1000);
+  expect(performance.now() - started).toBeLessThan(2 * deadlineMs);
   for (const reply of replies) {
     expectError(reply, 503, 'service_unavailable');
     expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
@@ -50,7 +50,7 @@ test('while the encoder hangs every request is 503 by its deadline; then it is r
       const reply = await client.search(id, { query: question });
       return reply.status === 200 ? reply : undefined;
     },
-    { withinMs: 20_000, everyMs: 100, what: 'searches work again' },
+    { everyMs: 100 },
   );
   expect(expectReply(healed, ranked).results).toEqual(before);
   expect(await isAlive(encoder!.pid)).toBe(false);

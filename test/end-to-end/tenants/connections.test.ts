@@ -6,10 +6,10 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 
 import { rounds } from '../../rounds.ts';
-import { readMetric } from '../../support/running/metrics.ts';
+import { readMetric } from '../../support/running/server.ts';
 import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
 
-const stage = useStage({ metrics: true });
+const stage = useStage({ metrics: true, sharedEncoder: true });
 /** Sent by slow connections, a character at a time. */
 const slowText = 'POST /v1/score HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nx: '.padEnd(
   2000,

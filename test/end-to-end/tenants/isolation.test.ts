@@ -14,9 +14,9 @@ import { eventually } from '../../support/running/eventually.ts';
 import { openExact, visible, type ExactAnswer } from '../../support/running/exact-answer.ts';
 import { readOpenApi } from '../../support/running/openapi.ts';
 import { addressOf, routesOf, type Route } from '../../support/running/routes.ts';
-import { makeIndex, put, useStage } from '../../support/running/stage.ts';
+import { makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const connection = openExact();
 
 type Values = Readonly<Record<string, string>>;
@@ -36,10 +36,7 @@ beforeAll(async () => {
   await stage.operate('key', 'revoke', revoked.id);
   const suspended = await stage.newTenant();
   await stage.operate('tenant', 'suspend', suspended.id);
-  await eventually(async () => ((await suspended.client.usage()).status === 403 ? true : undefined), {
-    withinMs: 5000,
-    what: 'the tenant is suspended',
-  });
+  await eventually(async () => (await suspended.client.usage()).status === 403);
   refused = new Map([
     ['no', [undefined, 401]],
     ['bad', [`${owner.key.slice(0, -1)}${owner.key.endsWith('A') ? 'B' : 'A'}`, 401]],

@@ -1,6 +1,5 @@
 /** An admin API over a catalog of its own. */
 import { randomBytes } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
 import { openCatalog, type SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { OperatorKeys } from '../../../src/http/admin/operator-keys.ts';
 import { createAdminServer } from '../../../src/http/admin/server.ts';
@@ -16,8 +15,6 @@ export interface AdminStage extends AsyncDisposable {
   readonly local: Administration;
   readonly operatorKey: string;
   readonly logText: () => string;
-  /** Listens on any free port of the loopback address, once. */
-  url(): Promise<string>;
 }
 
 export async function openAdminStage(): Promise<AdminStage> {
@@ -39,10 +36,6 @@ export async function openAdminStage(): Promise<AdminStage> {
     local,
     operatorKey,
     logText: () => lines.join(''),
-    async url() {
-      await app.listen({ host: '127.0.0.1', port: 0 });
-      return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
-    },
     async [Symbol.asyncDispose]() {
       await app.close();
       await catalog.close();

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { listen } from '../../support/http/sockets.ts';
 import { openAdminStage, type AdminStage } from './admin-stage.ts';
 
 let stage: AdminStage;
@@ -10,7 +11,7 @@ const opened: Socket[] = [];
 
 beforeEach(async () => {
   stage = await openAdminStage();
-  port = Number(new URL(await stage.url()).port);
+  port = await listen(stage);
 });
 afterEach(async () => {
   for (const socket of opened.splice(0)) socket.destroy();

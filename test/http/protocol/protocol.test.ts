@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { exchange, parseResponse, startHttp, until } from '../../support/http/http-server.ts';
+import { parseResponse, startHttp, until } from '../../support/http/http-server.ts';
+import { exchange, listen } from '../../support/http/sockets.ts';
 import type { Harness, RawResponse } from '../../support/http/http-server.ts';
 import { authorization } from '../../support/http/memory-service.ts';
 
@@ -14,7 +15,7 @@ let indexId: string;
 beforeAll(async () => {
   http = await startHttp({ timeouts: { headersMs: 300, bodyMs: 300, checkMs: 50 } });
   indexId = await http.createIndex();
-  port = await http.listen();
+  port = await listen(http);
 });
 afterAll(() => http.app.close());
 
@@ -207,7 +208,7 @@ describe('bodies over a socket', () => {
   ])('%s that is longer is not read', async (_name, path, status, header, before) => {
     // With the times of a server, whatever else the machine does.
     await using patient = await startHttp();
-    const patientPort = await patient.listen();
+    const patientPort = await listen(patient);
     const connected = once(patient.app.server, 'connection') as Promise<[Socket]>;
     const client = connect(patientPort, '127.0.0.1');
     const closed = new Promise<void>((resolve) => client.once('close', () => resolve()));
@@ -232,7 +233,7 @@ describe('bodies over a socket', () => {
 
   test('fetch, in the middle of sending, gets the answer', async () => {
     await using patient = await startHttp();
-    const answer = await fetch(`http://127.0.0.1:${await patient.listen()}/v1/score`, {
+    const answer = await fetch(`http://127.0.0.1:${await listen(patient)}/v1/score`, {
       method: 'POST',
       headers: { authorization, 'content-type': 'text/plain' },
       body: 'x'.repeat(5 << 20),
@@ -254,14 +255,14 @@ describe('bodies over a socket', () => {
 
 test('an idle connection is closed after its keep-alive time', async () => {
   await using short = await startHttp({ timeouts: { keepAliveMs: 50 } });
-  expect(await exchange(await short.listen(), head('GET /healthz'))).toMatch(/^HTTP\/1\.1 200 /);
+  expect(await exchange(await listen(short), head('GET /healthz'))).toMatch(/^HTTP\/1\.1 200 /);
 });
 
 test('with a certificate the same is served over TLS, and only there', async () => {
   const fixture = (name: string) => readFileSync(new URL(`fixtures/${name}`, import.meta.url));
   const cert = fixture('test-only-cert.pem');
   await using secure = await startHttp({ tls: { cert, key: fixture('test-only-key.pem') } });
-  const securePort = await secure.listen();
+  const securePort = await listen(secure);
   const answer = await new Promise((resolve, reject) => {
     get({ host: '127.0.0.1', port: securePort, path: '/healthz', ca: cert }, (response) => {
       response.resume();

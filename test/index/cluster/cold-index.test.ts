@@ -132,7 +132,7 @@ async function copies(node: Node): Promise<ReadonlyMap<string, number>> {
 }
 
 async function expectWhole(node: Node): Promise<void> {
-  await expect.poll(async () => [...(await copies(node)).keys()], { timeout: 20_000 }).toEqual(['whole']);
+  await expect.poll(async () => [...(await copies(node)).keys()]).toEqual(['whole']);
 }
 
 describe('a cold node', () => {

@@ -1,11 +1,18 @@
 /** PostgreSQL loses its last commits while nodes run: they answer as of what it still has, and never with a mixture. */
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
+import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
 import { copyOf, fallBack, type FallBack } from '../../support/cluster/lost-commits.ts';
-import type { Node } from '../../support/cluster/node-stage.ts';
-import { useStageServers } from '../../support/cluster/stage-servers.ts';
+import { openNodeStage, type Node } from '../../support/cluster/node-stage.ts';
+import { serversMs, startTestPostgres, startTestSeaweed } from '../../support/cluster/servers.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
 
-const servers = useStageServers();
+/** Its own: the database goes back in time. */
+const servers = {} as { postgres: RunningPostgres; weed: RunningSeaweed };
+beforeAll(async () => {
+  [servers.postgres, servers.weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
+}, serversMs);
+afterAll(() => Promise.all([servers.postgres.stop(), servers.weed.stop()]));
 
 const upsert = (node: Node, docId: string, version: number) =>
   node.upsert([documentAt(docId, version, { version })]);
@@ -24,14 +31,14 @@ async function again<T>(node: Node, work: () => Promise<T>): Promise<T> {
     if (!node.index().usable) await node.reopen();
     return result !== undefined;
   };
-  await expect.poll(attempt, { timeout: 20_000 }).toBe(true);
+  await expect.poll(attempt).toBe(true);
   return result!.value;
 }
 
 const ways: readonly FallBack[] = ['promoted replica', 'older copy'];
 
 it.each(ways)('never answers with a mixture of two histories: %s', { timeout: 120_000 }, async (way) => {
-  await using stage = await servers.openStage();
+  await using stage = await openNodeStage(servers.postgres, servers.weed);
   const [writer, reader] = [await stage.newNode(), await stage.newNode()];
   let others = 0;
   writer.catalog.watchEpoch(() => (others += 1));
@@ -67,7 +74,7 @@ it(
   'does not swap a merge of a lost history in, though the fence is given again',
   { timeout: 120_000 },
   async () => {
-    await using stage = await servers.openStage();
+    await using stage = await openNodeStage(servers.postgres, servers.weed);
     const copy = await copyOf(servers.postgres);
     const slept = (await stage.catalog.acquireMergeLease(stage.indexId, 'asleep', 60_000))!;
     await fallBack(servers.postgres, copy, 'older copy');

@@ -73,7 +73,7 @@ describe('three nodes', () => {
     await using!.acquireSlot('t', 2);
     expect(await using!.acquireSlot('t', 2)).toBeUndefined();
     dying!.close();
-    await expect.poll(() => using!.acquireSlot('t', 2), { timeout: 3_000 }).toBeDefined();
+    await expect.poll(() => using!.acquireSlot('t', 2)).toBeDefined();
     await pause(900);
     const other = await connect({ prefix });
     expect(await other.acquireSlot('t', 2)).toBeUndefined();
@@ -100,7 +100,7 @@ describe('three nodes', () => {
     expect(await one!.acquireSlot('t', 6)).toBeUndefined();
     expect([one!.isAway, two!.isAway]).toEqual([true, true]);
     redis.kill('SIGCONT');
-    await expect.poll(() => [one!.isAway, two!.isAway], { timeout: 10_000 }).toEqual([false, false]);
+    await expect.poll(() => [one!.isAway, two!.isAway]).toEqual([false, false]);
     // Redis holds fifty of sixty: the share decides.
     expect((await one!.admitRate('t', 60, Date.now())).admitted).toBe(false);
     expect((await two!.admitRate('u', 60, Date.now())).admitted).toBe(false);
@@ -141,7 +141,7 @@ describe('three nodes', () => {
     await pause(50);
     await redis.stop();
     await redis.start();
-    await expect.poll(() => one!.isAway, { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => one!.isAway).toBe(false);
     expect(changes.includes(true) && changes.at(-1) === false).toBe(true);
     expect((await one!.admitRate('new', 60, Date.now())).admitted).toBe(false);
     expect((await one!.admitRate('new', 60, Date.now() + 3_001)).admitted).toBe(true);
@@ -163,7 +163,7 @@ describe('three nodes', () => {
       expect(await admit()).toBe(false);
     }
     redis.kill('SIGCONT');
-    await expect.poll(() => one.isAway, { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => one.isAway).toBe(false);
   });
 
   it('give nobody a burst by a Redis that began anew while nobody asked', async () => {
@@ -191,7 +191,7 @@ describe('three nodes', () => {
     const taken = permits.filter((permit) => permit !== undefined);
     expect(taken).toHaveLength(6);
     redis.kill('SIGCONT');
-    await expect.poll(() => nodes.some(({ isAway }) => isAway), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => nodes.some(({ isAway }) => isAway)).toBe(false);
     const newcomer = await connect({ prefix });
     expect(await newcomer.acquireSlot('t', 6)).toBeUndefined();
     taken[0]?.release();
@@ -205,5 +205,5 @@ async function restart(nodes: readonly RedisLimiter[]): Promise<void> {
   await redis.stop('SIGKILL');
   await expect.poll(() => nodes.every(({ isAway }) => isAway)).toBe(true);
   await redis.start();
-  await expect.poll(() => nodes.some(({ isAway }) => isAway), { timeout: 10_000 }).toBe(false);
+  await expect.poll(() => nodes.some(({ isAway }) => isAway)).toBe(false);
 }

@@ -5,8 +5,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
-import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+import type { SharedServices } from '../shared-services.ts';
 import { parseConfig, type Config } from '../../../src/app/config.ts';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
@@ -81,7 +80,10 @@ export interface NodeOptions {
   readonly catalog?: (real: ClusterCatalog) => ClusterCatalog;
 }
 
-export async function openNodeStage(postgres: RunningPostgres, weed: RunningSeaweed): Promise<NodeStage> {
+export async function openNodeStage(
+  postgres: SharedServices['postgres'],
+  weed: SharedServices['seaweed'],
+): Promise<NodeStage> {
   Object.assign(process.env, weed.environment);
   const url = await newDatabase(postgres);
   const keyPepper = randomBytes(32);

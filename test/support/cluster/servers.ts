@@ -1,12 +1,14 @@
-/** The servers that nodes share, one of each for the tests of a file. */
+/** The servers that nodes share. Those that are started here are for one file, which may stop them. */
 import { randomUUID } from 'node:crypto';
 import { chmod } from 'node:fs/promises';
 import { Client } from 'pg';
+import { inject } from 'vitest';
 import { installServers } from '../../../deploy/local/install.ts';
 import { startPostgres, type PostgresOptions, type RunningPostgres } from '../../../deploy/local/postgres.ts';
 import { startRedis, type RunningRedis } from '../../../deploy/local/redis.ts';
 import { startSeaweed, type RunningSeaweed, type SeaweedOptions } from '../../../deploy/local/seaweedfs.ts';
 import { freePort } from '../../../deploy/local/free-port.ts';
+import { sharedService, type SharedServices } from '../shared-services.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
 
 /** Installing and starting them. */
@@ -26,7 +28,7 @@ export async function startTestPostgres(settings?: PostgresOptions['settings']):
 }
 
 /** The URL of a new, empty database. */
-export async function newDatabase(server: RunningPostgres): Promise<string> {
+export async function newDatabase(server: SharedServices['postgres']): Promise<string> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   const client = new Client({ connectionString: server.url });
   await client.connect();
@@ -35,7 +37,12 @@ export async function newDatabase(server: RunningPostgres): Promise<string> {
   } finally {
     await client.end();
   }
-  return server.urlOf(name);
+  return Object.assign(new URL(server.url), { pathname: name }).href;
+}
+
+/** The same on the PostgreSQL that many files share. */
+export async function newSharedDatabase(): Promise<string> {
+  return newDatabase(await sharedService(inject('sharedServicesUrl'), 'postgres'));
 }
 
 /** For what no catalog offers: the age of rows, another schema version. Returns the rows. */

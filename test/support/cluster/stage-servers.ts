@@ -1,23 +1,23 @@
-/** PostgreSQL and an object store for the tests of a file, and stages on them. */
-import { afterAll, beforeAll } from 'vitest';
-import type { RunningPostgres } from '../../../deploy/local/postgres.ts';
-import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
+/** The shared PostgreSQL and object store, and stages on them. */
+import { beforeAll, inject } from 'vitest';
+import { sharedService, type SharedServices } from '../shared-services.ts';
 import { openNodeStage, type NodeStage } from './node-stage.ts';
-import { serversMs, startTestPostgres, startTestSeaweed } from './servers.ts';
+import { serversMs } from './servers.ts';
 
 export interface StageServers {
   /** Only while tests and their hooks run. */
-  readonly postgres: RunningPostgres;
-  readonly weed: RunningSeaweed;
+  readonly postgres: SharedServices['postgres'];
+  readonly weed: SharedServices['seaweed'];
   openStage(): Promise<NodeStage>;
 }
 
-/** Starts them before the hooks and tests that come after this call. */
+/** Asks for them before the hooks and tests that come after this call. */
 export function useStageServers(): StageServers {
-  const servers = {} as { postgres: RunningPostgres; weed: RunningSeaweed };
+  const servers = {} as { postgres: SharedServices['postgres']; weed: SharedServices['seaweed'] };
   beforeAll(async () => {
-    [servers.postgres, servers.weed] = await Promise.all([startTestPostgres(), startTestSeaweed()]);
+    const url = inject('sharedServicesUrl');
+    servers.postgres = await sharedService(url, 'postgres');
+    servers.weed = await sharedService(url, 'seaweed');
   }, serversMs);
-  afterAll(() => Promise.all([servers.postgres.stop(), servers.weed.stop()]));
   return Object.assign(servers, { openStage: () => openNodeStage(servers.postgres, servers.weed) });
 }

@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { tinyModel } from './encoders.ts';
+import { tinyModel } from './models.ts';
 
 const vocabulary = (
   JSON.parse(readFileSync(path.join(tinyModel, 'tokenizer.json'), 'utf8')) as {

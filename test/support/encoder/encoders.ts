@@ -1,6 +1,4 @@
 /** Encoders for the tests: real processes on real models. */
-import path from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { createEncoderPool, type EncoderPoolOptions } from '../../../src/encoder/client/pool.ts';
 import type {
@@ -15,11 +13,8 @@ import {
   type EncoderSupervisorOptions,
   superviseEncoders,
 } from '../../../src/encoder/supervision/supervisor.ts';
-
-const root = path.resolve(import.meta.dirname, '../../..');
-
-export const defaultModel = path.join(root, 'models/minilm-l6-maxsim/1');
-export const tinyModel = path.join(root, 'test/fixtures/colbert-tiny/1');
+import { eventually } from '../running/eventually.ts';
+import { tinyModel } from './models.ts';
 
 export interface Encoders {
   readonly supervisor: EncoderSupervisor;
@@ -69,7 +64,7 @@ export async function startEncoders(
   };
   try {
     await supervisor.ready;
-    await until(() => pool.ready());
+    await eventually(() => pool.ready());
   } catch (error) {
     await close();
     throw new Error(`the encoders did not start:\n${logs.join('\n')}`, { cause: error });
@@ -85,15 +80,6 @@ export async function encodersOfTest(
   const encoders = await startEncoders(options, poolOptions);
   onTestFinished(async () => encoders.close());
   return encoders;
-}
-
-/** Waits for a condition that another process fulfils. */
-export async function until(condition: () => boolean | Promise<boolean>, withinMs = 20_000): Promise<void> {
-  const deadline = performance.now() + withinMs;
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`not within ${withinMs} ms: ${condition.toString()}`);
-    await pause(10);
-  }
 }
 
 /** Options of a call to the first model of a pool. */

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll } from 'vitest';
 import { newDirectory } from '../machine/temporary-directory.ts';
-import { tinyModel } from './encoders.ts';
+import { tinyModel } from './models.ts';
 
 export interface FailingModel {
   readonly directory: string;

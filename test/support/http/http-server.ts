@@ -1,6 +1,4 @@
-/** A server over the in-memory service, with its log lines at hand and raw sockets for what `inject()` cannot say. */
-import { connect } from 'node:net';
-import type { AddressInfo, Socket } from 'node:net';
+/** A server over the in-memory service, with its log lines at hand. Tests reach it by `inject()`, which needs no port. */
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
 import { createRequestObserver } from '../../../src/http/observation.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
@@ -21,8 +19,6 @@ export interface Harness {
   inject(options: InjectOptions): Promise<LightMyRequestResponse>;
   /** Creates an index and returns its id. */
   createIndex(): Promise<string>;
-  /** Listens on any free port of the loopback address. */
-  listen(): Promise<number>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -68,10 +64,6 @@ export async function startHttp(options: Partial<HttpServerOptions> = {}): Promi
       });
       return response.json<{ id: string }>().id;
     },
-    async listen() {
-      await app.listen({ host: '127.0.0.1', port: 0 });
-      return (app.server.address() as AddressInfo).port;
-    },
     [Symbol.asyncDispose]: () => app.close(),
   };
   return harness;
@@ -81,21 +73,6 @@ export interface RawResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-}
-
-/** Sends bytes as they are and resolves with everything that comes back until the server closes. */
-export async function exchange(port: number, ...pieces: readonly string[]): Promise<string> {
-  const socket = connect(port, '127.0.0.1');
-  socket.setEncoding('utf8');
-  let received = '';
-  socket.on('data', (piece: string) => (received += piece));
-  const closed = new Promise<void>((resolve) => {
-    socket.on('close', () => resolve());
-    socket.on('error', () => resolve());
-  });
-  for (const piece of pieces) socket.write(piece);
-  await closed;
-  return received;
 }
 
 /** One response of raw bytes: status, headers (lower case) and body. */
@@ -109,15 +86,6 @@ export function parseResponse(raw: string): RawResponse {
     }),
   );
   return { status: Number(statusLine.split(' ')[1]), headers, body: raw.slice(end + 4) };
-}
-
-/** Opens a connection, sends bytes, and leaves it open. */
-export async function open(port: number, bytes: string): Promise<Socket> {
-  const socket = connect(port, '127.0.0.1');
-  socket.on('error', () => {});
-  await new Promise((resolve) => socket.once('connect', resolve));
-  socket.write(bytes);
-  return socket;
 }
 
 /** Resolves once `condition` holds; looks again at every turn of the event loop. */

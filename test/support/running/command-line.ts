@@ -1,47 +1,26 @@
 /** The command line as real processes, and what operators do with it: tenants and keys. */
-import { spawn } from 'node:child_process';
-
 import { z } from 'zod';
 
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { connect, type Client } from './client.ts';
+import { run, type Finished } from './command-process.ts';
 import { within } from './eventually.ts';
-import { childEnvironment, entryPoint, isClustered, type ServerProcess } from './server.ts';
+import { childEnvironment, isClustered } from './launch.ts';
+import type { SharedServer } from '../shared-services.ts';
 
 const keyAgeMs = 2_100;
 
-export interface CommandResult {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs `maxsimd <args>` to its end. */
-export async function runCommand(
+/** Runs `maxsimd <args>` as a process to its end. */
+export function runCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
-): Promise<CommandResult> {
-  const child = spawn(process.execPath, [entryPoint, ...args], {
-    env: childEnvironment(env),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const output = { stdout: '', stderr: '' };
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    output.stdout += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    output.stderr += text;
-  });
-  const ended = Promise.withResolvers<number | null>();
-  child.once('error', ended.reject);
-  child.once('close', ended.resolve);
-  try {
-    const code = await within(60_000, `maxsimd ${args.slice(0, 2).join(' ')}`, ended.promise);
-    return { code, ...output };
-  } finally {
-    child.kill('SIGKILL');
-  }
+): Promise<Finished> {
+  return within(
+    60_000,
+    `maxsimd ${args.slice(0, 2).join(' ')}`,
+    run(args, { environment: childEnvironment(env) }),
+  );
 }
 
 /** Runs a command that must succeed and print JSON. */
@@ -51,8 +30,10 @@ export async function runJson<Schema extends z.ZodType>(
   schema: Schema,
 ): Promise<z.output<Schema>> {
   const result = await runCommand([...args, '--json'], { MAXSIMD_DATA_DIR: dataDir });
-  if (result.code !== 0) {
-    throw new Error(`maxsimd ${args.join(' ')} ended with ${result.code}\n${result.stdout}${result.stderr}`);
+  if (result.exitCode !== 0) {
+    throw new Error(
+      `maxsimd ${args.join(' ')} ended with ${result.exitCode}\n${result.stdout}${result.stderr}`,
+    );
   }
   return schema.parse(JSON.parse(result.stdout));
 }
@@ -81,11 +62,12 @@ let tenantsMade = 0;
 
 /** A tenant made by the command line beside the running server. */
 export async function createTenant(
-  server: ServerProcess,
+  server: SharedServer,
   limits: TenantLimits = generous,
 ): Promise<TestTenant> {
   tenantsMade += 1;
-  const name = `tenant ${tenantsMade}`;
+  // Files that run at the same time share a server.
+  const name = `tenant ${process.pid}-${tenantsMade}`;
   const created = await runJson(
     server.scratch.data,
     ['tenant', 'create', '--name', name, ...limitFlags(limits)],
@@ -95,7 +77,7 @@ export async function createTenant(
 }
 
 export async function createKey(
-  server: ServerProcess,
+  server: SharedServer,
   tenantId: string,
 ): Promise<{ readonly id: string; readonly key: string }> {
   const created = await runJson(server.scratch.data, ['key', 'create', tenantId], createdKey);
@@ -103,10 +85,12 @@ export async function createKey(
 }
 
 /** `tenant suspend`, `tenant resume`, `key revoke` and their like: must succeed, output ignored. */
-export async function operate(server: ServerProcess, ...args: readonly string[]): Promise<void> {
+export async function operate(server: SharedServer, ...args: readonly string[]): Promise<void> {
   const result = await runCommand(args, { MAXSIMD_DATA_DIR: server.scratch.data });
-  if (result.code !== 0) {
-    throw new Error(`maxsimd ${args.join(' ')} ended with ${result.code}\n${result.stdout}${result.stderr}`);
+  if (result.exitCode !== 0) {
+    throw new Error(
+      `maxsimd ${args.join(' ')} ended with ${result.exitCode}\n${result.stdout}${result.stderr}`,
+    );
   }
   // One node that refuses says nothing of the others: each keeps what it has read of a key for two seconds.
   if (isClustered()) await pause(keyAgeMs);

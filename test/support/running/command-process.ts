@@ -1,6 +1,8 @@
-/** Runs the command line as a real process, as a person or a script would. */
+/** Runs the command line: as a process, as a person or a script would, or in this one. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
+import { Readable } from 'node:stream';
+import { environmentOf, runAndReport } from '../../../src/cli/run.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
 
 const root = path.resolve(import.meta.dirname, '../../..');
@@ -66,12 +68,44 @@ export function run(args: readonly string[], options: RunOptions = {}): Promise<
   return start(args, options).finished;
 }
 
+/**
+ * Runs in this process, which costs a tenth of one of its own: for what a command does, and not how a process ends, what
+ * the environment of its own holds, or what it keeps running.
+ */
+export async function runHere(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  const texts = { stdout: '', stderr: '' };
+  const streams = {
+    stdout: { write: (text: string) => void (texts.stdout += text) },
+    stderr: { write: (text: string) => void (texts.stderr += text) },
+  };
+  const exitCode = await runAndReport(
+    args,
+    {
+      ...environmentOf({ XDG_STATE_HOME: stateHome, ...options.environment }),
+      stdin: Readable.from(
+        options.input === undefined ? [] : [Buffer.from(options.input)],
+      ) as NodeJS.ReadStream,
+      stderr: streams.stderr as unknown as NodeJS.WriteStream,
+      interruption: () => new AbortController().signal,
+      serve: () => Promise.reject(new Error('a service has a process of its own')),
+    },
+    streams,
+  );
+  return { exitCode: exitCode ?? 0, signal: null, ...texts };
+}
+
 /** Runs with `--json` and parses the one document. */
 export async function runJson(
   args: readonly string[],
   options: RunOptions = {},
+  runs = run,
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look into documents of many shapes
 ): Promise<Finished & { readonly document: any }> {
-  const finished = await run([...args, '--json'], options);
+  const finished = await runs([...args, '--json'], options);
   return { ...finished, document: JSON.parse(finished.stdout) };
+}
+
+/** The same in this process. */
+export function runJsonHere(args: readonly string[], options?: RunOptions): ReturnType<typeof runJson> {
+  return runJson(args, options, runHere);
 }

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 
 import { within } from './eventually.ts';
-import { childEnvironment, repositoryRoot } from './server.ts';
+import { childEnvironment, repositoryRoot } from './launch.ts';
 
 export interface EncoderProcess {
   /** `host:port` */

@@ -1,21 +1,21 @@
 /** Polls until an observation holds; for facts that a process reaches on its own, with a bound on how long. */
 
 export interface EventuallyOptions {
-  readonly withinMs: number;
+  /** Less than a minute only where the promise says so: a long bound costs nothing while all is well. */
+  readonly withinMs?: number;
   readonly everyMs?: number;
-  readonly what: string;
 }
 
-/** Resolves with the first value of `observe` that is not undefined; throws after `withinMs`. */
+/** Resolves with the first value of `observe` that is neither undefined nor false. */
 export async function eventually<Value>(
-  observe: () => Promise<Value | undefined> | Value | undefined,
-  { withinMs, everyMs = 20, what }: EventuallyOptions,
+  observe: () => Promise<Value | undefined | false> | Value | undefined | false,
+  { withinMs = 60_000, everyMs = 10 }: EventuallyOptions = {},
 ): Promise<Value> {
   const end = performance.now() + withinMs;
   for (;;) {
     const value = await observe();
-    if (value !== undefined) return value;
-    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`);
+    if (value !== undefined && value !== false) return value;
+    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${observe.toString()}`);
     await pause(everyMs);
   }
 }

@@ -1,59 +1,23 @@
-/**
- * The real server as a child process: `src/cli/main.ts serve` on any free port over a fresh data
- * directory, with its own temporary directory, so that tests can look at everything it wrote.
- */
-import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+/** The real server as a child process, waited for, with its metrics. It ends with the tests of its file. */
+import { afterAll, inject } from 'vitest';
 
-import { afterAll } from 'vitest';
-
-import type { Constants } from '../../../src/app/config.ts';
 import { freePort } from '../../../deploy/local/free-port.ts';
+import { sharedService } from '../shared-services.ts';
 import { within } from './eventually.ts';
+import {
+  killLaunched,
+  launchServer,
+  type Exit,
+  type Launch,
+  type LaunchOptions,
+  type ReadyLine,
+} from './launch.ts';
 
-export const repositoryRoot = path.resolve(import.meta.dirname, '../../..');
-const entryWithConstants = path.join(repositoryRoot, 'test/support/main-with-constants.ts');
-export const entryPoint = path.join(repositoryRoot, 'src/cli/main.ts');
-
-export interface ServerOptions {
-  /** A directory made by `makeScratch`; a fresh one by default. */
-  readonly scratch?: Scratch;
-  /** Variables of the server; they win over the harness's. */
-  readonly env?: Readonly<Record<string, string>>;
-  /** Constants that no variable sets, in place of the server's own. */
-  readonly constants?: Partial<Constants>;
+export interface ServerOptions extends LaunchOptions {
   /** Serves `/metrics` on a free port (off by default). */
   readonly metrics?: boolean;
-}
-
-export interface Exit {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-}
-
-export interface Output {
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-export interface ReadyLine {
-  readonly event: 'ready';
-  readonly url: string;
-  readonly model: string;
-  readonly model_version: string;
-}
-
-/** A process that may or may not become a server (start-up errors are tested too). */
-export interface Launch {
-  readonly pid: number;
-  readonly scratch: Scratch;
-  /** Settles with the parsed line, or rejects with the output when the process ends without one. */
-  readonly ready: Promise<ReadyLine>;
-  readonly exited: Promise<Exit>;
-  output(): Output;
-  signal(name: NodeJS.Signals): void;
+  /** Encodes by the process that many files share: it starts no encoder of its own. */
+  readonly sharedEncoder?: boolean;
 }
 
 export interface ServerProcess extends Launch {
@@ -66,70 +30,22 @@ export interface ServerProcess extends Launch {
   kill(): Promise<Exit>;
 }
 
-/** Where one server lives: `data` is its data directory, `temporary` its TMPDIR. */
-export interface Scratch {
-  readonly root: string;
-  readonly data: string;
-  readonly temporary: string;
-  remove(): Promise<void>;
-}
-
-export async function makeScratch(): Promise<Scratch> {
-  const root = await mkdtemp(path.join(tmpdir(), 'maxsimd-e2e-'));
-  const temporary = path.join(root, 't');
-  await mkdir(temporary);
-  return {
-    root,
-    data: path.join(root, 'data'),
-    temporary,
-    remove: () => rm(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }),
-  };
-}
-
-/** The environment of a child: this one's without what is set for the service or its inference runtime, plus `own`. */
-export function childEnvironment(own: Readonly<Record<string, string>>): Record<string, string> {
-  const inherited = Object.entries(process.env).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && !/^(MAXSIMD_|ORT_|VITEST)/.test(entry[0]),
-  );
-  return { ...Object.fromEntries(inherited), NODE_ENV: 'production', ...clusterEnvironment(), ...own };
-}
-
-/** Variables by which every process of the tests takes part in a cluster (`end-to-end/cluster`); none without one. */
-export function clusterEnvironment(): Readonly<Record<string, string>> {
-  return JSON.parse(process.env['TEST_CLUSTER'] ?? '{}') as Record<string, string>;
-}
-
-export function isClustered(): boolean {
-  return Object.keys(clusterEnvironment()).length > 0;
-}
-
-/** Starts the process and returns at once. */
-export async function launchServer(options: ServerOptions = {}): Promise<Launch> {
-  const scratch = options.scratch ?? (await makeScratch());
-  const entry =
-    options.constants === undefined ? [entryPoint] : [entryWithConstants, JSON.stringify(options.constants)];
-  const child = spawn(process.execPath, [...entry, 'serve'], {
-    cwd: scratch.root,
-    env: childEnvironment({
-      TMPDIR: scratch.temporary,
-      MAXSIMD_DATA_DIR: scratch.data,
-      MAXSIMD_HTTP_PORT: '0',
-      MAXSIMD_METRICS_PORT: '-1',
-      ...options.env,
-    }),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  return follow(child, scratch);
-}
+// Registered first, so it runs last.
+afterAll(killLaunched);
 
 /** Starts the server and waits for its ready line. */
 export async function startServer(options: ServerOptions = {}): Promise<ServerProcess> {
-  const metricsPort = options.metrics === true ? await freePort() : undefined;
-  const launch = await launchServer(
-    metricsPort === undefined
-      ? options
-      : { ...options, env: { MAXSIMD_METRICS_PORT: String(metricsPort), ...options.env } },
-  );
+  const metricsPort = options.metrics === true ? String(await freePort()) : undefined;
+  const launch = await launchServer({
+    ...options,
+    env: {
+      ...(metricsPort === undefined ? {} : { MAXSIMD_METRICS_PORT: metricsPort }),
+      ...(options.sharedEncoder === true
+        ? { MAXSIMD_ENCODERS: await sharedService(inject('sharedServicesUrl'), 'encoder') }
+        : {}),
+      ...options.env,
+    },
+  });
   const readyLine = await within(60_000, 'the start of the server', launch.ready);
   const end = async (name: NodeJS.Signals): Promise<Exit> => {
     launch.signal(name);
@@ -145,53 +61,11 @@ export async function startServer(options: ServerOptions = {}): Promise<ServerPr
   };
 }
 
-const living = new Set<ChildProcess>();
-// Registered first, so it runs last: what a failed test left running ends with its file.
-afterAll(() => {
-  for (const child of living) child.kill('SIGKILL');
-});
-
-function follow(child: ChildProcess, scratch: Scratch): Launch {
-  const chunks: { stdout: string; stderr: string } = { stdout: '', stderr: '' };
-  const ready = Promise.withResolvers<ReadyLine>();
-  const exited = Promise.withResolvers<Exit>();
-  living.add(child);
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    chunks.stdout += text;
-    const line = findReadyLine(chunks.stdout);
-    if (line !== undefined) ready.resolve(line);
-  });
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    chunks.stderr += text;
-  });
-  child.once('error', (error) => {
-    ready.reject(error);
-    exited.reject(error);
-  });
-  child.once('close', (code, signal) => {
-    living.delete(child);
-    ready.reject(
-      new Error(`the server ended (${code ?? signal}) before it was ready\n${chunks.stdout}${chunks.stderr}`),
-    );
-    exited.resolve({ code, signal });
-  });
-  // Nobody need wait for these: an unobserved failure must not end the test process.
-  ready.promise.catch(() => undefined);
-  exited.promise.catch(() => undefined);
-  if (child.pid === undefined) throw new Error('the server could not be spawned');
-  return {
-    pid: child.pid,
-    scratch,
-    ready: ready.promise,
-    exited: exited.promise,
-    output: () => ({ ...chunks }),
-    signal: (name) => void child.kill(name),
-  };
-}
-
-function findReadyLine(stdout: string): ReadyLine | undefined {
-  const line = stdout
-    .split('\n')
-    .find((candidate) => candidate.startsWith('{"event":"ready"') && candidate.endsWith('}'));
-  return line === undefined ? undefined : (JSON.parse(line) as ReadyLine);
+/** The value of a metric, or of one series of it; of a metric with labels the sum over them. */
+export async function readMetric(server: Pick<ServerProcess, 'metricsUrl'>, name: string): Promise<number> {
+  if (server.metricsUrl === undefined) throw new Error('this server was started without metrics');
+  const text = await (await fetch(server.metricsUrl)).text();
+  const lines = text.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+  if (lines.length === 0) throw new Error(`no metric ${name}`);
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }

@@ -1,15 +1,18 @@
-/** One server for all tests of a file: started before them, stopped and erased after them. */
-import { afterAll, beforeAll } from 'vitest';
+/** A server for all tests of a file, with a tenant. */
+import { afterAll, beforeAll, inject } from 'vitest';
 
 import { expectReply, type Client, type Reply } from './client.ts';
 import { createTenant, operate, type TenantLimits, type TestTenant } from './command-line.ts';
 import { startNodes } from '../cluster/nodes.ts';
-import { isClustered, startServer, type ServerOptions, type ServerProcess } from './server.ts';
+import { isClustered } from './launch.ts';
+import { sharedService, type SharedServer } from '../shared-services.ts';
+import { startServer, type ServerOptions, type ServerProcess } from './server.ts';
 import { index, ranked, upserted, usageSummary } from './wire.ts';
 import type { DocumentInput, Index, Ranked, Upserted, UsageSummary } from './wire.ts';
 
-export interface Stage {
-  readonly server: ServerProcess;
+/** `Server` is what the tests of a file may do with it. */
+export interface Stage<Server = ServerProcess> {
+  readonly server: Server;
   /** A tenant with limits that are never met. */
   readonly tenant: TestTenant;
   readonly client: Client;
@@ -18,20 +21,42 @@ export interface Stage {
   operate(...args: readonly string[]): Promise<void>;
 }
 
+/** A server of the file's own, for tests that set it up, stop it, or read what it prints. */
 export function useStage(options: ServerOptions = {}): Stage {
-  let server: ServerProcess | undefined;
+  return stageOf(
+    () => (isClustered() ? startNodes(options) : startServer(options)),
+    async (server) => {
+      await server.stop();
+      await server.scratch.remove();
+    },
+  );
+}
+
+/** The server that many files share. */
+export function useSharedStage(): Stage<SharedServer> {
+  if (isClustered()) return useStage();
+  return stageOf(
+    () => sharedService(inject('sharedServicesUrl'), 'server'),
+    () => Promise.resolve(),
+  );
+}
+
+function stageOf<Server extends SharedServer>(
+  start: () => Promise<Server>,
+  end: (server: Server) => Promise<void>,
+): Stage<Server> {
+  let server: Server | undefined;
   let tenant: TestTenant | undefined;
   const present = <Value>(value: Value | undefined): Value => {
     if (value === undefined) throw new Error('the stage is set before the first test, not earlier');
     return value;
   };
   beforeAll(async () => {
-    server = await (isClustered() ? startNodes(options) : startServer(options));
+    server = await start();
     tenant = await createTenant(server);
   });
   afterAll(async () => {
-    await server?.stop();
-    await server?.scratch.remove();
+    if (server !== undefined) await end(server);
   });
   return {
     get server() {

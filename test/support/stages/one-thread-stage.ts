@@ -27,7 +27,8 @@ import { createLogger } from '../../../src/logging.ts';
 import { createMetrics } from '../../../src/metrics.ts';
 import { createService } from '../../../src/service/create-service.ts';
 import { MemoryLimiter } from '../../../src/service/limits/memory-limiter.ts';
-import { defaultModel, until } from '../encoder/encoders.ts';
+import { eventually } from '../running/eventually.ts';
+import { defaultModel } from '../encoder/models.ts';
 import { wordScaleBits } from '../encoder/word-vectors.ts';
 
 export interface OneThreadStage {
@@ -60,7 +61,7 @@ export async function openOneThreadStage(): Promise<OneThreadStage> {
     await encoder.close();
     await encoders.drain();
   });
-  await until(() => encoder.ready());
+  await eventually(() => encoder.ready());
 
   const catalog = await openCatalog({ directory });
   const { id, apiKey } = generateApiKey();

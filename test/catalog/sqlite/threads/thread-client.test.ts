@@ -43,7 +43,7 @@ it('starts a thread before anything is asked of it', async () => {
   expect(existsSync(file)).toBe(false);
   client.start();
   // The thread creates the file that it opens.
-  await eventually(() => existsSync(file) || undefined, { withinMs: 10_000, what: 'a file of the thread' });
+  await eventually(() => existsSync(file));
   await client.request('restartLog');
   await client.close();
 });

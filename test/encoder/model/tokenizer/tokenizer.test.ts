@@ -6,7 +6,7 @@ import path from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openModelDirectory } from '../../../../src/encoder/model/model-directory.ts';
 import { createTokenizer, type Tokenizer } from '../../../../src/encoder/model/tokenizer/tokenizer.ts';
-import { defaultModel, tinyModel } from '../../../support/encoder/encoders.ts';
+import { defaultModel, tinyModel } from '../../../support/encoder/models.ts';
 
 const expectations = JSON.parse(
   readFileSync(path.join(import.meta.dirname, 'tokenizer-expectations.json'), 'utf8'),

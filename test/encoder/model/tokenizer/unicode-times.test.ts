@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { loadModel } from '../../../../src/encoder/model/served-model.ts';
 import { textBytesMax } from '../../../../src/http/limits.ts';
 import { rounds } from '../../../rounds.ts';
-import { defaultModel } from '../../../support/encoder/encoders.ts';
+import { defaultModel } from '../../../support/encoder/models.ts';
 import { announceRandom } from '../../../support/running/random.ts';
 import { turnsOf } from '../../../support/turns.ts';
 

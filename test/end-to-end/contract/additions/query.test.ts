@@ -2,11 +2,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../../support/running/client.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage, useSharedStage } from '../../../support/running/stage.ts';
 import { passages, textOfTokens } from '../../../support/running/texts.ts';
 import { queried, type Queried } from '../../../support/running/wire.ts';
 
-const stage = useStage();
+const stage = useSharedStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 /** Chunks of a document in a grouped result. */
 const chunksMax = 10;
