@@ -281,11 +281,6 @@ struct Rows {
   }
 };
 
-constexpr Kernel kernel(const char* name, bool (*required)(const CpuFeatures&)) {
-  return {name,   required,         packedBytes,      pack, maxsim, best, similarities, dot,
-          &calls, &avx512CodeLoops, fineCentroidsFrom};
-}
-
 }  // namespace
 
 #if defined(MAXSIMD_TILES_HEADER)
