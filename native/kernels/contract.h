@@ -48,7 +48,7 @@ struct PackedQuery {
   const float* scales;
   /// f32 [tokensPadded]; 0 behind `tokens`.
   const float* offsets;
-  /// Of the document rows that it is multiplied with.
+  /// The bits of the document rows that it is multiplied with.
   uint32_t rowBits = 8;
 };
 

@@ -31,7 +31,7 @@ struct RowShape {
   // NOLINTNEXTLINE(google-explicit-constructor): a number of dimensions is a shape of 8 bits.
   constexpr RowShape(uint32_t dimensions, uint32_t bitsOfRow = 8) : dim(dimensions), bits(bitsOfRow) {}
 
-  /// Of one row.
+  /// How many bytes one row takes.
   constexpr size_t bytes() const {
     return bits == 8 ? dim : size_t((dim + stripCodes - 1) / stripCodes) * (stripCodes / 8) * bits;
   }

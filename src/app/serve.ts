@@ -37,7 +37,7 @@ import type { Traces } from './telemetry/traces.ts';
 import { onShutdown } from './shutdown.ts';
 import { startEncoders, type Encoders } from './encoders.ts';
 import { followTlsFiles, readTlsFiles } from './tls-files.ts';
-import { collectYoungBuffers } from '../young-buffers.ts';
+import { collectYoungBuffers } from '../process-tuning.ts';
 
 /** Below the 4,096 descriptors that some systems allow. */
 const connectionsMax = 4_000;

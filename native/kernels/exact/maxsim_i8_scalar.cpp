@@ -22,7 +22,7 @@ int32_t dot(const int8_t* a, const int8_t* b, uint32_t dim) {
   return sum;
 }
 
-/// Of token i of the query with row j.
+/// sim(i,j) of the definition.
 float similarity(const PackedQuery& query, uint32_t i, const Chunk& chunk, uint32_t j) {
   const auto* token = static_cast<const int8_t*>(query.packed) + size_t(i) * query.dim;
   const int8_t* row = chunk.vectors + j * RowShape(query.dim, query.rowBits).bytes();

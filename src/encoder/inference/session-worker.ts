@@ -9,7 +9,7 @@ import type * as OnnxRuntime from 'onnxruntime-node';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../../errors.ts';
 import { requireOfRuntime } from '../../installation.ts';
-import { lowerPriority } from '../../priority.ts';
+import { lowerPriority } from '../../process-tuning.ts';
 import { cudaProblem } from './cuda/cuda-library.ts';
 import { rowBytes } from '../../row-shape.ts';
 import { quantizeFewBits, Rotation } from './few-bits.ts';
@@ -43,7 +43,7 @@ const pending: BatchMessage[] = [];
 let queriesInARow = 0;
 let working = false;
 
-/** Of the models whose rows have few bits. */
+/** The rotations of models whose rows have few bits. */
 const rotations = data.models.map(({ dim, rowBits }) => (rowBits === 8 ? undefined : new Rotation(dim)));
 const sessions = await open();
 if (sessions.length > 0) {

@@ -29,7 +29,7 @@ export interface DocumentJobOptions {
   readonly tenantId: string;
   readonly deadlineMs: number;
   readonly rules: ColbertRules;
-  /** Of a stored row without its scale. */
+  /** Bytes of a stored row, without its scale. */
   readonly rowBytes: number;
   readonly chunking: ChunkingParameters;
   /** Token ids of each document. */

@@ -22,7 +22,7 @@ import { SessionPool } from '../inference/session-pool.ts';
 import { removeSocketDirectory } from '../protocol/socket-directory.ts';
 import { tuning } from './tuning.ts';
 import { checkGolden, warmUp } from './warm-up.ts';
-import { collectYoungBuffers } from '../../young-buffers.ts';
+import { collectYoungBuffers } from '../../process-tuning.ts';
 
 /** The exit code of wrong arguments, as for the command line. */
 const usageExitCode = 2;

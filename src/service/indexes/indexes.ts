@@ -2,7 +2,6 @@
 import type { RowShape } from '../../row-shape.ts';
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
-import type { EncoderModel } from '../../encoder/protocol/contract.ts';
 import { ServiceError, invalid } from '../../errors.ts';
 import type { IndexHead } from '../../index-state.ts';
 import type { IndexStore, OpenIndex } from '../../index/contract.ts';

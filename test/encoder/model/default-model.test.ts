@@ -59,7 +59,7 @@ describe('the default model', () => {
 
   it('is served with its size and its window', () => {
     expect(encoders.pool.models()).toEqual([
-      { name: 'minilm-l6-maxsim', version: '1', dim: 128, windowTokensMax: 510 },
+      { name: 'minilm-l6-maxsim', version: '1', dim: 128, rowBits: 8, windowTokensMax: 510 },
     ]);
   });
 

@@ -1,3 +1,5 @@
+/** Settings of this process, and of its threads. */
+import { getPriority, setPriority } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 
 /**
@@ -7,4 +9,9 @@ import { setFlagsFromString } from 'node:v8';
  */
 export function collectYoungBuffers(): void {
   setFlagsFromString('--scavenger-max-new-space-capacity-mb=8');
+}
+
+/** Lowers the priority of this thread, and on some systems of its process. One that is as low already stays: only root may raise it. */
+export function lowerPriority(niceness: number): void {
+  if (getPriority() < niceness) setPriority(niceness);
 }
