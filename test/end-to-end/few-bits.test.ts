@@ -1,0 +1,84 @@
+/** An index whose token vectors have two bits a component, from its first document to a backup and after a crash. */
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { connect, expectReply, type Client } from '../support/running/client.ts';
+import { createTenant, runCommand, runJson } from '../support/running/command-line.ts';
+import { makeScratch, type Scratch } from '../support/running/launch.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
+import { find, makeIndex, put } from '../support/running/stage.ts';
+import { ranked, type Index } from '../support/running/wire.ts';
+
+const env = { MAXSIMD_MODEL: 'bge-small-maxsim' };
+const documents = [
+  { doc_id: 'whale', text: 'The blue whale is the largest animal known to have existed.' },
+  { doc_id: 'bee', text: 'Honey bees dance to tell each other where flowers are.' },
+  { doc_id: 'bridge', text: 'A suspension bridge hangs its deck from cables between towers.' },
+  { doc_id: 'long', text: 'Glaciers carve valleys as they move. '.repeat(120) },
+];
+const query = { query: 'how do insects communicate?', return_components: false };
+
+async function exitCode({ data }: Scratch, ...args: readonly string[]): Promise<number | null> {
+  return (await runCommand(args, { MAXSIMD_DATA_DIR: data })).exitCode;
+}
+
+describe('rows of two bits', () => {
+  let scratch: Scratch;
+  let server: ServerProcess;
+  let client: Client;
+  let index: Index;
+
+  beforeAll(async () => {
+    scratch = await makeScratch();
+    server = await startServer({ scratch, env });
+    ({ client } = await createTenant(server));
+    index = await makeIndex(client);
+    await put(client, index.id, documents);
+  });
+
+  afterAll(async () => {
+    await server?.stop();
+    await scratch.remove();
+  });
+
+  test('find by meaning, and score as a search does', async () => {
+    const { results } = await find(client, index.id, query);
+    expect(results[0]).toMatchObject({ doc_id: 'bee' });
+    const scored = expectReply(
+      await client.score({ ...query, documents: documents.map(({ doc_id, text }) => ({ doc_id, text })) }),
+      ranked,
+    );
+    const scoreOf = (docId: string) => results.find(({ doc_id }) => doc_id === docId)?.score;
+    for (const { doc_id, score } of scored.results) expect(score).toBe(scoreOf(doc_id));
+  });
+
+  test('have 384 dimensions of two bits', async () => {
+    const inspected = await runJson(
+      scratch.data,
+      ['index', 'inspect', index.id],
+      z.object({ data: z.array(z.looseObject({ segments: z.array(z.looseObject({})) })) }),
+    );
+    expect(inspected.data[0]?.segments).toMatchObject([{ dim: 384, row_bits: 2 }]);
+  });
+
+  test('are there after a crash, intact, and in a backup', async () => {
+    const before = await find(client, index.id, query);
+    await server.kill();
+    server = await startServer({ scratch, env });
+    client = connect(server.url, client.key);
+    expect((await find(client, index.id, query)).results).toEqual(before.results);
+    expect(await exitCode(scratch, 'index', 'verify')).toBe(0);
+    const archive = path.join(scratch.root, 'few-bits.tar');
+    expect(await exitCode(scratch, 'backup', archive)).toBe(0);
+    await server.stop();
+    const other = await makeScratch();
+    expect(
+      await exitCode(other, 'restore', archive, '--key-pepper', path.join(scratch.data, 'key-pepper')),
+    ).toBe(0);
+    await scratch.remove();
+    scratch = other;
+    server = await startServer({ scratch, env });
+    client = connect(server.url, client.key);
+    expect((await find(client, index.id, query)).results).toEqual(before.results);
+  });
+});
