@@ -42,7 +42,7 @@ export async function runCommandLine({ args, environment, asked, constants }: Co
   process.exitCode = (await runAndReport(args, given, process)) ?? process.exitCode;
 }
 
-/** What commands read of the environment's variables. */
+/** The part of a command's environment that comes from variables. */
 export function environmentOf(
   environment: CommandLine['environment'],
   constants?: CommandLine['constants'],
