@@ -244,6 +244,7 @@ describe('models', () => {
     const { document } = await json('models', 'list');
     expect(document.data.map(({ name }: { name: string }) => name)).toEqual([
       'colbert-tiny',
+      'bge-small-maxsim',
       'minilm-l6-maxsim',
     ]);
     expect(document.not_installed).toEqual([path.join(own, 'an-export')]);
