@@ -235,7 +235,7 @@ describe('models', () => {
     expect(verified.exitCode).toBe(0);
   });
 
-  it("of a folder of one's own are listed before those of the package, which stay", async () => {
+  it("of a folder of one's own are listed with those of the package, by name", async () => {
     const own = path.join(directory, 'models');
     const tiny = path.resolve(import.meta.dirname, '../fixtures/colbert-tiny/1');
     cpSync(tiny, path.join(own, 'colbert-tiny/1'), { recursive: true });
@@ -243,8 +243,8 @@ describe('models', () => {
     options = { environment: { ...options.environment, MAXSIMD_MODELS_DIR: own } };
     const { document } = await json('models', 'list');
     expect(document.data.map(({ name }: { name: string }) => name)).toEqual([
-      'colbert-tiny',
       'bge-small-maxsim',
+      'colbert-tiny',
       'minilm-l6-maxsim',
     ]);
     expect(document.not_installed).toEqual([path.join(own, 'an-export')]);
