@@ -300,7 +300,7 @@ function tableUnder(heading: string, page: string): readonly (readonly string[])
     .filter((_cells, row) => row > 1);
 }
 
-/** What stands between backticks. */
+/** The texts between backticks. */
 function wordsInTicks(cell: string): readonly string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, word = '']) => word);
 }

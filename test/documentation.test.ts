@@ -16,7 +16,7 @@ const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--ex
 const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8');
 
 const benchmarkLines = /npm run bench -- ([a-z][\w-]*)[^`\n]*/g;
-/** What each benchmark says of its options. */
+/** The help text of each benchmark. */
 const helps = new Map(program.commands.map((command) => [command.name(), command.helpInformation()]));
 
 /** Options by command, as the command line completes them. */

@@ -67,7 +67,7 @@ async function main(): Promise<void> {
   mkdirSync(path.dirname(resultsFile), { recursive: true });
   rmSync(resultsFile, { force: true });
   const before = await runSteps(staticChecks);
-  // The suites wait much of their time. What is compiled and run beside them takes only what they leave.
+  // The suites wait much of their time. The sanitizer steps run beside them at low priority.
   const native = runSteps(nativeSteps, true);
   const installed = await runStep(servers);
   const suiteRun = await runStep(suites);

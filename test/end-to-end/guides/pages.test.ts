@@ -11,7 +11,7 @@ import { useSharedStage } from '../../support/running/stage.ts';
 const stage = useSharedStage();
 const textOf = (page: string): Promise<string> => readFile(path.join(repositoryRoot, 'docs', page), 'utf8');
 
-/** What the commands of a page print, one answer a line; none of them may be an error. */
+/** Runs the commands of a page and returns their answers, one a line. An error among them fails the test. */
 async function answersOf(page: string): Promise<readonly Record<string, never>[]> {
   const script = [...(await textOf(page)).matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
     .map(([, block = '']) => block)
