@@ -2,7 +2,7 @@
  * The `package.json` of each published package, made from the checkout's own.
  *
  *     maxsimd                        launcher and compiled JavaScript; depends on
- *       @maxsimd/model-minilm-l6     the default model: a directory of models with `minilm-l6-maxsim/1/` in it
+ *       @maxsimd/models              the shipped models, `<name>/<version>/`
  *       @maxsimd/<platform>          optional: addon, SQLite extension, ONNX Runtime of one platform
  *       @maxsimd/node-<platform>     optional, and installed under an older Node alone: Node itself
  */
@@ -54,7 +54,7 @@ export function programManifest(): Manifest {
     // The launcher needs this version. It finds the Node for the program.
     engines: { node: '>=20' },
     bin: { maxsimd: 'bin/maxsimd.mjs' },
-    dependencies: { ...own, '@maxsimd/model-minilm-l6': checkout.version },
+    dependencies: { ...own, '@maxsimd/models': checkout.version },
     optionalDependencies: Object.fromEntries([
       ...platforms.map((name) => [`@maxsimd/${name}`, checkout.version]),
       ...platforms.map((name) => [`@maxsimd/node-${name}`, nodePackage(name).version]),
@@ -62,10 +62,10 @@ export function programManifest(): Manifest {
   };
 }
 
-export function modelManifest(): Manifest {
+export function modelsManifest(): Manifest {
   return {
-    name: '@maxsimd/model-minilm-l6',
-    description: 'The default model of maxsimd',
+    name: '@maxsimd/models',
+    description: 'The models of maxsimd',
     ...shared,
   };
 }

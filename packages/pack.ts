@@ -7,7 +7,7 @@ import {
   bundled,
   bundledManifest,
   type Manifest,
-  modelManifest,
+  modelsManifest,
   nodeManifest,
   nodePackage,
   platformManifest,
@@ -25,7 +25,7 @@ export async function pack(directory: string): Promise<string[]> {
     rmSync(emptied, { recursive: true, force: true });
     mkdirSync(emptied, { recursive: true });
   }
-  const staged = [stageProgram(), stageModel(), stagePlatform(), stageNode()];
+  const staged = [stageProgram(), stageModels(), stagePlatform(), stageNode()];
   const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', directory];
   await Promise.all(staged.map(async (stage) => run('npm', args, { cwd: stage })));
   return readdirSync(directory).toSorted();
@@ -44,9 +44,9 @@ function stageProgram(): string {
   return stage;
 }
 
-function stageModel(): string {
-  const stage = stageOf(modelManifest());
-  copy(path.join(root, 'models'), stage, ['minilm-l6-maxsim']);
+function stageModels(): string {
+  const stage = stageOf(modelsManifest());
+  copy(path.join(root, 'models'), stage, ['bge-small-maxsim', 'minilm-l6-maxsim']);
   return stage;
 }
 

@@ -1,6 +1,6 @@
 /**
  * The places of files that are not JavaScript. In a checkout the build and npm put them there. An installed program has them
- * from the package of its platform (such as `@maxsimd/linux-x64`) and from that of the model (`packages/manifests.ts`).
+ * from the package of its platform (such as `@maxsimd/linux-x64`) and from that of the models (`packages/manifests.ts`).
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ import path from 'node:path';
 
 const root = path.resolve(import.meta.dirname, '..');
 const platformPackage = `@maxsimd/${process.platform}-${process.arch}`;
-const modelPackage = '@maxsimd/model-minilm-l6';
+const modelsPackage = '@maxsimd/models';
 const requireHere = createRequire(import.meta.url);
 
 /** Whether this is a checkout: no package holds the sources of the addon. */
@@ -41,7 +41,7 @@ export function consoleDirectory(): string {
 }
 
 export function shippedModels(): string {
-  return isCheckout ? path.join(root, 'models') : path.dirname(manifestOf(modelPackage));
+  return isCheckout ? path.join(root, 'models') : path.dirname(manifestOf(modelsPackage));
 }
 
 function manifestOf(name: string): string {

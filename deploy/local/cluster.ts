@@ -142,7 +142,7 @@ async function startEncoder(logFile: string): Promise<RunningServer> {
       `--listen=127.0.0.1:${port}`,
       '--provider=cpu',
       '--log-level=warn',
-      `--model-dir=${path.join(root, 'models/minilm-l6-maxsim/1')}`,
+      `--model-dir=${path.join(root, 'models/bge-small-maxsim/1')}`,
     ],
     port,
     logFile,

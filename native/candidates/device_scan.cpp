@@ -15,8 +15,11 @@ std::vector<ScoredChunk> scanOnDevice(const Index& index, const IndexSearch& req
                                       const std::vector<Selection>& selections, std::vector<bool>& scored) {
   std::vector<ScoredChunk> best;
   Residents* const residents = index.residents();
-  // Devices know rows of 8 bits.
-  if (residents == nullptr || request.plan != Plan::automatic || index.options().shape.bits != 8) return best;
+  if (residents == nullptr || request.plan != Plan::automatic) return best;
+  if (index.options().shape.bits != 8) {
+    residents->passFewBits();
+    return best;
+  }
   const auto isWorthIt = [&](uint64_t rows) { return rows * partOfExactScan >= index.options().exactTokenVectorsMax; };
   std::vector<Residents::Scan> scans;
   std::vector<uint32_t> scanned;

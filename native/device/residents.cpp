@@ -96,7 +96,7 @@ DeviceUse Residents::use() {
       dropGone(leaving);
     });
   }
-  return {most_, bytesTaken(), segments, coming, scored_, refusal_, failure_};
+  return {most_, bytesTaken(), segments, coming, scored_, fewBits_, refusal_, failure_};
 }
 
 std::shared_ptr<const Resident> Residents::of(const std::shared_ptr<const Segment>& segment, bool wanted) {

@@ -95,12 +95,12 @@ const configShape = {
     ),
   MAXSIMD_MODEL: z
     .string()
-    .default('minilm-l6-maxsim')
+    .default('bge-small-maxsim')
     .describe(
       'Default model of new indexes, always loaded: `<name>` (its newest version) or `<name>/<version>`.',
     ),
   MAXSIMD_MODELS_LOADED: wholeNumber(1, 64)
-    .default(3)
+    .default(4)
     .describe('Model versions that are loaded at a time, the default model included.'),
   MAXSIMD_ENCODERS: list
     .default([])

@@ -6,14 +6,17 @@ import type { EndpointEvent } from '../encoder/client/endpoint.ts';
 import type { EncoderPool, EncoderStatistics } from '../encoder/protocol/contract.ts';
 import type { Logger } from '../logging.ts';
 import { isLocalAddress } from '../loopback.ts';
-import { startLocalEncoders } from './local-encoders.ts';
+import { type ModelUses, startLocalEncoders } from './local-encoders.ts';
 
 /** Statistics of an encoder under a name that its replacement keeps. */
 export type NamedStatistics = EncoderStatistics & { readonly name: string };
 
 export interface Encoders {
   readonly pool: EncoderPool;
-  /** Resolves when an encoder serves the default model, rejects when none can. */
+  /**
+   * Resolves when an encoder serves the default model, and those of models with indexes serve or have failed. Rejects when
+   * none can serve the default model.
+   */
   readonly ready: Promise<void>;
   /** Counts of events: an encoder was admitted, ejected, or sent a corrupt reply. */
   readonly events: ReadonlyMap<string, number>;
@@ -24,7 +27,7 @@ export interface Encoders {
 /** How long encoders elsewhere may take to serve. */
 const readyMsMax = 60_000;
 
-export async function startEncoders(config: Config, logger: Logger): Promise<Encoders> {
+export async function startEncoders(config: Config, logger: Logger, catalog: ModelUses): Promise<Encoders> {
   const events = new Map<string, number>();
   const onEvent = ({ event, address, reason }: EndpointEvent): void => {
     events.set(event, (events.get(event) ?? 0) + 1);
@@ -37,7 +40,7 @@ export async function startEncoders(config: Config, logger: Logger): Promise<Enc
   // One server at a time owns a data directory, whatever its path is. Nodes of one host may share it.
   const sharer = isClustered(config) ? `-${process.pid.toString(36)}` : '';
   const name = `${dev.toString(36)}-${ino.toString(36)}${sharer}`;
-  return { ...(await startLocalEncoders(config, { name, logger, onEvent })), events };
+  return { ...(await startLocalEncoders(config, { name, logger, onEvent, catalog })), events };
 }
 
 async function remoteEncoders(

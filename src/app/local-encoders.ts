@@ -1,9 +1,6 @@
-/**
- * Encoders on this machine: a group of supervised processes for each model version in use. The group of the default
- * model lives as long as the service. Others start with the first request that needs them, and end when nothing does
- * (`model-groups.ts`).
- */
+/** Encoders on this machine: a group of supervised processes for each model version in use (`model-groups.ts`). */
 import { createHash } from 'node:crypto';
+import type { Catalog } from '../catalog/contract.ts';
 import { modelFoldersOf, type Config } from './config.ts';
 import type { Encoders } from './encoders.ts';
 import { createEncoderPool } from '../encoder/client/pool.ts';
@@ -28,7 +25,10 @@ export interface LocalEncoderOptions {
   readonly name: string;
   readonly logger: Logger;
   readonly onEvent: (event: EndpointEvent) => void;
+  readonly catalog: ModelUses;
 }
+
+export type ModelUses = Pick<Catalog, 'listModelVersions'>;
 
 export async function startLocalEncoders(
   config: Config,
@@ -62,6 +62,11 @@ export async function startLocalEncoders(
   const groups = new ModelGroups({
     first,
     installed: async () => (await installedModels(folders)).models,
+    withIndexes: async () =>
+      (await options.catalog.listModelVersions()).map(({ model, modelVersion }) => ({
+        name: model,
+        version: modelVersion,
+      })),
     start,
     loadedMax: config.MAXSIMD_MODELS_LOADED,
     idleMs: config.modelIdleMs,
@@ -70,9 +75,12 @@ export async function startLocalEncoders(
       logChange(options.logger, change);
     },
   });
+  const ready = Promise.all([first.ready, groups.loadWithIndexes()]).then(() => undefined);
+  // Awaited once everything else is up.
+  ready.catch(() => undefined);
   return {
     pool: groups,
-    ready: first.ready,
+    ready,
     statistics: () => groups.statistics(),
     close: () => groups.close(),
   };

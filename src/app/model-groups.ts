@@ -1,6 +1,7 @@
 /**
- * The encoders of several model versions behind the `EncoderPool` contract. A group is the encoders of one version. It starts
- * when an index needs it, and ends when it was not used for a while. The group of the default model always stays.
+ * The encoders of several model versions behind the `EncoderPool` contract. A group is the encoders of one version. The
+ * groups of models that have indexes start with the service. Another one starts when a request needs it, and ends when
+ * it was not used for a while and no index has its model. The group of the default model always stays.
  *
  * The number of loaded groups is bounded. If another one is needed, the group that was idle longest ends. A group keeps its
  * place for some seconds, so that two tenants with two models do not replace each other's groups all the time.
@@ -31,12 +32,16 @@ export interface ModelGroup {
 export interface ModelGroupsOptions {
   readonly first: ModelGroup;
   readonly installed: () => Promise<readonly InstalledModel[]>;
+  /** The model versions that indexes have, those of most indexes first. */
+  readonly withIndexes: () => Promise<readonly ModelReference[]>;
   readonly start: (model: InstalledModel) => Promise<ModelGroup>;
   /** Loaded groups, the first included. */
   readonly loadedMax: number;
   readonly idleMs: number;
   readonly onChange: (change: GroupChange) => void;
 }
+
+type ModelReference = Pick<InstalledModel, 'name' | 'version'>;
 
 type Change = 'loading' | 'loaded' | 'unloaded' | 'failed';
 
@@ -98,7 +103,19 @@ export class ModelGroups implements EncoderPool {
   constructor(options: ModelGroupsOptions) {
     this.#options = options;
     this.#first = options.first;
-    this.#sweep = setInterval(() => this.#endIdle(), Math.min(options.idleMs / 4, placeMs)).unref();
+    this.#sweep = setInterval(() => void this.#endIdle(), options.idleMs / 4).unref();
+  }
+
+  /** Loads the models that have indexes, as far as there is room. Resolves when each serves or has failed. */
+  async loadWithIndexes(): Promise<void> {
+    const { installed, withIndexes, loadedMax } = this.#options;
+    const [models, wanted] = await Promise.all([installed(), withIndexes()]);
+    const found = wanted
+      .filter((model) => keyOf(model) !== keyOf(this.#first.model))
+      .map((model) => findInstalled(models, model))
+      .filter((model) => model !== undefined);
+    const groups = found.slice(0, loadedMax - 1).map(async (model) => (await this.#load(model).group).ready);
+    await Promise.allSettled(groups);
   }
 
   models(): readonly EncoderModel[] {
@@ -241,8 +258,14 @@ export class ModelGroups implements EncoderPool {
     }
   }
 
-  #endIdle(): void {
-    for (const loaded of this.#loaded.values()) if (loaded.idleMs >= this.#options.idleMs) this.#end(loaded);
+  async #endIdle(): Promise<void> {
+    const isIdle = ({ idleMs }: Loaded): boolean => idleMs >= this.#options.idleMs;
+    if (![...this.#loaded.values()].some(isIdle)) return;
+    // If the catalog cannot be read, all stay until the next time.
+    const kept = await this.#options.withIndexes().catch(() => undefined);
+    if (kept === undefined) return;
+    const keys = new Set(kept.map(keyOf));
+    for (const [key, loaded] of this.#loaded) if (isIdle(loaded) && !keys.has(key)) this.#end(loaded);
   }
 
   #end(loaded: Loaded): void {
@@ -284,10 +307,10 @@ function notLoading(model: InstalledModel, reason: string): Error {
   });
 }
 
-function keyOf({ name, version }: Pick<InstalledModel, 'name' | 'version'>): string {
+function keyOf({ name, version }: ModelReference): string {
   return `${name}/${version}`;
 }
 
-function nameOf({ name, version }: Pick<InstalledModel, 'name' | 'version'>): string {
+function nameOf({ name, version }: ModelReference): string {
   return `model ${name} version ${version}`;
 }

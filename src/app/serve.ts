@@ -128,7 +128,9 @@ async function openService({ config, asked, logger, metrics, opened }: Start): P
     (created) => created.close(),
   );
   // Encoders take longest to start. The rest goes on beside them.
-  const encoders = opened.adopt(await startEncoders(config, logger), (started) => started.close());
+  const encoders = opened.adopt(await startEncoders(config, logger, backend.catalog), (started) =>
+    started.close(),
+  );
   const service = await createService({
     ...backend,
     encoders: encoders.pool,

@@ -274,7 +274,7 @@ export interface Catalog extends CatalogActs {
   getIndex(tenantId: string, indexId: string): Promise<IndexRow | undefined>;
   /** The ids of all indexes of all tenants. Blobs of other indexes are unreferenced. */
   listIndexIds(): Promise<readonly string[]>;
-  /** The model versions that indexes have, and how many have each. */
+  /** The model versions that indexes have, and how many have each: the largest number first. */
   listModelVersions(): Promise<readonly ModelVersionUse[]>;
   setIndexStatus(indexId: string, status: IndexStatus): Promise<void>;
   /** Names stay unique within the tenant. */

@@ -14,7 +14,7 @@ interface FakeGroup extends ModelGroup {
 }
 
 /** Groups that serve at once, where `ready` says nothing else. */
-function stage(ready: (name: string) => Promise<void> = async () => undefined) {
+function stage(ready: (name: string) => Promise<void> = async () => undefined, withIndexes: string[] = []) {
   const started: FakeGroup[] = [];
   const changes: string[] = [];
   const start = (name: string): FakeGroup => {
@@ -38,6 +38,7 @@ function stage(ready: (name: string) => Promise<void> = async () => undefined) {
   const groups = new ModelGroups({
     first: start('first'),
     installed: async () => names.map((name) => ({ name, version: '1', directory: '' })),
+    withIndexes: async () => withIndexes.map((name) => ({ name, version: '1' })),
     start: async ({ name }) => start(name),
     loadedMax: 3,
     idleMs,
@@ -74,10 +75,36 @@ it('a group that nothing used for the idle time ends; the first one stays', asyn
   await use('second');
   await vi.advanceTimersByTimeAsync(idleMs - 20_000);
   expect(open()).toEqual(['first', 'second']);
-  await vi.advanceTimersByTimeAsync(40_000);
+  await vi.advanceTimersByTimeAsync(idleMs / 2);
   expect(open()).toEqual(['first']);
   expect(changes).toEqual(['loading second 2', 'loaded second 2', 'unloaded second 1']);
   await expect(use('second')).resolves.toBe('second');
+});
+
+it('the models of indexes are loaded at the start, as far as there is room, and stay through an idle hour', async () => {
+  const indexes = ['third', 'first', 'not installed', 'second', 'fourth'];
+  const { groups, use, open, started } = stage(undefined, indexes);
+  await groups.loadWithIndexes();
+  expect(open()).toEqual(['first', 'third', 'second']);
+  await vi.advanceTimersByTimeAsync(3_600_000);
+  await expect(use('third')).resolves.toBe('third');
+  expect(started).toHaveLength(3);
+  // Its indexes are deleted.
+  indexes.splice(0, 1);
+  await vi.advanceTimersByTimeAsync(2 * idleMs);
+  expect(open()).toEqual(['first', 'second']);
+  await groups.close();
+});
+
+it('a model of indexes that does not load does not keep the others from serving', async () => {
+  const broken = async (name: string): Promise<void> => {
+    if (name === 'second') throw new Error('its file is damaged');
+  };
+  const { groups, open } = stage(broken, ['second', 'third']);
+  await groups.loadWithIndexes();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(open()).toEqual(['first', 'third']);
+  await groups.close();
 });
 
 it('where all places are taken, the one that was idle longest makes room, and none that is in use', async () => {

@@ -6,7 +6,9 @@ import { startEncoders } from '../../src/app/encoders.ts';
 const logger = createLogger({ level: 'silent' });
 
 async function start(environment: Record<string, string>): Promise<void> {
-  const encoders = await startEncoders(parseConfig(environment), logger);
+  const encoders = await startEncoders(parseConfig(environment), logger, {
+    listModelVersions: async () => [],
+  });
   await encoders.close();
 }
 

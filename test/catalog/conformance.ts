@@ -197,12 +197,11 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       for (const [name, modelVersion] of Object.entries({ a: '1', b: '2', c: '2' })) {
         await catalog.createIndex({ ...indexInput(tenantId, name), model, modelVersion }, 10);
       }
-      expect(await catalog.listModelVersions()).toEqual(
-        expect.arrayContaining([
-          { model, modelVersion: '1', indexes: 1 },
-          { model, modelVersion: '2', indexes: 2 },
-        ]),
-      );
+      const counted = await catalog.listModelVersions();
+      expect(counted.filter((each) => each.model === model)).toEqual([
+        { model, modelVersion: '2', indexes: 2 },
+        { model, modelVersion: '1', indexes: 1 },
+      ]);
     });
 
     it('are listed in turns with other work, however long the list', async () => {

@@ -41,7 +41,8 @@ describe('Model versions', () => {
     }
     // An export that nobody installed.
     await cp(tiny, path.join(models, 'flat-export'), { recursive: true });
-    server = await startServer({ scratch, constants: { modelIdleMs: 2_000 } });
+    const env = { MAXSIMD_MODEL: 'minilm-l6-maxsim' };
+    server = await startServer({ scratch, env, constants: { modelIdleMs: 2_000 } });
     ({ client } = await createTenant(server));
   });
 
@@ -94,21 +95,27 @@ describe('Model versions', () => {
     expect(server.output().stderr).toContain('flat-export');
   });
 
-  test('a model that nothing uses is unloaded, and loaded again for the next search', async () => {
-    const before = await search(indexes.two.id);
-    await eventually(async () => (await encodersOf(server.pid)).length === 1);
-    expect((await search(indexes.two.id)).results).toEqual(before.results);
+  test('a model without indexes is unloaded', async () => {
+    const version = '3';
+    await cp(tiny, path.join(models, 'colbert-tiny', version), { recursive: true });
+    const short = await create({ model: 'colbert-tiny', model_version: version });
+    expect(await encodersOf(server.pid)).toHaveLength(4);
+    expect((await client.send('DELETE', `/v1/indexes/${short.id}`)).status).toBe(200);
+    await eventually(async () => (await encodersOf(server.pid)).length === 3);
+    await rm(path.join(models, 'colbert-tiny', version), { recursive: true });
   }, 240_000);
 
-  test('another default model leaves the old indexes as they are', async () => {
+  test('another default model leaves the old indexes as they are: their models serve from the start', async () => {
     const before = await search(indexes.usual.id);
     await server.stop();
-    server = await startServer({ scratch, env: { MAXSIMD_MODEL: 'colbert-tiny/1' } });
+    server = await startServer({ scratch });
     client = connect(server.url, client.key);
-    expect(server.readyLine.model).toBe('colbert-tiny');
-    expect((await search(indexes.usual.id)).results).toEqual(before.results);
-    expect((await search(indexes.one.id)).results[0]?.doc_id).toBe('a');
-    expect(await makeIndex(client)).toMatchObject({ model: 'colbert-tiny', model_version: '1' });
+    expect(server.readyLine.model).toBe('bge-small-maxsim');
+    expect((await find(client, indexes.usual.id, query)).results).toEqual(before.results);
+    expect(await makeIndex(client, { name: 'new' })).toMatchObject({
+      model: 'bge-small-maxsim',
+      model_version: '1',
+    });
   }, 240_000);
 
   test('[decision-20] version not loaded 503: one that is gone says so wherever one looks', async () => {

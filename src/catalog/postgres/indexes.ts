@@ -26,7 +26,7 @@ const sql = statements({
     ORDER BY created_at_ms, id LIMIT $4`,
   getIndex: `SELECT ${indexColumns} FROM indexes WHERE id = $1 AND tenant_id = $2`,
   listModelVersions: `SELECT model, model_version AS "modelVersion", count(*) AS indexes FROM indexes
-    GROUP BY model, model_version`,
+    GROUP BY model, model_version ORDER BY count(*) DESC, model, model_version`,
   lockNames: `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 AND id = ANY($2)
     ORDER BY index_key FOR UPDATE`,
   nameTaken: 'SELECT id FROM indexes WHERE tenant_id = $1 AND name = $2 AND id <> $3',

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { quantizeFewBits, Rotation } from '../../../src/encoder/inference/few-bits.ts';
-import { rowBytes, stripCodes } from '../../../src/row-shape.ts';
+import { rowBytes } from '../../../src/row-shape.ts';
+import { componentsOf } from '../../support/encoder/rows.ts';
 
 const rows = 3;
 
@@ -12,14 +13,6 @@ function vectorsOf(dim: number): Float32Array {
   });
 }
 
-/** Component `d` of a stored row, by the format of native/kernels/rows.h. */
-function component(row: Int8Array, rowBits: number, d: number): number {
-  const width = (stripCodes / 8) * rowBits;
-  const within = d % stripCodes;
-  const byte = row[Math.floor(d / stripCodes) * width + (within % width)]! & 255;
-  return 2 * ((byte >> (Math.floor(within / width) * rowBits)) & (2 ** rowBits - 1)) - (2 ** rowBits - 1);
-}
-
 function stored(vectors: Float32Array, dim: number, rowBits: number) {
   const bytes = rowBytes({ dim, rowBits });
   const values = new Int8Array((vectors.length / dim) * bytes);
@@ -27,9 +20,7 @@ function stored(vectors: Float32Array, dim: number, rowBits: number) {
   quantizeFewBits(vectors, { dim, rowBits }, values, scales);
   return Array.from(scales, (scale, row) => ({
     scale,
-    components: Array.from({ length: dim }, (_, d) =>
-      component(values.subarray(row * bytes, (row + 1) * bytes), rowBits, d),
-    ),
+    components: componentsOf(values, { dim, rowBits }, row),
   }));
 }
 

@@ -49,7 +49,8 @@ describe.skipIf(!hasCompiler())('An engine with a device (there is a C++ compile
   test('names it in the log, copies what is searched, and finds the same there', async () => {
     expect(server.output().stderr).toMatch(/"device":"emulated".*"ready"/);
     const { client } = tenant;
-    const { id } = await makeIndex(client);
+    // A device scores rows of 8 bits.
+    const { id } = await makeIndex(client, { model: 'minilm-l6-maxsim' });
     await put(
       client,
       id,
@@ -69,6 +70,18 @@ describe.skipIf(!hasCompiler())('An engine with a device (there is a C++ compile
     expect(metrics).toMatch(/^maxsimd_engine_device_bytes\{kind="bound"\} 1048576$/m);
     expect(metrics).toMatch(/^maxsimd_engine_device_bytes\{kind="taken"\} [1-9]/m);
     expect(metrics).toMatch(/^maxsimd_engine_device_segments_scored_total [1-9]/m);
+  });
+
+  test('says once that the CPU scores an index of fewer bits', async () => {
+    const { client } = tenant;
+    const { id } = await makeIndex(client, { model: 'bge-small-maxsim' });
+    await put(client, id, [{ doc_id: 'a', text: passages[0]!.text }]);
+    const said = (): number => server.output().stderr.split('fewer than 8 bits').length - 1;
+    expect(said()).toBe(0);
+    await eventually(async () => {
+      await find(client, id, { query: passages[0]!.question });
+      return said() === 1;
+    });
   });
 
   test.each([

@@ -14,7 +14,7 @@ export interface EncoderProcess {
   kill(): Promise<void>;
 }
 
-/** Serves the default model. */
+/** Serves the models that are shipped. */
 export async function startEncoderProcess(): Promise<EncoderProcess> {
   const child = spawn(
     process.execPath,
@@ -23,7 +23,9 @@ export async function startEncoderProcess(): Promise<EncoderProcess> {
       '--listen=127.0.0.1:0',
       '--provider=cpu',
       '--log-level=error',
-      `--model-dir=${path.join(repositoryRoot, 'models/minilm-l6-maxsim/1')}`,
+      ...['bge-small-maxsim/1', 'minilm-l6-maxsim/1'].map(
+        (name) => `--model-dir=${path.join(repositoryRoot, 'models', name)}`,
+      ),
     ],
     { env: childEnvironment({}), stdio: ['ignore', 'pipe', 'inherit'] },
   );

@@ -43,7 +43,8 @@ export function smallReads(catalog: Connection) {
     `SELECT ${indexColumns} FROM indexes WHERE index_key = ?`,
   );
   const modelVersions = catalog.prepare<[], ModelVersionUse>(
-    'SELECT model, model_version AS modelVersion, count(*) AS indexes FROM indexes GROUP BY model, model_version',
+    `SELECT model, model_version AS modelVersion, count(*) AS indexes FROM indexes
+     GROUP BY model, model_version ORDER BY indexes DESC, model, model_version`,
   );
   const indexIds = catalog.prepare<[], string>('SELECT id FROM indexes').pluck();
 
