@@ -38,7 +38,7 @@ function stageProgram(): string {
     stdio: 'inherit',
   });
   copy(path.join(root, 'build'), stage, ['console']);
-  copy(root, stage, ['proto', 'README.md', 'CHANGELOG.md']);
+  copy(root, stage, ['proto', 'README.md', 'CHANGELOG.md', 'src/cli/models/sample-texts.txt.gz']);
   cpSync(path.join(root, 'src/bootstrap/launcher.mjs'), path.join(stage, 'bin/maxsimd.mjs'));
   chmodSync(path.join(stage, 'bin/maxsimd.mjs'), 0o755);
   return stage;

@@ -58,6 +58,7 @@ describe('the installed packages', () => {
     const runtimes = files.filter((file) => file.endsWith('onnxruntime_binding.node'));
     expect(runtimes).toHaveLength(1);
     expect(runtimes[0]).toContain(`/${process.platform}/${process.arch}/`);
+    expect(files).toContain('maxsimd/src/cli/models/sample-texts.txt.gz');
   });
 
   it('need no install script to work, and bring a licence each', () => {

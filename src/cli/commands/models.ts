@@ -1,7 +1,14 @@
 /** `maxsimd models`: its words. */
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import type { ProgramEnvironment } from './environment.ts';
 import { jsonOption } from './options.ts';
+
+interface AddWords {
+  readonly name?: string;
+  readonly version?: string;
+  readonly rowBits?: string;
+  readonly texts?: string;
+}
 
 export function addModels(program: Command, environment: ProgramEnvironment): void {
   const models = program.command('models').description('models on this machine');
@@ -31,15 +38,26 @@ export function addModels(program: Command, environment: ProgramEnvironment): vo
     .argument('<directory|file>', 'an export of pylate-onnx-export or next-plaid, or a graph in it')
     .option('--name <name>', 'name of the model (default: name of the directory)')
     .option('--version <version>', 'version of the model (default: 1, or the one after the newest)')
+    .addOption(
+      new Option(
+        '--row-bits <bits>',
+        'bits of a stored component (default: as the export says, or 8)',
+      ).choices(['1', '2', '4', '8']),
+    )
+    .option('--texts <file>', 'texts of yours, which fewer than 8 bits are compared with f32 on')
     .addOption(jsonOption())
     .addHelpText(
       'after',
       '\nThe model is installed in MAXSIMD_MODELS_DIR (default: models in the data directory), and a running server finds it\n' +
         'there. The command runs the model first. Graph, tokenizer and prefixes must fit together. The vectors of a text must\n' +
-        'have length 1 and must not depend on other texts.',
+        'have length 1 and must not depend on other texts.\n\n' +
+        'With fewer than 8 bits the command encodes 100 queries and 1,000 passages that come with it, and prints how many of the\n' +
+        'best ten passages by f32 rows are found. --texts names a file with your own, one a line: 100 queries, then 1,000 to\n' +
+        '10,000 passages. It may be gzipped (.gz).',
     )
-    .action(async (given: string, options: { readonly name?: string; readonly version?: string }) => {
+    .action(async (given: string, { rowBits, ...options }: AddWords) => {
       const { addModel } = await import('../models/add.ts');
-      environment.report(await addModel(await folders(), given, options));
+      const bits = rowBits === undefined ? {} : { rowBits: Number(rowBits) };
+      environment.report(await addModel(await folders(), given, { ...options, ...bits }, environment));
     });
 }

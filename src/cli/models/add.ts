@@ -9,12 +9,17 @@ import { openModelDirectory } from '../../encoder/model/model-directory.ts';
 import type { ServedModel } from '../../encoder/model/served-model.ts';
 import { inputError, messageOf } from '../failure.ts';
 import { fields, type CommandResult } from '../output.ts';
+import { bestTenFound, type ProgressTo, readSampleTexts, type SampleTexts } from './best-ten.ts';
 import { goldenRun } from './golden-run.ts';
 import { type ModelSource, readModelSource } from './model-source.ts';
 
 export interface AddOptions {
   readonly name?: string;
   readonly version?: string;
+  /** 1, 2, 4 or 8; absent = as the export says, or 8. */
+  readonly rowBits?: number;
+  /** A file with the texts that few bits are compared with f32 on. */
+  readonly texts?: string;
 }
 
 /** A name that fits into a path, a header and `MAXSIMD_MODEL`. */
@@ -25,8 +30,10 @@ export async function addModel(
   folders: readonly [string, string],
   given: string,
   options: AddOptions,
+  progressTo: ProgressTo,
 ): Promise<CommandResult> {
-  const source = await readModelSource(path.resolve(given));
+  const source = withRowBits(await readModelSource(path.resolve(given)), options.rowBits);
+  const texts = await textsFor(source, options.texts);
   const { name, version } = await namesFor(folders, source, options);
   const [folder] = folders;
   await mkdir(folder, { recursive: true });
@@ -48,13 +55,41 @@ export async function addModel(
       await write({ dim: model.dim, files: await checksums(staged, source), golden });
     }
     await openModelDirectory(staged);
+    const bestTen = texts && {
+      found: await bestTenFound(model, texts, progressTo),
+      passages: texts.passages.length,
+      queries: texts.queries.length,
+    };
     const directory = path.join(folder, name, version);
     await mkdir(path.dirname(directory), { recursive: true });
     await rename(staged, directory);
-    return report(model, { name, version, directory, notes: [...source.notes, ...skipNotes(model, source)] });
+    const notes = [...source.notes, ...skipNotes(model, source)];
+    return report(model, { name, version, directory, notes, bestTen });
   } finally {
     await rm(staging, { recursive: true, force: true });
   }
+}
+
+function withRowBits(source: ModelSource, rowBits: number | undefined): ModelSource {
+  if (rowBits === undefined) return source;
+  if (source.manifest !== undefined) {
+    throw inputError(
+      `--row-bits: ${source.directory} has a manifest, and its rows keep their ${rowBitsOf(source)} bits; give the export that it was made of`,
+    );
+  }
+  const own = source.config['maxsimd'] as object | undefined;
+  return { ...source, config: { ...source.config, maxsimd: { ...own, row_bits: rowBits } } };
+}
+
+function rowBitsOf({ config }: ModelSource): number {
+  return (config['maxsimd'] as { readonly row_bits?: number } | undefined)?.row_bits ?? 8;
+}
+
+/** The texts that few bits are compared with f32 on. Rows of 8 bits are not compared. */
+async function textsFor(source: ModelSource, file: string | undefined): Promise<SampleTexts | undefined> {
+  if (rowBitsOf(source) < 8) return readSampleTexts(file);
+  if (file === undefined) return undefined;
+  throw inputError('--texts needs rows of fewer than 8 bits: add --row-bits 1, 2 or 4');
 }
 
 async function namesFor(
@@ -174,10 +209,14 @@ interface Installed {
   readonly version: string;
   readonly directory: string;
   readonly notes: readonly string[];
+  /** How many of the best ten by f32 rows are found, if rows have few bits. */
+  readonly bestTen:
+    | { readonly found: number; readonly passages: number; readonly queries: number }
+    | undefined;
 }
 
-function report(model: ServedModel, { name, version, directory, notes }: Installed): CommandResult {
-  const { rules, dim, windowTokensMax } = model;
+function report(model: ServedModel, { name, version, directory, notes, bestTen }: Installed): CommandResult {
+  const { rules, dim, rowBits, windowTokensMax } = model;
   const expansion =
     rules.expansion === undefined ? 'not expanded' : `expanded to ${rules.expansion.positions} tokens`;
   const prefixTokens = (head: readonly number[]): string => {
@@ -188,7 +227,7 @@ function report(model: ServedModel, { name, version, directory, notes }: Install
     ['model', name],
     ['version', version],
     ['directory', directory],
-    ['dimensions', String(dim)],
+    ['dimensions', `${dim} of ${bitsOf(rowBits)}`],
     ['queries', `at most ${rules.queryPositionsMax} tokens, ${expansion}`],
     [
       'prefixes',
@@ -201,11 +240,33 @@ function report(model: ServedModel, { name, version, directory, notes }: Install
     ['checked', 'graph, tokenizer, prefixes, length of vectors, independence of texts in a batch'],
   ];
   return {
-    document: { name, version, directory, dim, window_tokens_max: windowTokensMax, notes },
+    document: {
+      name,
+      version,
+      directory,
+      dim,
+      row_bits: rowBits,
+      window_tokens_max: windowTokensMax,
+      best_ten: bestTen,
+      notes,
+    },
     text: [
       fields(pairs),
+      ...(bestTen === undefined ? [] : [bestTenLine(rowBits, bestTen)]),
       ...notes.map((note) => `note: ${note}`),
       `A running server serves it: create an index with "model": "${name}".`,
     ].join('\n'),
   };
+}
+
+function bestTenLine(
+  rowBits: number,
+  { found, passages, queries }: NonNullable<Installed['bestTen']>,
+): string {
+  const texts = `${passages.toLocaleString('en')} passages, ${queries} queries`;
+  return `Of the best ten passages by f32 rows, ${found.toFixed(1)} are found with ${bitsOf(rowBits)} (${texts}).`;
+}
+
+function bitsOf(rowBits: number): string {
+  return rowBits === 1 ? '1 bit' : `${rowBits} bits`;
 }
