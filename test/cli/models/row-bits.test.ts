@@ -1,13 +1,15 @@
 /** `maxsimd models add --row-bits`: rows of few bits are installed, and compared with f32 rows on texts. */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { beforeEach, expect, it } from 'vitest';
 import { addModel } from '../../../src/cli/models/add.ts';
 import { readSampleTexts } from '../../../src/cli/models/best-ten.ts';
 import { Interruption } from '../../../src/cli/failure.ts';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { runHere, runJsonHere, type RunOptions } from '../../support/running/command-process.ts';
+import { runHere, runJson, runJsonHere, type RunOptions } from '../../support/running/command-process.ts';
 
 const tiny = path.resolve(import.meta.dirname, '../../fixtures/colbert-tiny/1');
 let models: string;
@@ -127,6 +129,35 @@ it('a graph that states its own rows of 8 bits has no few bits', async () => {
   expect(document.error.message).toContain('row_bits below 8 excludes int8_output');
   expectNothingInstalled();
 });
+
+it.each([
+  ['2', 'bytes differ)'],
+  ['8', 'steps of 8 bits)'],
+])('vectors that depend on the batch are refused with %s bits', async (bits, reason) => {
+  const program = path.join(path.dirname(source), 'dependent.mjs');
+  writeFileSync(program, dependentOnBatch());
+  const environment = { ...options.environment, NODE_OPTIONS: `--import ${pathToFileURL(program).href}` };
+  const { document } = await runJson(['models', 'add', source, '--row-bits', bits], { environment });
+  expect(document.error.message).toContain('depend on the texts beside it');
+  expect(document.error.message).toContain(reason);
+  expectNothingInstalled();
+});
+
+/** Runs before the encoder's own code, in each of its threads: as dynamic quantisation does, it makes steps of a batch's own. */
+function dependentOnBatch(): string {
+  const runtime = pathToFileURL(createRequire(import.meta.url).resolve('onnxruntime-common')).href;
+  return `
+    import { InferenceSession } from ${JSON.stringify(runtime)};
+    const { run } = InferenceSession.prototype;
+    InferenceSession.prototype.run = async function (feeds, ...rest) {
+      const outputs = await run.call(this, feeds, ...rest);
+      const step = 0.01 * feeds.input_ids.dims[0];
+      const { data } = outputs.output;
+      for (let i = 0; i < data.length; i += 1) data[i] = Math.round(data[i] / step) * step;
+      return outputs;
+    };
+  `;
+}
 
 it('Ctrl-C while texts are encoded leaves nothing', async () => {
   const stopped = {
