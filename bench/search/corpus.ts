@@ -2,15 +2,17 @@
  * The corpus of the search benchmark: token matrices of documents and queries. They are read or generated piece by piece,
  * because a million chunks do not fit in memory twice.
  */
+import type { RowShape } from '../../src/row-shape.ts';
+
 export interface Query {
   /** f32 [rows x dim], token weights folded in. */
   readonly vectors: Float32Array;
   readonly rows: number;
 }
 
-/** Token matrices of neighbouring chunks: value = vector * scale. */
+/** Token matrices of neighbouring chunks: value = component * scale. */
 export interface TokenMatrices {
-  /** int8 [rows x dim]. */
+  /** As they are stored, `rowBytes` each: int8 [rows x dim], or rows of few bits. */
   readonly vectors: Int8Array;
   /** f16 bits [rows]. */
   readonly scales: Uint16Array;
@@ -18,12 +20,11 @@ export interface TokenMatrices {
   readonly tokenIds?: Uint32Array;
 }
 
-export interface Corpus {
+export interface Corpus extends RowShape {
   /** Names the source of the vectors in the report. */
   readonly description: string;
   /** Names the vectors: equal identities mean equal bytes. */
   readonly identity: string;
-  readonly dim: number;
   /** First chunk of every document, and the number of chunks: [documents + 1]. */
   readonly documentChunks: Uint32Array;
   /** First row of every chunk, and the number of rows: [chunks + 1]. */

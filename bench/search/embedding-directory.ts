@@ -1,8 +1,8 @@
 /**
  * Embeddings in a directory: raw little-endian files, so that any program can make one.
  *
- *   vectors.i8           int8 [token vectors x dim], row-major, chunk after chunk
- *   scales.f16           f16 [token vectors]; value = vector * scale
+ *   vectors.i8           int8 [token vectors x dim], row-major, chunk after chunk; or rows of few bits (native/kernels/rows.h)
+ *   scales.f16           f16 [token vectors]; value = component * scale
  *   token_ids.u32        u32 [token vectors], of the vocabulary; may be missing
  *   chunk_rows.u32       u32 [chunks], rows of each chunk
  *   chunk_documents.u32  u32 [chunks], number of the document each chunk is of, ascending; without it each is one
@@ -11,10 +11,11 @@
  *   query_rows.u32       u32 [queries], rows of each query
  *   README               where they come from; its first line goes into the report
  *
- * dim = bytes of vectors.i8 / rows.
+ * dim = values of queries.f32 / rows of queries. The bits of a component follow from the bytes of a row.
  */
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { rowBytes, type RowShape } from '../../src/row-shape.ts';
 import { documentsHolding, type Corpus, type Query, type TokenMatrices } from './corpus.ts';
 
 const fileNames = {
@@ -45,10 +46,13 @@ export function openEmbeddings(directory: string, chunksMax: number | undefined)
   const allStarts = starts(allRows);
   const rows = allStarts.at(-1) ?? 0;
   const bytes = statSync(file('vectors')).size;
-  const dim = bytes / rows;
-  if (!Number.isInteger(dim) || statSync(file('scales')).size !== rows * 2) {
+  const [queryVectors, queryRows] = [readF32(file('queries')), readU32(file('queryRows'))];
+  const shape = shapeOf(queryVectors.length / (starts(queryRows).at(-1) ?? 0), bytes / rows);
+  if (shape === undefined || statSync(file('scales')).size !== rows * 2) {
     throw new Error(`${directory}: ${bytes} bytes of vectors do not fit ${rows} rows and their scales`);
   }
+  const { dim } = shape;
+  const stride = rowBytes(shape);
   const chunkRows = allStarts.slice(0, (documentChunks.at(-1) ?? 0) + 1);
   const descriptors = { vectors: openSync(file('vectors'), 'r'), scales: openSync(file('scales'), 'r') };
   const tokenIds = existsSync(file('tokenIds')) ? readU32(file('tokenIds')) : undefined;
@@ -59,15 +63,15 @@ export function openEmbeddings(directory: string, chunksMax: number | undefined)
       ? (readFileSync(file('readme'), 'utf8').split('\n', 1)[0] ?? '')
       : path.basename(directory),
     identity: `${path.resolve(directory)} ${bytes} ${statSync(file('vectors')).mtimeMs} ${documents}`,
-    dim,
+    ...shape,
     documentChunks,
     chunkRows,
     centring: existsSync(file('centring')) ? readF32(file('centring')) : new Float32Array(dim),
-    queries: queriesOf(readF32(file('queries')), readU32(file('queryRows')), dim),
+    queries: queriesOf(queryVectors, queryRows, dim),
     read: (from, to) => {
       const first = chunkRows[documentChunks[from]!]!;
       const count = chunkRows[documentChunks[to]!]! - first;
-      const vectors = readAt(descriptors.vectors, first * dim, count * dim);
+      const vectors = readAt(descriptors.vectors, first * stride, count * stride);
       const scales = readAt(descriptors.scales, first * 2, count * 2);
       return {
         vectors: new Int8Array(vectors),
@@ -130,6 +134,12 @@ export class EmbeddingWriter {
     write('queries', Float32Array.from(queries.flatMap(({ vectors }) => [...vectors])));
     write('readme', Buffer.from(readme));
   }
+}
+
+/** Undefined when no row of `dim` components takes so many bytes. */
+function shapeOf(dim: number, bytes: number): RowShape | undefined {
+  const shapes = [8, 4, 2, 1].map((rowBits) => ({ dim, rowBits }));
+  return Number.isInteger(dim) ? shapes.find((shape) => rowBytes(shape) === bytes) : undefined;
 }
 
 /** First chunk of each document, and the number of chunks. */

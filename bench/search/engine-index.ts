@@ -323,6 +323,7 @@ const generation = 2;
 function createIndex({ engine, corpus }: IndexOptions): NativeIndex {
   return engine.createIndex({
     dim: corpus.dim,
+    rowBits: corpus.rowBits,
     exactTokenVectorsMax: 0,
   });
 }

@@ -1,6 +1,7 @@
 /** The rows of our own engine: every state at every candidate_k, and the exhaustive scan that recall is compared with. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { rowBytes } from '../../src/row-shape.ts';
 import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Query } from './corpus.ts';
 import { OpenIndex, type IndexOptions, type SealedIndex, type SearchSettings } from './engine-index.ts';
 import { selectivities, type Selectivity } from './filters.ts';
@@ -201,7 +202,7 @@ class StateRows {
     const deleted = changes.deleted.reduce((sum, document) => sum + rowsOf(corpus, document).length, 0);
     const chunks = chunksOf(corpus) - deleted;
     const disk = this.#index.diskBytes();
-    const matrices = (tokenVectorsOf(corpus) + written) * (corpus.dim + 2);
+    const matrices = (tokenVectorsOf(corpus) + written) * (rowBytes(corpus) + 2);
     onProgress(
       `${variant} ${state} active ${active_segment} 1/${settings.selectivity ?? 1} candidate_k ${settings.candidateK}: ` +
         `recall ${measured.recall_at_10.toFixed(4)} ${measured.recall_at_100.toFixed(4)}, p50 ${measured.p50_ms.toFixed(2)} ms`,

@@ -78,6 +78,18 @@ describe('a directory of embeddings', () => {
     expect(some.read(0, 1)).toMatchObject(source.read(0, 1));
     expect(() => openEmbeddings(directory, 41)).toThrow('there are 40 chunks, not 41');
   });
+
+  it('tells the bits of a component from the bytes of a row', () => {
+    const folder = mkdtempSync(path.join(directory, 'few-bits-'));
+    const written = new EmbeddingWriter(folder);
+    const vectors = Int8Array.from({ length: 3 * 16 }, (_, at) => at);
+    written.document([1, 2], { vectors, scales: new Uint16Array(3) });
+    const queries = [{ rows: 2, vectors: new Float32Array(2 * 64) }];
+    written.finish(queries, { centring: new Float32Array(64), readme: '' });
+    const { dim, rowBits, read } = openEmbeddings(folder, undefined);
+    expect({ dim, rowBits }).toEqual({ dim: 64, rowBits: 2 });
+    expect(read(0, 1)).toEqual({ vectors, scales: new Uint16Array(3) });
+  });
 });
 
 describe('figures', () => {

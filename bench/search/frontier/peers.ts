@@ -164,6 +164,7 @@ function installTachiom(cache: string): readonly string[] {
 function write(corpus: Corpus, queries: readonly Query[], cache: string): string {
   const directory = path.resolve(cache, `peers-${identityOf(corpus)}-${queries.length}`);
   if (existsSync(path.join(directory, 'README'))) return directory;
+  if (corpus.rowBits < 8) throw new Error('other engines do not read rows of few bits');
   mkdirSync(directory, { recursive: true });
   const writer = new EmbeddingWriter(directory);
   for (let document = 0; document < documentsOf(corpus); document++)

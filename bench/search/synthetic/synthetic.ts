@@ -27,6 +27,7 @@ export function synthesise(options: SyntheticOptions): Corpus {
     description: `synthetic, ${meanRows} rows a chunk, statistics of ${statistics.source}, seed ${seed}`,
     identity: JSON.stringify([chunks, meanRows, seed, statistics.source, statistics.scalars]),
     dim: statistics.dim,
+    rowBits: 8,
     ...shape,
     centring: statistics.arrays.centring,
     queries: [],
