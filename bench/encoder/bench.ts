@@ -7,6 +7,8 @@ import path from 'node:path';
 import { parseConfig } from '../../src/app/config.ts';
 import { runtimeVersion } from '../../src/encoder/inference/cuda/cuda-library.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
+import { Rotation } from '../../src/encoder/inference/few-bits.ts';
+import type { RowShape } from '../../src/row-shape.ts';
 import { modelDirectoryOf } from '../../src/app/model-choice.ts';
 import { describeEnvironment } from '../lib/environment.ts';
 import { type Device, deviceName } from '../lib/model/device.ts';
@@ -113,7 +115,7 @@ async function run(options: Options): Promise<EncoderReport> {
   const { contenders, skipped, runtimes } = await openSides(options, modelDirectory, model);
   try {
     const rows: EncoderRow[] = [];
-    for (const mix of mixes) rows.push(...(await measureMix(mix, contenders, model.dim, options)));
+    for (const mix of mixes) rows.push(...(await measureMix(mix, contenders, model, options)));
     const details = Object.fromEntries(
       goals[options.device.provider].map((goal) => [goal.name, ratioOf(goal, rows)]),
     );
@@ -199,7 +201,7 @@ async function openSides(
 async function measureMix(
   mix: Mix,
   contenders: ReadonlyMap<string, Contender>,
-  dim: number,
+  model: RowShape,
   { rounds, onProgress }: Options,
 ): Promise<readonly EncoderRow[]> {
   onProgress(`${mix.name}: ${mix.texts.length} texts, ${mix.contentTokens} tokens`);
@@ -213,12 +215,17 @@ async function measureMix(
     onProgress(`${mix.name}: round ${round + 1} of ${rounds}`);
   }
   const vectors = new Map<string, readonly Float32Array[] | undefined>();
-  for (const [name, contender] of contenders) vectors.set(name, await contender.vectors(agreementTexts));
+  const rotation = model.rowBits === 8 ? undefined : new Rotation(model.dim);
+  for (const [name, contender] of contenders) {
+    const given = await contender.vectors(agreementTexts);
+    if (name !== ours) for (const rows of given ?? []) rotation?.apply(rows);
+    vectors.set(name, given);
+  }
   const agreement = (name: string, other: string): Agreement | null => {
     const [mine, theirs] = [vectors.get(other), vectors.get(name)];
     return name === other || mine === undefined || theirs === undefined
       ? null
-      : agreementOf(mine, theirs, dim);
+      : agreementOf(mine, theirs, model.dim);
   };
   const oursTimings = timings.get(ours)!;
   return [...timings].map(([name, theirs]): EncoderRow => {

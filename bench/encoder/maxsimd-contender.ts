@@ -56,7 +56,7 @@ class Maxsimd implements Contender {
     return { wallSeconds, cpuSeconds: cpuSeconds > 0 ? cpuSeconds : undefined };
   }
 
-  /** Rows to which the mean is added that centring subtracts from documents. */
+  /** Rows to which the mean is added that centring subtracts from documents. Those of models with few bits are rotated. */
   async vectors(texts: number): Promise<readonly Float32Array[]> {
     const { kind, texts: all } = this.#prepared();
     const some = all.slice(0, texts);
@@ -64,10 +64,9 @@ class Maxsimd implements Contender {
     if (kind === 'query') {
       return Promise.all(some.map(async (text) => (await pool.encodeQuery(text, callOptions())).vectors));
     }
-    const { dim, session } = this.#model;
     const result: Float32Array[] = some.map(() => new Float32Array());
     for await (const document of pool.encodeDocuments(some, documentOptions(chunkTokensMax))) {
-      result[document.documentIndex] = dequantised(document, dim, session.centring);
+      result[document.documentIndex] = dequantised(document, this.#model, this.#model.session.centring);
     }
     return result;
   }

@@ -172,7 +172,7 @@ async function fill(connection: LanceConnection, arrow: ArrowModule, corpus: Cor
   for (const { from, to } of runsOf(corpus, batchRows)) {
     const first = corpus.documentChunks[from]!;
     const last = corpus.documentChunks[to]!;
-    const values = unitRows(dequantised(corpus.read(from, to), corpus.dim, corpus.centring), corpus.dim);
+    const values = unitRows(dequantised(corpus.read(from, to), corpus, corpus.centring), corpus.dim);
     const starts = Int32Array.from(
       { length: last - first + 1 },
       (_, at) => corpus.chunkRows[first + at]! - corpus.chunkRows[first]!,

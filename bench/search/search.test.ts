@@ -31,7 +31,7 @@ describe('synthetic embeddings', () => {
   it('have the mean length asked for and are unit vectors before centring', () => {
     expect(tokenVectorsOf(corpus) / 300).toBeGreaterThan(17);
     expect(tokenVectorsOf(corpus) / 300).toBeLessThan(23);
-    const rows = dequantised(corpus.read(4, 5), corpus.dim, corpus.centring);
+    const rows = dequantised(corpus.read(4, 5), corpus, corpus.centring);
     for (let at = 0; at < rows.length; at += corpus.dim) {
       expect(Math.hypot(...rows.subarray(at, at + corpus.dim))).toBeCloseTo(1, 1);
     }
@@ -47,7 +47,7 @@ describe('token vectors', () => {
     [0x7bff, 65504],
   ])('have scales of half bits: %i is %f', (bits, value) => {
     const stored = { vectors: Int8Array.of(1, -2), scales: Uint16Array.of(bits) };
-    expect([...dequantised(stored, 2, Float32Array.of(0, 1))]).toEqual(
+    expect([...dequantised(stored, { dim: 2, rowBits: 8 }, Float32Array.of(0, 1))]).toEqual(
       [value, 1 - 2 * value].map(Math.fround),
     );
   });

@@ -18,7 +18,8 @@ it('measures every side on the same tokens, with vectors that agree', async () =
   expect(report.rows[0]!.settings).toMatch(/^2 processes, each gRPC/);
   for (const row of report.rows) expect(row.tokens_per_second.minimum).toBeGreaterThan(0);
   const loop = report.rows.find(({ contender }) => contender === 'onnxruntime_loop');
-  expect(loop?.agreement_with_ours?.minimum_cosine).toBeGreaterThan(0.99);
+  // Ours has two bits a component.
+  expect(loop?.agreement_with_ours?.minimum_cosine).toBeGreaterThan(0.9);
   // Mixes and peers that were left out are named, and do not count as met.
   expect(report.ratios).toEqual({ transformers_js: null, packed_onnxruntime: null });
   expect(report.skipped.map(({ contender }) => contender)).toEqual([

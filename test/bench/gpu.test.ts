@@ -20,16 +20,16 @@ describe('the GPU benchmark', () => {
       alone_and_in_batch: { differing_share: 0, steps_max: 0 },
     });
     expect(report.agreement_with_cpu_graph.minimum_cosine).toBeGreaterThan(0.9999);
-    expect(report.rows.map(({ outputs }) => outputs)).toEqual(['int8', 'f32', 'weights only']);
+    expect(report.rows.map(({ outputs }) => outputs)).toEqual(['f32', 'weights only']);
     expect(new Set(report.nodes.map(({ provider }) => provider))).toEqual(new Set(['CPUExecutionProvider']));
     for (const row of report.rows) expect(row.tokens_per_second).toBeGreaterThan(0);
     expect(printed).toContain('nodes on another device: none');
     expect(printed).toContain('--batch-tokens 272 is');
-  }, 60_000);
+  }, 120_000);
 
   it('refuses a GPU that is not there, and says why', async () => {
     const problem = cudaProblem();
-    if (problem === undefined) expect((await run('cuda:0')).report.rows).toHaveLength(3);
+    if (problem === undefined) expect((await run('cuda:0')).report.rows).toHaveLength(2);
     else await expect(run('cuda:0')).rejects.toThrow(problem);
   }, 60_000);
 });

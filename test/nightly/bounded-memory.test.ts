@@ -172,7 +172,7 @@ function queryOf(corpus: Corpus, random: () => number): Query {
   const { vectors, scales } = corpus.read(document, document + 1);
   const rows = Math.min(queryRows, scales.length);
   const first = Math.floor(random() * (scales.length - rows + 1));
-  const all = dequantised({ vectors, scales }, corpus.dim);
+  const all = dequantised({ vectors, scales }, corpus);
   return { vectors: all.slice(first * corpus.dim, (first + rows) * corpus.dim), rows };
 }
 

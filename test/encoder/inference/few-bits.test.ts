@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { quantizeFewBits, Rotation } from '../../../src/encoder/inference/few-bits.ts';
 import { rowBytes } from '../../../src/row-shape.ts';
-import { componentsOf } from '../../support/encoder/rows.ts';
+import { componentsOf } from '../../../bench/lib/vectors.ts';
 
 const rows = 3;
 
@@ -64,7 +64,7 @@ describe('rows of few bits', () => {
     };
     for (const [rowBits, { first, scale }] of Object.entries(expected)) {
       const row = stored(vectors, 384, Number(rowBits))[2]!;
-      expect(row.components.slice(0, 8)).toEqual(first);
+      expect([...row.components.slice(0, 8)]).toEqual(first);
       expect(row.scale).toBeCloseTo(scale, 3);
     }
   });

@@ -7,7 +7,7 @@ import { halfValues } from '../../../src/encoder/inference/quantize.ts';
 import { callOptions, encodeAll, type Encoders, startEncoders } from '../../support/encoder/encoders.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { defaultModel, minilmModel } from '../../support/encoder/models.ts';
-import { componentsOf } from '../../support/encoder/rows.ts';
+import { componentsOf } from '../../../bench/lib/vectors.ts';
 
 const chunking = { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 };
 const prose = readFileSync(`${import.meta.dirname}/../../../proto/encoder.proto`, 'utf8').replaceAll(
