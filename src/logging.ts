@@ -1,10 +1,11 @@
 /**
- * The one importer of pino: structured JSON lines on standard error.
+ * The one importer of pino: structured JSON lines on standard error, or short ones if that is a terminal.
  *
  * Never logged are API keys, queries, texts, request bodies and metadata. Callers log named fields. The message of an
  * unexpected error could quote a request (`JSON.parse` quotes its input). So errors are logged by type, code and stack
  * frames, and by message only if its origin is known to quote nothing.
  */
+import { styleText } from 'node:util';
 import { pino } from 'pino';
 import type { Logger as PinoLogger } from 'pino';
 import { ServiceError } from './errors.ts';
@@ -26,8 +27,14 @@ export function createLogger(options: LoggerOptions): Logger {
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: describeError, error: describeError },
     },
-    options.destination ?? pino.destination({ dest: 2, sync: true }),
+    options.destination ??
+      (process.stderr.isTTY ? { write: passLogLine } : pino.destination({ dest: 2, sync: true })),
   );
+}
+
+/** Writes a line of another process's log as one of this process's own. */
+export function passLogLine(line: string): void {
+  process.stderr.write(process.stderr.isTTY ? terminalLine(line) : line);
 }
 
 export interface ErrorDescription {
@@ -75,4 +82,48 @@ function stackFrames(error: Error): string[] {
     .map((line) => line.trim())
     .filter((line) => /^at .+:\d+:\d+\)?$/.test(line))
     .slice(0, framesMax);
+}
+
+const styles: Readonly<Record<string, Parameters<typeof styleText>[0]>> = {
+  warn: 'yellow',
+  error: 'red',
+  fatal: 'red',
+};
+/** These help where many lines are searched. */
+const left = new Set([
+  ...['time', 'level', 'msg', 'service', 'pid', 'process', 'request_id', 'trace_id', 'tenant_id'],
+  ...['method', 'route', 'status', 'latency_ms', 'timings_ms'],
+]);
+
+/** A log line as a person at a terminal reads it: time, level, message and the fields that differ. Another line stays as it is. */
+export function terminalLine(line: string): string {
+  const log = parsed(line);
+  if (log === undefined) return line;
+  const level = String(log['level']);
+  const fields = Object.entries(log)
+    .filter(([name, value]) => !left.has(name) && value !== undefined)
+    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
+  const text = [styleText(styles[level] ?? 'dim', level.padEnd(5)), messageOf(log), ...fields].join(' ');
+  return `${styleText('dim', new Date(String(log['time'])).toTimeString().slice(0, 8))} ${text}\n`;
+}
+
+function messageOf({
+  msg,
+  method,
+  route,
+  status,
+  latency_ms: ms,
+}: Readonly<Record<string, unknown>>): string {
+  return route === undefined
+    ? String(msg)
+    : `${String(method)} ${String(route)} ${String(status)} ${String(ms)} ms`;
+}
+
+function parsed(line: string): Readonly<Record<string, unknown>> | undefined {
+  if (!line.startsWith('{')) return undefined;
+  try {
+    return JSON.parse(line) as Record<string, unknown>;
+  } catch {
+    return undefined;
+  }
 }

@@ -12,6 +12,8 @@ import { defaultLimits } from '../catalog/default-limits.ts';
 import { syncDirectory } from '../catalog/sync-directory.ts';
 
 const keyFile = 'first-api-key';
+/** An import and an evaluation on this host do not meet them. */
+const limits = { ...defaultLimits, requestsPerMinute: 1_000_000, maxConcurrentRequests: 64 };
 
 export interface Greeting {
   readonly pepper: Uint8Array;
@@ -31,7 +33,7 @@ export async function greetFirstTenant(catalog: Catalog, greeting: Greeting): Pr
   const tenant = await catalog.createTenant({
     id: randomUUID(),
     name: 'default',
-    limits: defaultLimits,
+    limits,
     key: { id, hash: hashApiKey(apiKey, pepper) },
   });
   const file = path.join(directory, keyFile);
@@ -40,7 +42,12 @@ export async function greetFirstTenant(catalog: Catalog, greeting: Greeting): Pr
     : [`Its API key is in ${file}: keep it elsewhere and delete the file.`, `$(cat ${quoted(file)})`];
   return `
 The data directory was empty, so the tenant "${tenant.name}" (${tenant.id}) was created.
-${where} To try the service, paste into another terminal:
+${where}
+
+  Console      ${url}/console   (sign in with the key)
+  HTTP API     ${url}/docs
+
+To try the service, paste into another terminal:
 
   export MAXSIMD_URL=${url}
   export MAXSIMD_API_KEY=${key}

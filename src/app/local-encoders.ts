@@ -12,7 +12,7 @@ import {
   type EncoderSupervisor,
   type EncoderSupervisorOptions,
 } from '../encoder/supervision/supervisor.ts';
-import type { Logger } from '../logging.ts';
+import { passLogLine, type Logger } from '../logging.ts';
 import { encoderMemoryBytes } from './memory.ts';
 import { chosenModel } from './model-choice.ts';
 import { type GroupChange, type ModelGroup, ModelGroups } from './model-groups.ts';
@@ -47,7 +47,7 @@ export async function startLocalEncoders(
       threads: config.MAXSIMD_ENCODER_THREADS,
       residentBytesMax: () => encoderMemoryBytes(config, places.processes) / groupsLoaded,
       logLevel: config.MAXSIMD_LOG_LEVEL,
-      onLog: (line) => process.stderr.write(`${line}\n`),
+      onLog: (line) => passLogLine(`${line}\n`),
     });
     return groupOf({
       model,

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
 /**
- * The command of the installed package (`bin/maxsimd.mjs` there). Runs the program in this process if this Node is recent
- * enough, otherwise on the Node that npm installed beside it. This file is plain JavaScript because it runs on Node 20.
+ * The command of the installed package (`bin/maxsimd.mjs` there) and of a checkout, where it first installs and builds what
+ * is missing. Runs the program in this process if this Node is recent enough, otherwise on the Node that npm installed beside
+ * it. This file is plain JavaScript because it runs on Node 20.
  */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -12,10 +13,14 @@ import { fileURLToPath } from 'node:url';
 /** The first Node with `AsyncDisposableStack`. */
 const oldestMajor = 24;
 
+const directory = path.dirname(fileURLToPath(import.meta.url));
+const isCheckout = path.basename(directory) === 'bootstrap';
+
 endWithNpm();
+if (isCheckout && process.channel === undefined) prepareCheckout();
 if (Number.parseInt(process.versions.node, 10) >= oldestMajor) {
   endWithLauncher();
-  await import('../src/cli/main.js');
+  await import(isCheckout ? '../cli/main.ts' : '../src/cli/main.js');
 } else {
   runOn(packagedNode());
 }
@@ -53,7 +58,15 @@ function endWithLauncher() {
   process.channel.unref();
 }
 
+function prepareCheckout() {
+  const { status } = spawnSync(process.execPath, [path.join(directory, 'bootstrap.mjs')], {
+    stdio: 'inherit',
+  });
+  if (status !== 0) process.exit(status ?? 1);
+}
+
 function packagedNode() {
+  if (isCheckout) return path.join(directory, '../../node_modules/.bin/node');
   const name = `@maxsimd/node-${process.platform}-${process.arch}`;
   try {
     const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);

@@ -15,6 +15,7 @@ import { bodyBytesMax } from './limits.ts';
 import { defaultHttpTimeouts, type HttpTimeouts } from './protocol/listener.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { healthRoutes } from './routes/health.ts';
+import { rootRoute } from './routes/root.ts';
 import { indexRoutes } from './routes/indexes.ts';
 import { rankingRoutes } from './routes/ranking.ts';
 import { usageRoutes } from './routes/usage.ts';
@@ -34,6 +35,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
   const { app, drain } = createApp({ ...options, timeouts, bodyBytesMax });
   await describeApi(app, serviceDocument);
   await app.register(healthRoutes(service, drain));
+  await app.register(rootRoute(options.console !== undefined));
   await app.register(
     async (v1) => {
       admitRequests(v1, {

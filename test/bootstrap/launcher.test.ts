@@ -1,10 +1,12 @@
 /** The launcher under `npx`, with a program in its place that says what it receives: it ends when npm does, however that ends. */
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, copyFile, mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { programVersion } from '../../src/installation.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 
 const launcher = path.resolve(import.meta.dirname, '../../src/bootstrap/launcher.mjs');
@@ -40,6 +42,11 @@ it.each(['SIGTERM', 'SIGHUP', 'SIGKILL'] as const)('ends when npx receives %s', 
   });
   npx.kill(signal);
   await expect.poll(() => isRunning(processId)).toBe(false);
+});
+
+it('runs the program of a checkout', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [launcher, '--version']);
+  expect(stdout.trim()).toBe(programVersion());
 });
 
 function isRunning(processId: number): boolean {

@@ -132,7 +132,7 @@ describe('order of checks', () => {
       const response = await http.inject({ ...wrong, url });
       expect([url, response.statusCode, response.json().error.code]).toEqual([url, 404, 'not_found']);
     }
-    for (const url of ['/', '/v2/indexes', '/favicon.ico', '/v1x']) {
+    for (const url of ['/index.html', '/v2/indexes', '/favicon.ico', '/v1x']) {
       const response = await http.app.inject({ url });
       expect([url, response.statusCode, response.json().error.code]).toEqual([url, 404, 'not_found']);
       expect(response.headers['x-request-id']).toBeTruthy();

@@ -79,7 +79,7 @@ async function start(options: EncoderArguments, asked: AbortSignal): Promise<voi
   });
   if (pool.fallback !== undefined) {
     // Most machines have no CUDA, so that is no warning.
-    const level = hasCudaLibrary() ? 'warn' : 'info';
+    const level = hasCudaLibrary() ? 'warn' : 'debug';
     log[level]({ reason: pool.fallback }, 'CUDA did not load; using the CPU');
   }
   sessions = pool;
