@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { assertInvariant } from '../../errors.ts';
 import type { Provider } from '../protocol/contract.ts';
 import { hasCudaLibrary } from './cuda/cuda-library.ts';
+import { freeCores } from './free-cores.ts';
 import type {
   BatchKind,
   BatchMessage,
@@ -29,6 +30,8 @@ export interface SessionPoolOptions extends Pick<SessionWorkerData, 'models' | '
   readonly workers: number;
   /** Milliseconds after which a running batch counts as stuck. */
   readonly stuckMs: number;
+  /** Cores that are free at this moment. */
+  readonly freeCores?: () => number;
   /** Called when a batch is stuck or a worker has died. Only the end of the process helps then. */
   readonly onFatal: (reason: string) => void;
 }
@@ -58,8 +61,8 @@ interface Ready {
 const cpuWorkersMax = 16;
 
 /**
- * The most threads for a lone query. Two take .63 of the time of one at 12 tokens, and 1.35 times the CPU time. Each layer waits for
- * the slowest thread, so many threads would gain little.
+ * The most threads for a lone query, which runs on several only while so many cores are free: two threads take .74 of the time
+ * of one on two free cores (12 tokens, bge-small), and twice the time if another process holds one of the cores, because each layer waits for the slower thread.
  */
 const loneThreadsMax = 4;
 
@@ -170,7 +173,9 @@ export class SessionPool {
     const batchId = this.#nextBatchId++;
     const settled = Promise.withResolvers<BatchResult>();
     slot.flights.set(batchId, { kind: batch.kind, paddedTokens, settled });
-    const message: BatchMessage = { ...batch, type: 'batch', batchId };
+    const lone =
+      batch.lone === true && (this.#options.freeCores ?? freeCores)() >= loneThreadsOf(this.#options);
+    const message: BatchMessage = { ...batch, lone, type: 'batch', batchId };
     if (slot.flights.size === 1) slot.runningSince = performance.now();
     const arrays = [message.ids, message.lengths, message.attended, message.kept];
     slot.worker.postMessage(
@@ -235,11 +240,15 @@ function workersOn(provider: 'cpu' | 'cuda', { workers, threads }: SessionPoolOp
   return provider === 'cuda' ? 1 : Math.min(threads, cpuWorkersMax);
 }
 
+function loneThreadsOf({ threads }: SessionPoolOptions): number {
+  return Math.min(threads, loneThreadsMax);
+}
+
 function openWorker(options: SessionPoolOptions, provider: Provider, isFirst: boolean): Slot {
   const entry = new URL(`./session-worker${path.extname(import.meta.filename)}`, import.meta.url);
   const { models, deviceId, threads } = options;
   const intraOpThreads = Math.max(1, Math.floor(threads / workersOn('cpu', options)));
-  const loneThreads = Math.max(intraOpThreads, isFirst ? Math.min(threads, loneThreadsMax) : 1);
+  const loneThreads = Math.max(intraOpThreads, isFirst ? loneThreadsOf(options) : 1);
   const data: SessionWorkerData = { models, provider, deviceId, intraOpThreads, loneThreads };
   return { worker: new Worker(entry, { workerData: data }), flights: new Map(), runningSince: 0 };
 }

@@ -102,10 +102,9 @@ async function createSession(
     // Shapes differ from batch to batch, so remembered allocation patterns would only pile up.
     enableMemPattern: false,
     logSeverityLevel: 3,
-    // Idle threads must not keep cores busy that the search engine uses.
-    extra: {
-      session: { 'session.intra_op.allow_spinning': '0', 'session.inter_op.allow_spinning': '0' },
-    },
+    // Threads of a run wait for each other by spinning, because sleeping costs as much as the second thread gains. After the run they
+    // must not keep cores busy that the search engine uses. This is the setting `session.force_spinning_stop`.
+    extra: { session: { force_spinning_stop: '1' } },
   });
   checkGraph(session, model);
   return session;

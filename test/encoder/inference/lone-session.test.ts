@@ -1,12 +1,16 @@
 /** The session of several threads that runs lone queries. */
 import { readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { Worker } from 'node:worker_threads';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { freeCores } from '../../../src/encoder/inference/free-cores.ts';
 import type { SessionPool } from '../../../src/encoder/inference/session-pool.ts';
 import { loadModel, type ServedModel } from '../../../src/encoder/model/served-model.ts';
 import { defaultModel } from '../../support/encoder/models.ts';
 import { sessionsOfTest } from '../../support/encoder/sessions.ts';
 import { queryOf } from '../../support/encoder/unquantised.ts';
+import { eventually } from '../../support/running/eventually.ts';
 import { repositoryRoot } from '../../support/running/launch.ts';
 
 const models = [
@@ -59,19 +63,33 @@ describe('a lone query', () => {
     }
   });
 
-  it.runIf(process.platform === 'linux')('runs in several threads, and no other query does', async () => {
-    const before = new Set(threads());
-    const model = await loadModel(defaultModel);
-    const pool = await sessionsOfTest(model, 2);
-    const busyWhile = async (lone: boolean): Promise<number> => {
-      const started = new Map(threads().map((thread) => [thread, runNs(thread)]));
-      for (let run = 0; run < 20; run++) await rowsOf(pool, model, texts[3]!, { lone });
-      const isBusy = (thread: string) => runNs(thread) - (started.get(thread) ?? 0) > 5e6;
-      return threads().filter((thread) => !before.has(thread) && isBusy(thread)).length;
-    };
-    expect(await busyWhile(false)).toBe(1);
-    expect(await busyWhile(true)).toBe(2);
-  });
+  it.runIf(process.platform === 'linux')(
+    'runs in several threads while so many cores are free, and no other query does',
+    async () => {
+      const before = new Set(threads());
+      const model = await loadModel(defaultModel);
+      let free = 2;
+      const pool = await sessionsOfTest(model, 2, () => free);
+      const busyWhile = async (lone: boolean): Promise<number> => {
+        const started = new Map(threads().map((thread) => [thread, runNs(thread)]));
+        for (let run = 0; run < 20; run++) await rowsOf(pool, model, texts[3]!, { lone });
+        const isBusy = (thread: string) => runNs(thread) - (started.get(thread) ?? 0) > 5e6;
+        return threads().filter((thread) => !before.has(thread) && isBusy(thread)).length;
+      };
+      expect(await busyWhile(false)).toBe(1);
+      await eventually(async () => (await busyWhile(true)) === 2);
+      free = 1;
+      expect(await busyWhile(true)).toBe(1);
+    },
+  );
+});
+
+it.runIf(process.platform === 'linux')('the free cores are fewer while other threads run', async () => {
+  const idle = freeCores();
+  expect(idle).toBeLessThanOrEqual(availableParallelism());
+  const spinner = new Worker('for (;;);', { eval: true });
+  onTestFinished(async () => void (await spinner.terminate()));
+  await eventually(() => freeCores() < availableParallelism());
 });
 
 function threads(): readonly string[] {
