@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { assertInvariant } from '../../errors.ts';
 import type { Provider } from '../protocol/contract.ts';
 import { hasCudaLibrary } from './cuda/cuda-library.ts';
+import { freeCores } from './free-cores.ts';
 import type {
   BatchKind,
   BatchMessage,
@@ -29,6 +30,8 @@ export interface SessionPoolOptions extends Pick<SessionWorkerData, 'models' | '
   readonly workers: number;
   /** Milliseconds after which a running batch counts as stuck. */
   readonly stuckMs: number;
+  /** Cores that are free at this moment. */
+  readonly freeCores?: () => number;
   /** Called when a batch is stuck or a worker has died. Only the end of the process helps then. */
   readonly onFatal: (reason: string) => void;
 }
@@ -56,6 +59,12 @@ interface Ready {
  * which wait for each other in every layer. So each core gets a worker, up to this number.
  */
 const cpuWorkersMax = 16;
+
+/**
+ * The most threads for a lone query, which runs on several only while so many cores are free: two threads take .74 of the time
+ * of one on two free cores (12 tokens, bge-small), and twice the time if another process holds one of the cores, because each layer waits for the slower thread.
+ */
+const loneThreadsMax = 4;
 
 /** Batches of one kind that a worker holds: the running one and the next one. */
 const heldPerKind = 2;
@@ -93,7 +102,9 @@ export class SessionPool {
   static async open(options: SessionPoolOptions): Promise<SessionPool> {
     const slots: Slot[] = [];
     const openMore = async (count: number, provider: Provider): Promise<Ready[]> => {
-      const opened = Array.from({ length: count }, () => openWorker(options, provider));
+      const opened = Array.from({ length: count }, (_, i) =>
+        openWorker(options, provider, slots.length + i === 0),
+      );
       slots.push(...opened);
       return Promise.all(opened.map(async (slot) => untilReady(slot)));
     };
@@ -145,7 +156,7 @@ export class SessionPool {
     return this.#slots.length;
   }
 
-  /** Runs a batch on the worker with the fewest padded tokens ahead of it. */
+  /** Runs a batch on the worker with the fewest padded tokens ahead of it. A lone query meets idle workers and goes to the first. */
   async run(batch: Omit<BatchMessage, 'type' | 'batchId'>): Promise<BatchResult> {
     const paddedTokens = batch.paddedLength * batch.lengths.length;
     const slot = this.#slots
@@ -162,7 +173,9 @@ export class SessionPool {
     const batchId = this.#nextBatchId++;
     const settled = Promise.withResolvers<BatchResult>();
     slot.flights.set(batchId, { kind: batch.kind, paddedTokens, settled });
-    const message: BatchMessage = { ...batch, type: 'batch', batchId };
+    const lone =
+      batch.lone === true && (this.#options.freeCores ?? freeCores)() >= loneThreadsOf(this.#options);
+    const message: BatchMessage = { ...batch, lone, type: 'batch', batchId };
     if (slot.flights.size === 1) slot.runningSince = performance.now();
     const arrays = [message.ids, message.lengths, message.attended, message.kept];
     slot.worker.postMessage(
@@ -227,11 +240,16 @@ function workersOn(provider: 'cpu' | 'cuda', { workers, threads }: SessionPoolOp
   return provider === 'cuda' ? 1 : Math.min(threads, cpuWorkersMax);
 }
 
-function openWorker(options: SessionPoolOptions, provider: Provider): Slot {
+function loneThreadsOf({ threads }: SessionPoolOptions): number {
+  return Math.min(threads, loneThreadsMax);
+}
+
+function openWorker(options: SessionPoolOptions, provider: Provider, isFirst: boolean): Slot {
   const entry = new URL(`./session-worker${path.extname(import.meta.filename)}`, import.meta.url);
   const { models, deviceId, threads } = options;
   const intraOpThreads = Math.max(1, Math.floor(threads / workersOn('cpu', options)));
-  const data: SessionWorkerData = { models, provider, deviceId, intraOpThreads };
+  const loneThreads = Math.max(intraOpThreads, isFirst ? loneThreadsOf(options) : 1);
+  const data: SessionWorkerData = { models, provider, deviceId, intraOpThreads, loneThreads };
   return { worker: new Worker(entry, { workerData: data }), flights: new Map(), runningSince: 0 };
 }
 

@@ -11,6 +11,8 @@ export interface SessionWorkerData {
   readonly deviceId: number;
   /** Threads of ONNX Runtime inside one run. */
   readonly intraOpThreads: number;
+  /** The same for lone queries. If they are more, a second session of each model runs these. */
+  readonly loneThreads: number;
 }
 
 export interface BatchMessage {
@@ -18,6 +20,8 @@ export interface BatchMessage {
   readonly batchId: number;
   readonly kind: BatchKind;
   readonly modelIndex: number;
+  /** Whether a lone query runs, which may use idle cores. */
+  readonly lone?: boolean;
   /** Ids of all texts, one text after the other. */
   readonly ids: Int32Array;
   /** u32 [texts]: the length of each text, and how many of its leading positions are attended. */

@@ -46,14 +46,20 @@ let working = false;
 /** The rotations of models whose rows have few bits. */
 const rotations = data.models.map(({ dim, rowBits }) => (rowBits === 8 ? undefined : new Rotation(dim)));
 const sessions = await open();
-if (sessions.length > 0) {
+if (sessions !== undefined) {
   port.on('message', (batch: BatchMessage) => {
     pending.push(batch);
     void work();
   });
 }
 
-async function open(): Promise<OnnxRuntime.InferenceSession[]> {
+/** A session of each model. */
+interface Sessions {
+  readonly usual: readonly OnnxRuntime.InferenceSession[];
+  readonly lone: readonly OnnxRuntime.InferenceSession[];
+}
+
+async function open(): Promise<Sessions | undefined> {
   const attempts: ('cpu' | 'cuda')[] = data.provider === 'auto' ? ['cuda', 'cpu'] : [data.provider];
   let fallback: string | undefined;
   for (const provider of attempts) {
@@ -62,34 +68,43 @@ async function open(): Promise<OnnxRuntime.InferenceSession[]> {
       if (problem !== undefined) throw new Error(problem);
       // On Linux this affects this thread and the threads that ONNX Runtime starts from it.
       if (provider === 'cpu') lowerPriority(niceness);
-      const opened = await Promise.all(data.models.map(async (model) => createSession(model, provider)));
+      const usual = await createSessions(provider, data.intraOpThreads);
+      const hasLone = provider === 'cpu' && data.loneThreads > data.intraOpThreads;
+      const lone = hasLone ? await createSessions(provider, data.loneThreads) : usual;
       reply({ type: 'ready', provider, fallback });
-      return opened;
+      return { usual, lone };
     } catch (error) {
       fallback = `${provider}: ${(error as Error).message}`;
     }
   }
   reply({ type: 'failed', message: fallback ?? 'no provider' });
-  return [];
+  return undefined;
+}
+
+async function createSessions(
+  provider: 'cpu' | 'cuda',
+  threads: number,
+): Promise<OnnxRuntime.InferenceSession[]> {
+  return Promise.all(data.models.map(async (model) => createSession(model, provider, threads)));
 }
 
 async function createSession(
   model: SessionModel,
   provider: 'cpu' | 'cuda',
+  threads: number,
 ): Promise<OnnxRuntime.InferenceSession> {
   const session = await InferenceSession.create(model.graphs[provider].file, {
     executionProviders: provider === 'cuda' ? [{ name: 'cuda', deviceId: data.deviceId }, 'cpu'] : ['cpu'],
-    intraOpNumThreads: data.intraOpThreads,
+    intraOpNumThreads: threads,
     interOpNumThreads: 1,
     executionMode: 'sequential',
     graphOptimizationLevel: 'all',
     // Shapes differ from batch to batch, so remembered allocation patterns would only pile up.
     enableMemPattern: false,
     logSeverityLevel: 3,
-    // Idle threads must not keep cores busy that the search engine uses.
-    extra: {
-      session: { 'session.intra_op.allow_spinning': '0', 'session.inter_op.allow_spinning': '0' },
-    },
+    // Threads of a run wait for each other by spinning, because sleeping costs as much as the second thread gains. After the run they
+    // must not keep cores busy that the search engine uses. This is the setting `session.force_spinning_stop`.
+    extra: { session: { force_spinning_stop: '1' } },
   });
   checkGraph(session, model);
   return session;
@@ -151,7 +166,7 @@ async function runAndReply(batch: BatchMessage): Promise<void> {
 
 async function run(batch: BatchMessage): Promise<BatchOutput> {
   const model = data.models[batch.modelIndex]!;
-  const session = sessions[batch.modelIndex]!;
+  const session = sessions![batch.lone === true ? 'lone' : 'usual'][batch.modelIndex]!;
   const fused =
     batch.kind === 'document' && model.int8Output !== undefined && model.scaleOutput !== undefined;
   const fetches = fused

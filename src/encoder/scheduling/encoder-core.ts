@@ -73,6 +73,7 @@ export class EncoderCore {
   readonly #fixedShapes: boolean;
   /** Single texts of failed batches. They run before queued texts. */
   readonly #retries: BatchPlan[] = [];
+  #runningBatches = 0;
   /** Padded tokens per second of the whole pool, smoothed. Undefined before the first batch. */
   #tokensPerSecond: number | undefined;
 
@@ -145,19 +146,23 @@ export class EncoderCore {
     }
   }
 
-  /** Runs one sequence as a query, with f32 rows. For the golden check. */
-  async runQuerySequence(modelIndex: number, sequence: Sequence): Promise<QueryRows> {
-    return queryRows((await this.#runSequence('query', modelIndex, sequence, internalRequest())).rows);
+  /** Runs sequences as queries, with f32 rows. For the golden check. */
+  async runQuerySequences(modelIndex: number, sequences: readonly Sequence[]): Promise<readonly QueryRows[]> {
+    return (await this.runTogether(modelIndex, 'query', sequences)).map(queryRows);
   }
 
   /** Runs sequences of one length as one batch, as far as the budget allows. For warm-up. */
-  async runTogether(modelIndex: number, kind: BatchKind, sequences: readonly Sequence[]): Promise<void> {
+  async runTogether(
+    modelIndex: number,
+    kind: BatchKind,
+    sequences: readonly Sequence[],
+  ): Promise<readonly BatchOutput[]> {
     const jobs = sequences.map(
       (sequence) => new SequenceJob({ ...internalRequest(), kind, modelIndex, sequence }),
     );
     for (const job of jobs) this.#scheduler.add(job);
     this.#dispatch();
-    await Promise.all(jobs.map(async (job) => job.done));
+    return Promise.all(jobs.map(async (job) => (await job.done).rows));
   }
 
   /** Tokenises the documents as they come, then admits or refuses them. They hold a place in the queue until `release`. */
@@ -287,25 +292,28 @@ export class EncoderCore {
       if (room.query === 0 && room.document === 0) return;
       const at = this.#retries.findIndex(({ kind, paddedLength }) => paddedLength <= room[kind]);
       const [retry] = at === -1 ? [] : this.#retries.splice(at, 1);
-      const plan = retry ?? this.#scheduler.next(Date.now(), room);
+      const plan = retry ?? this.#scheduler.next(Date.now(), room, this.#runningBatches === 0);
       if (plan === undefined) return;
       void this.#run(plan);
     }
   }
 
   async #run(plan: BatchPlan): Promise<void> {
-    const { kind, modelIndex, entries, paddedLength } = plan;
+    const { kind, modelIndex, entries, paddedLength, lone } = plan;
+    this.#runningBatches++;
     try {
       const { output, runMs, startedAt } = await this.#pool.run({
         kind,
         modelIndex,
+        lone,
         ...packed(plan),
         paddedLength,
         paddedTexts: this.#fixedShapes
           ? paddedTexts(entries.length, paddedLength, this.#scheduler.budgetOf(kind))
           : entries.length,
       });
-      this.#observe(paddedLength * entries.length, runMs);
+      // A lone query may run on several cores, which says nothing of the rate under load.
+      if (!lone) this.#observe(paddedLength * entries.length, runMs);
       const total = entries.reduce((sum, { entry }) => sum + entry.sequence.ids.length, 0);
       const spoilt: BatchPlan['entries'][number][] = [];
       let row = 0;
@@ -326,18 +334,20 @@ export class EncoderCore {
     } catch (error) {
       await this.#failed(plan, error as Error);
     }
+    this.#runningBatches--;
     this.#dispatch();
   }
 
   /**
-   * One text may have made its batch fail, so each text runs again alone. If a text fails alone, a text that the model is known to
+   * One text may have made its batch fail, so each text runs again alone. A lone query does too, because the fault may be that of
+   * the session for lone queries. If a text fails alone, a text that the model is known to
    * run shows who is at fault. If that runs, the text is refused: its document or query cannot be encoded. If it fails too, the
    * model is broken and the job fails.
    */
   async #failed(plan: BatchPlan, error: Error): Promise<void> {
-    const { entries, modelIndex } = plan;
-    if (entries.length > 1) {
-      for (const each of entries) this.#retry({ ...plan, entries: [each] });
+    const { entries, modelIndex, lone } = plan;
+    if (entries.length > 1 || lone) {
+      for (const each of entries) this.#retry({ ...plan, entries: [each], lone: false });
       return;
     }
     const failure = new EncoderFailure('internal', error.message, { cause: error });
@@ -350,7 +360,7 @@ export class EncoderCore {
 
   async #runsAtAll(modelIndex: number): Promise<boolean> {
     const { rules, tokenizer } = this.models[modelIndex]!;
-    return this.runQuerySequence(modelIndex, querySequence(rules, tokenizer.encode('a'))).then(
+    return this.runQuerySequences(modelIndex, [querySequence(rules, tokenizer.encode('a'))]).then(
       () => true,
       () => false,
     );

@@ -62,6 +62,8 @@ export interface BatchPlan {
   readonly entries: readonly { readonly job: Job; readonly entry: Entry }[];
   /** Positions of each text after padding. */
   readonly paddedLength: number;
+  /** A short query, while nothing runs and nothing else waits. It may use idle cores. */
+  readonly lone: boolean;
 }
 
 export interface SchedulerOptions {
@@ -83,6 +85,9 @@ const lookAheadTextsMax = 2048;
 
 /** The smallest batch for a worker, in units of the cost of a run. A smaller one would cost more than it saves. */
 const shareRunsMin = 12;
+
+/** The longest query that is lone. A longer one would keep all cores from a query that comes after it. */
+const loneTokensMax = 128;
 
 /** The tokens of a request in the queue. They grow while its texts are tokenised. */
 export interface Reservation {
@@ -181,11 +186,13 @@ export class Scheduler {
     lane.served.set(job.tenantId, Math.max(lane.floor, lane.served.get(job.tenantId) ?? 0));
   }
 
-  /** The next batch. Undefined when none can run now. `room`: the most padded tokens of each kind. */
-  next(nowMs: number, room: Readonly<Record<BatchKind, number>>): BatchPlan | undefined {
+  /**
+   * The next batch. Undefined when none can run now. `room`: the most padded tokens of each kind. `isIdle`: no batch runs.
+   */
+  next(nowMs: number, room: Readonly<Record<BatchKind, number>>, isIdle = false): BatchPlan | undefined {
     this.#dropDead(nowMs);
     for (const kind of ['query', 'document'] as const) {
-      const plan = room[kind] === 0 ? undefined : this.#plan(kind, room[kind]);
+      const plan = room[kind] === 0 ? undefined : this.#plan(kind, room[kind], isIdle);
       if (plan === undefined) continue;
       this.#count(plan);
       return plan;
@@ -211,13 +218,15 @@ export class Scheduler {
     }
   }
 
-  #plan(kind: BatchKind, room: number): BatchPlan | undefined {
+  #plan(kind: BatchKind, room: number, isIdle: boolean): BatchPlan | undefined {
     const lane = this.#lanes[kind];
     const anchor = this.#anchor(lane, room);
     if (anchor === undefined) return undefined;
     const budget = Math.min(room, this.budgetOf(kind));
     // When only one text waits, there is nothing to choose.
     const alone = lane.jobs.size === 1 && anchor.job.peek(1) === undefined;
+    const isShortQuery = kind === 'query' && anchor.length <= loneTokensMax;
+    const lone = isIdle && isShortQuery && alone && this.#lanes.document.jobs.size === 0;
     const chosen = alone ? [anchor] : this.#choose(this.#lookAhead(lane, anchor, budget), anchor, budget);
     const taken = new Map<Job, Set<Entry>>();
     for (const { job, entry, length } of chosen) {
@@ -234,6 +243,7 @@ export class Scheduler {
       modelIndex: anchor.job.modelIndex,
       entries: chosen,
       paddedLength: chosen.reduce((longest, { length }) => Math.max(longest, length), 0),
+      lone,
     };
   }
 

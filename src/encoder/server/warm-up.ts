@@ -78,17 +78,18 @@ async function checkOne(
     throw new Error(`${where}: the tokenizer gives other token ids`);
   }
   // Documents are checked as queries, because only those give f32 rows of every position.
-  const { vectors } = await core.runQuerySequence(index, {
-    ...sequence,
-    kept: undefined,
-    rows: sequence.ids.length,
-  });
-  for (const { row, values } of golden.rows) {
-    const weight = golden.token_weight?.[row] ?? 1;
-    for (const [d, value] of values.entries()) {
-      const actual = vectors[row * model.dim + d]!;
-      if (!(Math.abs(actual - value * weight) <= golden.tolerance)) {
-        throw new Error(`${where}: row ${row} value ${d} is ${actual}, not ${value * weight}`);
+  const query = { ...sequence, kept: undefined, rows: sequence.ids.length };
+  // A single text runs in the session for lone queries, two of them in another.
+  const [alone] = await core.runQuerySequences(index, [query]);
+  const [together] = await core.runQuerySequences(index, [query, query]);
+  for (const { vectors } of [alone!, together!]) {
+    for (const { row, values } of golden.rows) {
+      const weight = golden.token_weight?.[row] ?? 1;
+      for (const [d, value] of values.entries()) {
+        const actual = vectors[row * model.dim + d]!;
+        if (!(Math.abs(actual - value * weight) <= golden.tolerance)) {
+          throw new Error(`${where}: row ${row} value ${d} is ${actual}, not ${value * weight}`);
+        }
       }
     }
   }

@@ -24,26 +24,26 @@ const options = {
   queuedRequestsMax: 10_000,
 };
 
-/** One worker that runs what it is given when asked to, and fails batches that hold a token it cannot take. */
+/** Workers that run what they are given when asked to, and fail batches that they cannot take. */
 class Sessions implements InferencePool {
-  readonly workers = 1;
+  workers = 1;
   readonly batches: Batch[] = [];
   runMs = 1;
-  readonly #fails: (ids: Int32Array) => boolean;
+  readonly #fails: (ids: Int32Array, lone: boolean) => boolean;
   #waiting: (() => void)[] = [];
 
-  constructor(fails: (ids: Int32Array) => boolean) {
+  constructor(fails: (ids: Int32Array, lone: boolean) => boolean) {
     this.#fails = fails;
   }
 
   roomFor(): number {
-    return this.#waiting.length === 0 ? Infinity : 0;
+    return this.#waiting.length < this.workers ? Infinity : 0;
   }
 
   async run(batch: Batch) {
     this.batches.push(batch);
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    if (this.#fails(batch.ids)) throw new Error('the graph failed');
+    if (this.#fails(batch.ids, batch.lone === true)) throw new Error('the graph failed');
     const vectors = new Float32Array(batch.rows * dim);
     return {
       output: { kind: 'query' as const, vectors, offsets: new Float32Array(batch.rows) },
@@ -61,7 +61,7 @@ class Sessions implements InferencePool {
   }
 }
 
-async function core(fails: (ids: Int32Array) => boolean) {
+async function core(fails: (ids: Int32Array, lone: boolean) => boolean) {
   const model = await loadModel(tinyModel);
   const sessions = new Sessions(fails);
   const [unencodable] = model.tokenizer.encode('document');
@@ -123,7 +123,8 @@ describe('a run that fails', () => {
     await new Promise((resolve) => setImmediate(resolve));
     await broken.sessions.drain();
     await expect(failed).rejects.toMatchObject({ name: 'EncoderFailure', kind: 'internal' });
-    expect(broken.sessions.batches).toHaveLength(2);
+    // It runs as a lone query and as any other, and then a text that shows whether the model works.
+    expect(broken.sessions.batches).toHaveLength(3);
     expect(broken.broken).toEqual(['the model runs no text any more: the graph failed']);
   });
 
@@ -174,6 +175,36 @@ describe('a run that fails', () => {
     await expect(Promise.all(left)).rejects.toMatchObject({ kind: 'cancelled' });
     await expect(failing).rejects.toMatchObject({ kind: 'cancelled' });
     expect(stage.sessions.batches.length).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('a query that waits for nobody else', () => {
+  const lone = ({ sessions }: Awaited<ReturnType<typeof core>>) =>
+    sessions.batches.map((batch) => batch.lone === true);
+  const turn = async () => new Promise((resolve) => setImmediate(resolve));
+
+  it('runs as a lone one, and a query that comes meanwhile runs at once beside it', async () => {
+    const stage = await core(() => false);
+    stage.sessions.workers = 2;
+    const queries = [stage.core.encodeQuery('the', stage.request)];
+    await turn();
+    queries.push(stage.core.encodeQuery('late', stage.request));
+    await turn();
+    expect(lone(stage)).toEqual([true, false]);
+    await stage.sessions.drain();
+    await Promise.all(queries);
+    queries.push(stage.core.encodeQuery('interaction', stage.request));
+    await turn();
+    expect(lone(stage)).toEqual([true, false, true]);
+    await stage.sessions.drain();
+    await Promise.all(queries);
+  });
+
+  it('runs once more where other queries run, if it fails as a lone one', async () => {
+    const stage = await core((_, isLone) => isLone);
+    expect(await encodeTogether(stage, ['the'])).toEqual(['answered']);
+    expect(lone(stage)).toEqual([true, false]);
+    expect(stage.broken).toEqual([]);
   });
 });
 

@@ -248,6 +248,22 @@ describe('batches', () => {
   });
 });
 
+describe('a lone plan', () => {
+  const next = (jobs: readonly Job[], isIdle = true) => scheduler({}, jobs).next(0, room, isIdle);
+
+  it('is a short query, while nothing runs and nothing else waits', () => {
+    expect(next([new NotedJob('query', [128])])).toMatchObject({ lone: true });
+    expect(next([new NotedJob('query', [128])], false)).toMatchObject({ lone: false });
+    expect(next([new NotedJob('query', [129])])).toMatchObject({ lone: false });
+    expect(next([new NotedJob('query', [9]), new NotedJob('query', [30])])).toMatchObject({ lone: false });
+    expect(next([new NotedJob('query', [9]), new NotedJob('document', [9])])).toMatchObject({ lone: false });
+  });
+
+  it('is never of documents', () => {
+    expect(next([new NotedJob('document', [9])])).toMatchObject({ kind: 'document', lone: false });
+  });
+});
+
 describe('priorities', () => {
   it('put queries before documents that came earlier', () => {
     const waiting = scheduler({}, [new NotedJob('document', [5]), new NotedJob('query', [5])]);

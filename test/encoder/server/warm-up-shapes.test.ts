@@ -5,9 +5,9 @@ import { paddedTexts } from '../../../src/encoder/scheduling/batch-shape.ts';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import { parseEncoderArguments } from '../../../src/encoder/server/arguments.ts';
 import { tuning } from '../../../src/encoder/server/tuning.ts';
-import { warmUp } from '../../../src/encoder/server/warm-up.ts';
+import { checkGolden, warmUp } from '../../../src/encoder/server/warm-up.ts';
 import { warmUpBatches } from '../../../src/encoder/server/warm-up-shapes.ts';
-import { tinyModel } from '../../support/encoder/models.ts';
+import { defaultModel, tinyModel } from '../../support/encoder/models.ts';
 import { sessionsOfTest } from '../../support/encoder/sessions.ts';
 
 const rules = {
@@ -76,6 +76,23 @@ describe('the batches of a warm-up', () => {
       [2, 4, 8, 16].map((texts) => ({ kind: 'query', texts, tokens: 21 })),
     );
   });
+});
+
+it('the check of golden texts runs each alone, as a lone query, and beside itself', async () => {
+  const served = await loadModel(defaultModel);
+  const pool = await sessionsOfTest(served, 2);
+  const ran: boolean[] = [];
+  const watched: InferencePool = {
+    workers: 1,
+    roomFor: (kind) => pool.roomFor(kind),
+    run: async (batch) => {
+      ran.push(batch.lone === true);
+      return pool.run(batch);
+    },
+  };
+  const given = parseEncoderArguments(['--listen', 'unix:/x', '--model-dir', 'x']);
+  await checkGolden(new EncoderCore([served], watched, tuning(given, 'cpu')), 'cpu');
+  expect(ran).toEqual((served.golden as readonly unknown[]).flatMap(() => [true, false]));
 });
 
 it('the sessions run every batch of the list as one', async () => {
