@@ -86,9 +86,9 @@ describe('a directory of embeddings', () => {
     written.document([1, 2], { vectors, scales: new Uint16Array(3) });
     const queries = [{ rows: 2, vectors: new Float32Array(2 * 64) }];
     written.finish(queries, { centring: new Float32Array(64), readme: '' });
-    const { dim, rowBits, read } = openEmbeddings(folder, undefined);
-    expect({ dim, rowBits }).toEqual({ dim: 64, rowBits: 2 });
-    expect(read(0, 1)).toEqual({ vectors, scales: new Uint16Array(3) });
+    const corpus = openEmbeddings(folder, undefined);
+    expect(corpus).toMatchObject({ dim: 64, rowBits: 2 });
+    expect(corpus.read(0, 1)).toEqual({ vectors, scales: new Uint16Array(3) });
   });
 });
 

@@ -20,7 +20,7 @@ function stored(vectors: Float32Array, dim: number, rowBits: number) {
   quantizeFewBits(vectors, { dim, rowBits }, values, scales);
   return Array.from(scales, (scale, row) => ({
     scale,
-    components: componentsOf(values, { dim, rowBits }, row),
+    components: [...componentsOf(values, { dim, rowBits }, row)],
   }));
 }
 
@@ -64,7 +64,7 @@ describe('rows of few bits', () => {
     };
     for (const [rowBits, { first, scale }] of Object.entries(expected)) {
       const row = stored(vectors, 384, Number(rowBits))[2]!;
-      expect([...row.components.slice(0, 8)]).toEqual(first);
+      expect(Array.from(row.components).slice(0, 8)).toEqual(first);
       expect(row.scale).toBeCloseTo(scale, 3);
     }
   });
