@@ -166,7 +166,8 @@ describe('a host without CUDA', () => {
   });
 
   it('serves from the CPU with `auto`, and logs why', async () => {
-    const { logs } = await encodersOfTest({ provider: 'auto', modelDirectories: [tinyModel] });
+    const options = { provider: 'auto', logLevel: 'debug', modelDirectories: [tinyModel] } as const;
+    const { logs } = await encodersOfTest(options);
     if (cudaProblem() === undefined) expect(logs.join('\n')).toContain('"provider":"cuda"');
     else expect(logs.join('\n')).toMatch(/"reason":"cuda: .*"CUDA did not load; using the CPU"/);
   });
