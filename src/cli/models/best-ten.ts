@@ -11,7 +11,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
-import { quantizeFewBits } from '../../encoder/inference/few-bits.ts';
+import { quantizeFewBits, Rotation, subtractFromRows } from '../../encoder/inference/few-bits.ts';
 import { halfBits } from '../../encoder/inference/quantize.ts';
 import { SessionPool } from '../../encoder/inference/session-pool.ts';
 import { documentSequence, querySequence, type Sequence } from '../../encoder/model/colbert-rules.ts';
@@ -88,6 +88,7 @@ export async function bestTenFound(
     }
     const exact = queryRows.map(() => new Float64Array(passages.length));
     const stored: StoredRows[] = [];
+    const mean = rotatedMean(model);
     // Weights are for rows of queries alone.
     const unweighted = { ...model.session, tokenWeightOutput: undefined };
     for await (const rows of rowsOf(unweighted, passageSequences(model, passages))) {
@@ -95,14 +96,23 @@ export async function bestTenFound(
       const tiled = inTiles(rows, model.dim);
       for (const [i, query] of queryRows.entries())
         exact[i]![stored.length] = maxSim(query, tiled, model.dim);
+      subtractFromRows(rows, mean);
       stored.push(storedRows(rows, model));
     }
+    // What centring takes from each score of a query, it takes from those of all passages.
     const ofFewBits = await scoresByEngine(model, queryRows, stored);
     const found = exact.map((scores, i) => common(bestOf(scores), bestOf(ofFewBits[i]!)));
     return found.reduce((sum, each) => sum + each, 0) / queries.length;
   } finally {
     progress.stop();
   }
+}
+
+/** The centring mean [dim], rotated like rows; zeros without one. */
+function rotatedMean({ dim, session }: ServedModel): Float32Array {
+  const mean = Float32Array.from(session.centring ?? new Float32Array(dim));
+  new Rotation(dim).apply(mean);
+  return mean;
 }
 
 function querySequences({ rules, tokenizer }: ServedModel, queries: readonly string[]): readonly Sequence[] {

@@ -52,6 +52,12 @@ export class Rotation {
   }
 }
 
+/** Subtracts f32 [dim] from each of f32 [rows x dim], in place: the centring mean, before a rotation. */
+export function subtractFromRows(vectors: Float32Array, mean: Float32Array): void {
+  for (let row = 0; row < vectors.length; row += mean.length)
+    for (let d = 0; d < mean.length; d += 1) vectors[row + d]! -= mean[d]!;
+}
+
 /**
  * Quantises f32 [rows x dim], which is rotated, into `stored`, `rowBytes` each, and `scales` f32 [rows]; value = component *
  * scale. A zero row has scale 0. A row with a value that is no number has such a scale, and the receiver refuses it.

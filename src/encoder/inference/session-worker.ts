@@ -12,7 +12,7 @@ import { requireOfRuntime } from '../../installation.ts';
 import { lowerPriority } from '../../process-tuning.ts';
 import { cudaProblem } from './cuda/cuda-library.ts';
 import { rowBytes } from '../../row-shape.ts';
-import { quantizeFewBits, Rotation } from './few-bits.ts';
+import { quantizeFewBits, Rotation, subtractFromRows } from './few-bits.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
 import type { SessionModel } from '../model/served-model.ts';
 import {
@@ -182,19 +182,26 @@ async function run(batch: BatchMessage): Promise<BatchOutput> {
     return { kind: 'document', vectors, scales: halfBits(scales) };
   }
   const rows = compact(batch, outputs['output']!.data as Float32Array, model.dim);
-  rotations[batch.modelIndex]?.apply(rows);
+  const rotation = rotations[batch.modelIndex];
   if (batch.kind === 'document') {
     const vectors = new Int8Array(batch.rows * rowBytes(model));
     const scales = new Float32Array(batch.rows);
-    if (model.rowBits === 8) quantizeRows(rows, model.dim, model.centring, vectors, scales);
-    else quantizeFewBits(rows, model, vectors, scales);
+    if (rotation === undefined) {
+      quantizeRows(rows, model.dim, model.centring, vectors, scales);
+    } else {
+      if (model.centring !== undefined) subtractFromRows(rows, model.centring);
+      rotation.apply(rows);
+      quantizeFewBits(rows, model, vectors, scales);
+    }
     return { kind: 'document', vectors, scales: halfBits(scales) };
   }
   const weights =
     model.tokenWeightOutput === undefined
       ? undefined
       : compact(batch, outputs[model.tokenWeightOutput]!.data as Float32Array, 1);
-  return { kind: 'query', vectors: rows, offsets: weighAndOffset(rows, weights, model, batch.rows) };
+  const offsets = weighAndOffset(rows, weights, model, batch.rows);
+  rotation?.apply(rows);
+  return { kind: 'query', vectors: rows, offsets };
 }
 
 function feeds(batch: BatchMessage, model: SessionModel): Record<string, OnnxRuntime.Tensor> {

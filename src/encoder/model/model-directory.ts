@@ -200,8 +200,8 @@ function checkConsistency(directory: string, config: OnnxConfig): void {
   if ((ours?.int8_output === undefined) !== (ours?.scale_output === undefined)) {
     throw new ModelDirectoryError(`${directory}: int8_output and scale_output go together`);
   }
-  if (ours !== undefined && ours.row_bits < 8 && (ours.int8_output ?? ours.centring) !== undefined) {
-    throw new ModelDirectoryError(`${directory}: row_bits below 8 excludes int8_output and centring`);
+  if (ours !== undefined && ours.row_bits < 8 && ours.int8_output !== undefined) {
+    throw new ModelDirectoryError(`${directory}: row_bits below 8 excludes int8_output`);
   }
   if (ours?.centring !== undefined && ours.centring.length !== config.embedding_dim) {
     throw new ModelDirectoryError(

@@ -101,6 +101,18 @@ describe.each(models)('$served.name', ({ directory, served }) => {
     expect(await best('how to make a loaf')).toBe(2);
   });
 
+  it('gives a text that is its own query a product of about 1 for each token', async () => {
+    const text = sentences.find((sentence) => sentence.length > 60)!;
+    const [document] = await encodeAll(encoders.pool, [text], { chunking });
+    const { vectors, rows } = await encoders.pool.encodeQuery(text, callOptions(encoders.pool));
+    // A query row is as long as its token's weight.
+    const lengths = Array.from({ length: rows }, (_, q) =>
+      Math.hypot(...vectors.subarray(q * served.dim, (q + 1) * served.dim)),
+    );
+    const wanted = lengths.reduce((sum, length) => sum + length, 0);
+    expect(Math.abs((await maxSim(text, document!)) / wanted - 1)).toBeLessThan(0.02);
+  });
+
   it('refuses the worst legal upsert early, in bounded memory, and answers queries meanwhile', async () => {
     const worst = Array.from({ length: 50 }, () => '.'.repeat(100 * 1024));
     const before = (await probe.statistics(5000))!.residentBytes;
