@@ -91,8 +91,8 @@ def config(recipe: Recipe, head: graph.Head) -> dict:
         "do_lower_case": True,
         "maxsimd": {
             "position_limit": source.POSITIONS,
-            "token_weight_output": "token_weight",
             **row_config(recipe, head),
+            "token_weight_output": "token_weight",
         },
     }
 

@@ -5,8 +5,8 @@
 NAME is a model. Each directory holds `corpus.jsonl.gz` ({id, title, text}), `queries.jsonl` ({id, text}) and
 `qrels.tsv` (header; query id, document id, gain). A document's text is title, space, text; its
 score is that of its best chunk (256 content tokens, 32 shared). The last hidden states of the
-f32 graph are kept as f16 under `.cache/evaluate`; everything else is computed from them, but for
-the shipped model, which runs itself: stored document rows, f32 query vectors times token weights.
+f32 graph are kept as f16 under `.cache/NAME/evaluate`, and so is the output of the shipped graph.
+Queries are f32 vectors, weighted by the rank of their word piece but where the name says "plain".
 Writes the results into `quality.json` beside the model; `build.py` copies them into the manifest.
 """
 
@@ -17,12 +17,14 @@ import gzip
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import bm25s
 import numpy as np
+import onnxruntime
 import Stemmer
 
 import build
@@ -31,11 +33,12 @@ import fit
 import graph
 import rows as few_bits
 import source
-import verify
 from recipes import F16, INT8, Recipe, named
 
 RANKED = 100
-BLOCK_TOKENS = 12_000
+BLOCK_TOKENS = 2000
+# Rows of few bits are ranked within so many best chunks of f32 rows.
+POOL = 300
 # On a CPU the f16 graph casts its weights anew in every run.
 BATCH_TOKENS = {INT8: encoder.BATCH_TOKENS_MAX, F16: 8192}
 BM25 = {
@@ -67,11 +70,10 @@ class Chunks:
 
 def main() -> None:
     recipe = named(sys.argv[1])
-    tokenizer = encoder.tokenizer(recipe.target / "tokenizer.json")
     for directory in map(Path, sys.argv[2:]):
         collection = load(directory)
         results = {}
-        for name, result in systems(recipe, collection, tokenizer):
+        for name, result in systems(task(recipe, collection)):
             results[name] = result
             print(f"{collection.name:10} {name:46} {result}", flush=True)
         known = build.known_quality(recipe)
@@ -107,52 +109,113 @@ def jsonl(path: Path) -> list[dict]:
         return [json.loads(line) for line in lines]
 
 
-def systems(recipe: Recipe, collection: Collection, tokenizer: encoder.Tokenizer):
-    """(name, {ndcg@10, recall@100}) of every system of the table."""
-    contents = encoder.pieces(tokenizer, collection.document_texts)
-    documents = chunks([encoder.windows(content) for content in contents])
+@dataclass(frozen=True)
+class Task:
+    """A collection as token sequences, and the states that the f32 network gives them."""
+
+    recipe: Recipe
+    collection: Collection
+    documents: Chunks
+    queries: Chunks
+    reference: onnxruntime.InferenceSession
+    states: np.ndarray
+    query_states: np.ndarray
+
+    def scores(self, query_rows: np.ndarray, rows: Rows, token_weight: np.ndarray | float = 1.0) -> np.ndarray:
+        """MaxSim of every chunk and query, f32 [chunks, queries]."""
+        best = best_matches(query_rows, rows, self.documents.offsets)
+        return np.add.reduceat(best * token_weight, self.queries.offsets[:-1], axis=1)
+
+    def scores_of(self, chosen: np.ndarray, query_rows: np.ndarray, rows: Rows) -> np.ndarray:
+        """MaxSim of the chosen pairs of bool [chunks, queries], the least number for the others. Query rows are weighted."""
+        found = np.full(chosen.shape, np.finfo(np.float32).min, np.float32)
+        tokens = np.split(np.arange(len(query_rows)), self.queries.offsets[1:-1])
+        for chunk, (start, end) in enumerate(pairwise(self.documents.offsets)):
+            own = [tokens[query] for query in np.flatnonzero(chosen[chunk])]
+            if own:
+                best = (rows(start, end) @ query_rows[np.concatenate(own)].T).max(axis=0)
+                found[chunk, chosen[chunk]] = np.add.reduceat(best, np.cumsum([0, *map(len, own[:-1])]))
+        return found
+
+    def token_weights(self) -> np.ndarray:
+        return fit.token_weights()[np.concatenate(self.queries.sequences)]
+
+    def result(self, chunk_scores: np.ndarray) -> dict:
+        return quality(self.collection, best_chunk(chunk_scores, self.documents.owners))
+
+
+Systems = Iterator[tuple[str, dict]]
+
+
+def task(recipe: Recipe, collection: Collection) -> Task:
+    tokenizer = encoder.tokenizer(recipe.target / "tokenizer.json")
+    documents = chunks([encoder.windows(content) for content in encoder.pieces(tokenizer, collection.document_texts)])
     queries = chunks([[encoder.framed(content)[1:-1]] for content in encoder.pieces(tokenizer, collection.query_texts)])
-    weights = recipe.source().load()
-    reference = encoder.session(graph.build(weights, None, graph.LinearF32()))
-    states = reference_states(reference, documents, cache(recipe, collection.name) / "documents.npy")
-    query_states = reference_states(reference, queries, cache(recipe, collection.name) / "queries.npy").astype(np.float32)
+    reference = encoder.session(graph.build(recipe.source().load(), None, graph.LinearF32()))
+    states = both_states(reference, "hidden", documents, queries, cache(recipe, collection.name), "")
+    return Task(recipe, collection, documents, queries, reference, *states)
 
-    def report(chunk_scores: np.ndarray) -> dict:
-        return quality(collection, best_chunk(chunk_scores, documents.owners))
 
-    def maxsim(query_rows: np.ndarray, rows: Rows) -> np.ndarray:
-        """Best match of every query token in every chunk, f32 [chunks, query tokens]."""
-        return best_matches(query_rows, rows, documents.offsets)
+def systems(at: Task) -> Systems:
+    """(name, {ndcg@10, recall@100}) of every system of the table."""
+    yield from few_bits_systems(at) if at.recipe.row_bits < 8 else projected_systems(at)
+    for name, parameters in BM25.items():
+        yield name, quality(at.collection, bm25(at.collection, **parameters))
 
-    def total(best: np.ndarray, token_weight: np.ndarray | float) -> np.ndarray:
-        return np.add.reduceat(best * token_weight, queries.offsets[:-1], axis=1)
 
-    ids = np.concatenate(queries.sequences)
-    table = fit.token_weights()[ids]
-    projections = {"f32-384": np.eye(source.HIDDEN, dtype=np.float32)}
-    if recipe.row_bits == 8:
-        projections["f32-128"] = fit.orthogonal_projection()
+def few_bits_systems(at: Task) -> Systems:
+    """Rows of each number of bits, by the f32 and by the shipped network. 32 = the states themselves."""
+    file = at.recipe.target / INT8
+    int8 = both_states(encoder.session(file), "output", at.documents, at.queries, cache(at.recipe, at.collection.name), digest(file))
+    weights = at.token_weights()
+    exact = at.scores(fit.unit(at.query_states), lambda a, b: fit.unit(at.states[a:b].astype(np.float32)), weights)
+    yield "maxsim f32, 32 bits", at.result(exact)
+    chosen = exact >= np.sort(exact, axis=0)[-min(POOL, len(exact))]
+    for network, (states, query_states) in (("f32", (at.states, at.query_states)), ("int8", int8)):
+        for bits in (32, 8, 4, 2, 1) if network == "int8" else (8, 4, 2, 1):
+            turn = few_bits.rotated(np.eye(source.HIDDEN)) if bits < 8 else np.eye(source.HIDDEN, dtype=np.float32)
+            rows = lambda a, b: stored(fit.unit(states[a:b].astype(np.float32)) @ turn, bits)
+            scores = at.scores_of(chosen, fit.unit(query_states) @ turn * weights[:, None], rows)
+            yield f"maxsim {network}, {bits} bits", at.result(scores) | {"top-10 chunks shared with f32": overlap(exact, scores)}
+    # This network was trained to represent a passage by the state of its CLS.
+    texts = fit.unit(at.states[at.documents.offsets[:-1]].astype(np.float32))
+    products = texts @ fit.unit(at.query_states[at.queries.offsets[:-1]]).T
+    yield "single vector, CLS of the best chunk, f32", at.result(products)
+
+
+def stored(vectors: np.ndarray, bits: int) -> np.ndarray:
+    """Rows as the service reads them back."""
+    if bits == 32:
+        return vectors
+    if bits == 8:
+        steps = np.abs(vectors).max(axis=1, keepdims=True) / 127
+        return np.rint(vectors / steps) * steps
+    components, scales = few_bits.quantised(vectors, bits)
+    return components * scales.astype(np.float32)[:, None]
+
+
+def projected_systems(at: Task) -> Systems:
+    """Rows of 128 dimensions, which the shipped graphs quantise themselves."""
+    projections = {"f32-384": np.eye(source.HIDDEN, dtype=np.float32), "f32-128": fit.orthogonal_projection()}
     for name, projection in projections.items():
-        rows = lambda a, b: fit.unit(states[a:b].astype(np.float32) @ projection)
-        best = maxsim(fit.unit(query_states @ projection), rows)
-        yield f"maxsim {name}, plain", report(total(best, 1.0))
-        exact = total(best, table)
-        yield f"maxsim {name}, token weights", report(exact)
+        rows = lambda a, b: fit.unit(at.states[a:b].astype(np.float32) @ projection)
+        query_rows = fit.unit(at.query_states @ projection)
+        yield f"maxsim {name}, plain", at.result(at.scores(query_rows, rows))
+        exact = at.scores(query_rows, rows, at.token_weights())
+        yield f"maxsim {name}, token weights", at.result(exact)
 
     for name, file in (("maxsim shipped int8", INT8), ("maxsim shipped f16", F16)):
-        kept = cache(recipe, collection.name) / "shipped.npy"
-        served, query_rows, speed = shipped(recipe, documents, queries, kept, file)
-        scores = total(maxsim(query_rows, lambda a, b: served[a:b].astype(np.float32)), 1.0)
-        yield name, report(scores) | speed | {f"top-10 chunks shared with {list(projections)[-1]}": overlap(exact, scores)}
+        served, query_rows, speed = shipped(at, file)
+        scores = at.scores(query_rows, lambda a, b: served[a:b].astype(np.float32))
+        yield name, at.result(scores) | speed | {"top-10 chunks shared with f32-128": overlap(exact, scores)}
 
-    limit = encoder.WINDOW_TOKENS - 2
-    whole = chunks([[content[:limit]] for content in contents])
-    path = cache(recipe, collection.name) / "pooled.npy"
+    limit, owners = encoder.WINDOW_TOKENS - 2, at.documents.owners
+    first = np.searchsorted(owners, np.arange(owners[-1] + 1))
+    whole = chunks([[at.documents.sequences[number][1:-1][:limit]] for number in first])
+    path = cache(at.recipe, at.collection.name) / "pooled.npy"
     if not path.exists():
-        np.save(path, pool(reference, whole))
-    yield "single vector, mean pooling f32", quality(collection, pool(reference, queries) @ np.load(path).T)
-    for name, parameters in BM25.items():
-        yield name, quality(collection, bm25(collection, **parameters))
+        np.save(path, pool(at.reference, whole))
+    yield "single vector, mean pooling f32", quality(at.collection, pool(at.reference, at.queries) @ np.load(path).T)
 
 
 def chunks(windows: list[list[encoder.Pieces]]) -> Chunks:
@@ -161,33 +224,37 @@ def chunks(windows: list[list[encoder.Pieces]]) -> Chunks:
     return Chunks(sequences, owners, np.concatenate([[0], np.cumsum([len(sequence) for sequence in sequences])]))
 
 
-def reference_states(reference, wanted: Chunks, path: Path) -> np.ndarray:
-    """Last hidden states, f16 [tokens, 384]."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        states = np.empty((int(wanted.offsets[-1]), source.HIDDEN), np.float16)
-        for number, (rows,) in encoder.run(reference, wanted.sequences, ["hidden"]):
-            states[wanted.offsets[number] : wanted.offsets[number + 1]] = rows
-        np.save(path, states)
-    return np.load(path, mmap_mode="r")
+def both_states(
+    running: onnxruntime.InferenceSession, output: str, documents: Chunks, queries: Chunks, directory: Path, suffix: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """The states of documents, f16 [tokens, 384] in a file, and those of queries, f32."""
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = directory / f"documents{suffix}.npy", directory / f"queries{suffix}.npy"
+    for wanted, path in zip((documents, queries), paths):
+        if not path.exists():
+            states = np.empty((int(wanted.offsets[-1]), source.HIDDEN), np.float16)
+            for number, (rows,) in encoder.run(running, wanted.sequences, [output]):
+                states[wanted.offsets[number] : wanted.offsets[number + 1]] = rows
+            np.save(path, states)
+    return np.load(paths[0], mmap_mode="r"), np.load(paths[1]).astype(np.float32)
 
 
-def shipped(recipe: Recipe, documents: Chunks, queries: Chunks, path: Path, name: str) -> tuple[np.ndarray, np.ndarray, dict]:
-    """Document rows as served (components times scale, f16 here), weighted query rows f32, and the speed."""
-    file, batch_tokens = recipe.target / name, BATCH_TOKENS[name]
+def digest(file: Path) -> str:
+    return "." + build.checksum(file)["sha256"][:12]
+
+
+def shipped(at: Task, name: str) -> tuple[np.ndarray, np.ndarray, dict]:
+    """Document rows as served (int8 times scale, f16 here), weighted query rows f32, and the speed."""
+    file, batch_tokens = at.recipe.target / name, BATCH_TOKENS[name]
     running = encoder.session(file)
-    path = path.with_suffix(f".{build.checksum(file)['sha256'][:12]}.npy")
-    query_rows = np.concatenate([rows * weight[:, None] for rows, weight in ordered(running, queries, ["output", "token_weight"], batch_tokens)])
-    if recipe.row_bits < 8:
-        query_rows = few_bits.rotated(query_rows)
-    speed = {}
+    query_rows = np.concatenate(
+        [rows * weight[:, None] for rows, weight in ordered(running, at.queries, ["output", "token_weight"], batch_tokens)]
+    )
+    path, speed = cache(at.recipe, at.collection.name) / f"shipped{digest(file)}.npy", {}
     if not path.exists():
         start = time.perf_counter()
-        outputs = ["document_int8", "document_scale"] if recipe.row_bits == 8 else ["output"]
-        read = lambda rows, scale: rows * scale[:, None]
-        if recipe.row_bits < 8:
-            read = lambda rows: np.multiply(*(part.reshape(len(rows), -1) for part in few_bits.quantised(few_bits.rotated(rows), recipe.row_bits)))
-        served = np.concatenate([read(*values).astype(np.float16) for values in ordered(running, documents, outputs, batch_tokens)])
+        outputs = ordered(running, at.documents, ["document_int8", "document_scale"], batch_tokens)
+        served = np.concatenate([(rows * scale[:, None]).astype(np.float16) for rows, scale in outputs])
         speed = {"tokens/s": round(len(served) / (time.perf_counter() - start))}
         np.save(path, served)
     return np.load(path, mmap_mode="r"), query_rows, speed

@@ -14,6 +14,7 @@ and masked positions get exactly zero attention. Rows at masked positions hold v
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -203,7 +204,7 @@ def build(weights: Weights, head: Head | None, linear: Linear) -> onnx.ModelProt
         graph.node("Identity", hidden, output="hidden")
         outputs.append(_value("hidden", TensorProto.FLOAT, weights.words.shape[1]))
     else:
-        outputs += finish(graph, head, hidden if head.projection is None else graph.node("MatMul", hidden, projection(graph, head)))
+        outputs += finish(graph, head, lambda: hidden if head.projection is None else _projected(graph, head, hidden))
     model = assembled(graph, outputs)
     onnx.checker.check_model(model)
     return model
@@ -273,18 +274,19 @@ def _wider(columns: np.ndarray, last: float = 0) -> np.ndarray:
     return np.concatenate([heads, np.full_like(heads[..., :1], last)], axis=-1).reshape(*columns.shape[:-1], -1)
 
 
-def projection(graph: Graph, head: Head) -> str:
-    return graph.constant("projection", head.projection.astype(np.float32))
+def _projected(graph: Graph, head: Head, hidden: str) -> str:
+    return graph.node("MatMul", hidden, graph.constant("projection", head.projection.astype(np.float32)))
 
 
-def finish(graph: Graph, head: Head, projected: str) -> list[onnx.ValueInfoProto]:
-    """Everything behind the projection, in f32, and the outputs; `projected` is f32 [batch, tokens, dim]."""
+def finish(graph: Graph, head: Head, project: Callable[[], str]) -> list[onnx.ValueInfoProto]:
+    """All nodes after the projection, in f32, and the outputs. `project` gives f32 [batch, tokens, dim]."""
     weights = graph.constant("token_weights", head.token_weights.astype(np.float32))
     graph.node("Gather", weights, "input_ids", output="token_weight")
+    projected = project()
     length = graph.node("Max", graph.node("ReduceL2", projected, graph.axes(-1), keepdims=1), graph.number(1e-9))
     unit = graph.node("Div", projected, length, output="output")
-    outputs = [_value("output", TensorProto.FLOAT, head.dim), _value("token_weight", TensorProto.FLOAT)]
-    return outputs if head.centring is None else outputs + _quantised(graph, unit, head.centring)
+    quantised = [] if head.centring is None else _quantised(graph, unit, head.centring)
+    return [_value("output", TensorProto.FLOAT, head.dim), *quantised, _value("token_weight", TensorProto.FLOAT)]
 
 
 def _quantised(graph: Graph, unit: str, centring: np.ndarray) -> list[onnx.ValueInfoProto]:

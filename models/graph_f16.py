@@ -128,9 +128,12 @@ def build(int8_file: Path) -> onnx.ModelProto:
 
     names = ("token_weights", "projection", "centring")
     head = int8_graph.Head(*(stored.value(name) if stored.holds(name) else None for name in names))
-    if head.projection is not None:
-        x = graph.node("MatMul", x, half("projection", head.projection))
-    return int8_graph.assembled(graph, int8_graph.finish(graph, head, graph.node("Cast", x, to=TensorProto.FLOAT)))
+
+    def project() -> str:
+        projected = x if head.projection is None else graph.node("MatMul", x, half("projection", head.projection))
+        return graph.node("Cast", projected, to=TensorProto.FLOAT)
+
+    return int8_graph.assembled(graph, int8_graph.finish(graph, head, project))
 
 
 def _without_barrier(graph: int8_graph.Graph, columns: str) -> str:
