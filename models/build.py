@@ -100,7 +100,8 @@ def config(recipe: Recipe, head: graph.Head) -> dict:
 def row_config(recipe: Recipe, head: graph.Head) -> dict:
     """How document vectors become rows: in the service, or in the graph."""
     if head.centring is None:
-        return {"row_bits": recipe.row_bits}
+        mean = fit.centring(recipe.target / INT8, recipe.target / "tokenizer.json", WHEELS)
+        return {"row_bits": recipe.row_bits, "centring": [round(float(value), 5) for value in mean]}
     return {
         "centring": [float(f"{value:.9g}") for value in head.centring],
         "int8_output": "document_int8",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+import calibrate
 import encoder
 import fit_text
 from graph import Head, LinearF32, build
@@ -16,6 +17,7 @@ from source import CLS_ID, HIDDEN, PAD_ID, SEP_ID, VOCABULARY, Weights
 
 DIM = 128
 FIT_TOKENS_MAX = 450_000
+CENTRING_PASSAGES = 700
 SEED = 20260101
 
 # Word pieces without weight in a query. Measured, that is better than with their weights. Unknown words have weight.
@@ -41,6 +43,15 @@ def hidden_states(weights: Weights, tokenizer_file: Path, wheels: Path, cache: P
         np.save(cache / "states.npy", states)
         np.save(cache / "offsets.npy", offsets)
     return np.load(cache / "states.npy"), np.load(cache / "offsets.npy")
+
+
+def centring(model_file: Path, tokenizer_file: Path, wheels: Path) -> np.ndarray:
+    """The mean f32 [dim] of the unit vectors that a graph gives to fit text, without the passages that `calibrate` takes."""
+    texts = [f"{title} {body}" for title, body in fit_text.passages(wheels)[calibrate.PASSAGES :][:CENTRING_PASSAGES]]
+    contents = encoder.pieces(encoder.tokenizer(tokenizer_file), texts)
+    sequences = [encoder.framed(content[: encoder.WINDOW_TOKENS]) for content in contents]
+    parts = [rows for _, (rows,) in encoder.run(encoder.session(model_file, threads=1), sequences, ["output"])]
+    return np.concatenate(parts).mean(axis=0, dtype=np.float64)
 
 
 def head(states: np.ndarray) -> Head:
