@@ -1,4 +1,6 @@
 /** `maxsimd mcp` with the client of the protocol's own SDK, over both transports, in front of a real service. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -7,6 +9,7 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createKey } from '../support/running/command-line.ts';
 import { runHere, start } from '../support/running/command-process.ts';
 import { eventually } from '../support/running/eventually.ts';
+import { repositoryRoot } from '../support/running/launch.ts';
 import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
 import { passages } from '../support/running/texts.ts';
 
@@ -57,7 +60,7 @@ async function served(...flags: readonly string[]): Promise<string> {
 async function overHttp(address: string, key: string): Promise<Client> {
   const requestInit = { headers: { authorization: `Bearer ${key}` } };
   const transport = new StreamableHTTPClientTransport(new URL(address), { requestInit });
-  return connected(transport as Transport);
+  return connected(transport);
 }
 
 const toolsOf = async (client: Client) => (await client.listTools()).tools.map(({ name }) => name).toSorted();
@@ -139,6 +142,25 @@ describe('over stdio', () => {
     });
     child.stdin!.end();
     expect(await finished).toMatchObject({ exitCode: 0, stdout: '', stderr: '' });
+  });
+
+  it('starts as the guide registers it', async () => {
+    const guide = readFileSync(path.join(repositoryRoot, 'docs/guide/agents.md'), 'utf8');
+    const [, registration = ''] = /^```json\n([\s\S]*?)^```$/m.exec(guide) ?? [];
+    const { command, args, env } = JSON.parse(registration).mcpServers.maxsimd;
+    expect([command, args[0], Object.keys(env)]).toEqual([
+      'npx',
+      'maxsimd',
+      ['MAXSIMD_URL', 'MAXSIMD_API_KEY'],
+    ]);
+    const client = await connected(
+      new StdioClientTransport({
+        command: process.execPath,
+        args: ['src/cli/main.ts', ...args.slice(1)],
+        env: { MAXSIMD_URL: stage.server.url, MAXSIMD_API_KEY: readOnlyKey },
+      }),
+    );
+    expect((await call(client, 'list_indexes')).indexes).not.toEqual([]);
   });
 
   it('a key is needed', async () => {

@@ -32,7 +32,7 @@ export function addMcp(program: Command, environment: ProgramEnvironment): void 
     const tools = { version: environment.version, write: options.write === true };
     if (port !== undefined && options.key !== undefined)
       throw new CommandFailure('usage_error', '--key has no place with --http: each caller sends a key');
-    const { serveHttp, serveStdio } = await import('../mcp.ts');
+    const { serveHttp, serveStdio } = await import('../mcp/serve.ts');
     if (port === undefined) return serveStdio(endpointFrom(options, environment), tools, environment.stdin);
     return serveHttp({
       service: serviceFrom(options, environment),
