@@ -459,6 +459,14 @@ export interface components {
             readonly status: "ready" | "unready";
             readonly checks: components["schemas"]["ReadinessChecks"];
         };
+        /** @description Paths on this server. `console` is absent if the console is off. */
+        readonly Root: {
+            /** @constant */
+            readonly name: "maxsimd";
+            readonly console?: string;
+            readonly docs: string;
+            readonly openapi: string;
+        };
         readonly RerankedDocument: {
             readonly text: string;
         };

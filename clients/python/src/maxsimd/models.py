@@ -724,6 +724,13 @@ class Readiness(BaseModel):
     checks: ReadinessChecks
 
 
+class Root(BaseModel):
+    name: Literal["maxsimd"]
+    console: str | None = None
+    docs: str
+    openapi: str
+
+
 class RerankedDocument(BaseModel):
     text: str
 
