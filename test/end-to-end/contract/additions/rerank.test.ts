@@ -2,11 +2,12 @@
 import { expect, test } from 'vitest';
 
 import { connect, expectError, expectInvalid, expectReply } from '../../../support/running/client.ts';
-import { find, makeIndex, put, readUsage, useSharedStage } from '../../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../../support/running/stage.ts';
 import { passages, textOfTokens } from '../../../support/running/texts.ts';
 import { ranked, reranked, type Reranked } from '../../../support/running/wire.ts';
 
-const stage = useSharedStage();
+// Its encoder serves both models that are shipped.
+const stage = useStage({ sharedEncoder: true });
 const query = passages[3]!.question;
 const texts = passages.slice(0, 6).map(({ text }) => text);
 
