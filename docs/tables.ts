@@ -30,6 +30,7 @@ const dependencyReasons: Readonly<Record<string, string>> = {
   '@grpc/grpc-js': 'calls to encoders',
   '@grpc/proto-loader': 'reads the definition of these calls',
   '@huggingface/tokenizers': 'tokenizers other than that of BERT',
+  '@modelcontextprotocol/sdk': 'tools for agents (`maxsimd mcp`)',
   '@opentelemetry/api': 'traces: contexts',
   '@opentelemetry/exporter-trace-otlp-http': 'traces: sends them to a collector',
   '@opentelemetry/resources': 'traces: names the service that sends them',

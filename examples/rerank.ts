@@ -1,6 +1,6 @@
 /**
  * Ranks what another search found, with `POST /v1/score`: `node examples/rerank.ts`. Nothing is stored. A request takes up
- * to 50 documents, and scores of two requests do not compare.
+ * to 50 documents. Scores of two requests compare if query and model are the same.
  */
 // In a project of your own: `from '@maxsimd/client'`.
 import { Maxsimd } from '../clients/typescript/src/index.ts';

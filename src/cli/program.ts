@@ -13,6 +13,7 @@ import type { ProgramEnvironment } from './commands/environment.ts';
 import { addImport } from './commands/import.ts';
 import { addIndex } from './commands/index.ts';
 import { addKey } from './commands/key.ts';
+import { addMcp } from './commands/mcp.ts';
 import { addModels } from './commands/models.ts';
 import { addSearch } from './commands/search.ts';
 import { addTenant } from './commands/tenant.ts';
@@ -55,6 +56,7 @@ export async function runProgram(args: readonly string[], environment: ProgramEn
   addSearch(program, environment);
   addEval(program, environment);
   addUsage(program, environment);
+  addMcp(program, environment);
   addCompletion(program, environment);
   await program.parseAsync([...args], { from: 'user' });
 }

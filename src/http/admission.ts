@@ -1,5 +1,5 @@
 /**
- * Admits `/v1` requests before their bodies are read. `Service.admit` checks authentication, suspension, rate and
+ * Admits requests of tenants before their bodies are read. `Service.admit` checks authentication, suspension, rate and
  * concurrency, in this order. Counts each answered request.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';

@@ -18,6 +18,7 @@ import { healthRoutes } from './routes/health.ts';
 import { rootRoute } from './routes/root.ts';
 import { indexRoutes } from './routes/indexes.ts';
 import { rankingRoutes } from './routes/ranking.ts';
+import { rerankRoute } from './routes/rerank.ts';
 import { usageRoutes } from './routes/usage.ts';
 import { describeApi } from './schemas/openapi.ts';
 import { serviceDocument } from './schemas/service-document.ts';
@@ -36,23 +37,27 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
   await describeApi(app, serviceDocument);
   await app.register(healthRoutes(service, drain));
   await app.register(rootRoute(options.console !== undefined));
-  await app.register(
-    async (v1) => {
-      admitRequests(v1, {
-        service,
-        observer,
-        timeouts,
-        admit: ({ headers }) => service.admit(headers.authorization),
-      });
-      v1.setNotFoundHandler(() => {
-        throw unknownRoute();
-      });
-      for (const routes of [...indexRoutes, ...documentRoutes, ...rankingRoutes, usageRoutes]) {
-        await v1.register(routes(service));
-      }
-    },
-    { prefix: '/v1' },
-  );
+  const admitted = {
+    '/v1': [...indexRoutes, ...documentRoutes, ...rankingRoutes, usageRoutes],
+    '/v2': [rerankRoute],
+  };
+  for (const [prefix, plugins] of Object.entries(admitted)) {
+    await app.register(
+      async (version) => {
+        admitRequests(version, {
+          service,
+          observer,
+          timeouts,
+          admit: ({ headers }) => service.admit(headers.authorization),
+        });
+        version.setNotFoundHandler(() => {
+          throw unknownRoute();
+        });
+        for (const routes of plugins) await version.register(routes(service));
+      },
+      { prefix },
+    );
+  }
   if (options.console !== undefined) {
     const routes = consoleRoutes({ page: options.console, service, observer, timeouts });
     await app.register(routes, { prefix: '/console' });

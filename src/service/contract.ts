@@ -103,6 +103,10 @@ export interface DeletedMatching {
 }
 
 export interface ScoreRequest {
+  /** Absent = the default model. */
+  readonly model?: string | undefined;
+  /** A document of more tokens refuses the request; absent = no bound. */
+  readonly documentTokensMax?: number | undefined;
   readonly query: string;
   readonly documents: readonly DocumentInput[];
   readonly returnComponents: boolean;

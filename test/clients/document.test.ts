@@ -96,6 +96,7 @@ async function answersOfEveryKind(): Promise<readonly (readonly [string, unknown
   const post = async (url: string, payload: object): Promise<unknown> =>
     (await http.inject({ method: 'POST', url, payload })).json();
   const documents = [{ doc_id: 'a', text: 't', metadata: { deep: { a: [1, null] } } }];
+  const rerank = { model: 'default', query: 'q', documents: ['t'], return_documents: true };
   return [
     ['Index', await get(`/v1/indexes/${id}`)],
     ['IndexList', await get('/v1/indexes')],
@@ -104,6 +105,7 @@ async function answersOfEveryKind(): Promise<readonly (readonly [string, unknown
     ['Readiness', await get('/readyz')],
     ['UpsertResult', await post(`/v1/indexes/${id}/documents`, { documents })],
     ['Ranked', await post(`/v1/indexes/${id}/search`, { query: 'q' })],
+    ['Reranked', await post('/v2/rerank', rerank)],
     ['Error', await post('/v1/score', {})],
   ];
 }

@@ -126,13 +126,13 @@ describe('order of checks', () => {
     }
   });
 
-  test('an unknown address under /v1 wants a key first, elsewhere it does not; bodies do not matter', async () => {
-    for (const url of ['/v1', '/v1/', '/v1/nothing', '/v1/indexes/a/b/c']) {
+  test('an unknown address under /v1 or /v2 wants a key first, elsewhere it does not; bodies do not matter', async () => {
+    for (const url of ['/v1', '/v1/', '/v1/nothing', '/v1/indexes/a/b/c', '/v2/indexes']) {
       expect((await http.app.inject({ url })).statusCode).toBe(401);
       const response = await http.inject({ ...wrong, url });
       expect([url, response.statusCode, response.json().error.code]).toEqual([url, 404, 'not_found']);
     }
-    for (const url of ['/index.html', '/v2/indexes', '/favicon.ico', '/v1x']) {
+    for (const url of ['/index.html', '/v3/indexes', '/favicon.ico', '/v1x']) {
       const response = await http.app.inject({ url });
       expect([url, response.statusCode, response.json().error.code]).toEqual([url, 404, 'not_found']);
       expect(response.headers['x-request-id']).toBeTruthy();

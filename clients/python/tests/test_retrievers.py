@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import httpx
 
 from maxsimd import Maxsimd
-from maxsimd.integrations.texts import metadata_of, retrieve
+from maxsimd.integrations.texts import metadata_of, rerank, retrieve
 
 INDEX = "ffffffff-ffff-4fff-8fff-ffffffffffff"
 
@@ -49,3 +49,15 @@ def test_a_retriever_asks_for_documents_and_gives_each_its_text() -> None:
         (path, {"queries": [{"query": "q", "top_k": 5, "group_by_document": True}]}),
         (path, {"queries": [{"query": "q", "top_k": 100, "group_by_document": True, "filter": {"kind": "bee"}}]}),
     ]
+
+
+def test_a_long_list_is_ranked_as_one(url: str, key: str) -> None:
+    texts = [f"Ship number {at} sails." for at in range(120)]
+    texts[7], texts[70], texts[110] = "", "Bees live in a hive.", "Honey bees dance to tell each other about flowers."
+    with Maxsimd(url, key) as client:
+        ranked = rerank(client, "how do bees communicate?", texts, 200)
+        assert [at for at, _ in ranked[:2]] == [110, 70]
+        assert sorted(at for at, _ in ranked) == [at for at in range(120) if at != 7]
+        assert [score for _, score in ranked] == sorted((score for _, score in ranked), reverse=True)
+        assert rerank(client, "how do bees communicate?", texts, 2) == ranked[:2]
+        assert rerank(client, "how do bees communicate?", [""], 2) == []

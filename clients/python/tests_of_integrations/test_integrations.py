@@ -85,8 +85,8 @@ def test_langchain_reranks(client: Maxsimd) -> None:
     assert best.metadata["kept"] == 1
     assert isinstance(best.metadata["relevance_score"], float)
     assert reranker.compress_documents([], QUERY) == []
-    with pytest.raises(ValueError, match="at most 50"):
-        reranker.compress_documents(documents * 20, QUERY)
+    many = [*documents[:2] * 30, documents[2], *documents[:2] * 30]
+    assert [one.page_content for one in reranker.compress_documents(many, QUERY)] == [TEXTS["bee"]]
 
 
 def test_llama_index_retrieves_and_reranks(client: Maxsimd, index: Index) -> None:
@@ -99,6 +99,8 @@ def test_llama_index_retrieves_and_reranks(client: Maxsimd, index: Index) -> Non
     ranked = reranker.postprocess_nodes(candidates, QueryBundle("largest animal"))
     assert len(ranked) == 2
     assert ranked[0].node.get_content() == TEXTS["whale"]
+    many = [*candidates[1:] * 30, candidates[0], *candidates[1:] * 30]
+    assert reranker.postprocess_nodes(many, QueryBundle("largest animal"))[0].node.get_content() == TEXTS["whale"]
 
 
 def test_haystack_retrieves_in_a_pipeline(client: Maxsimd, index: Index) -> None:

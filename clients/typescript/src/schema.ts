@@ -127,6 +127,29 @@ export interface components {
                 readonly [key: string]: unknown;
             };
         };
+        readonly RerankTextInput: {
+            /** @description The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored. */
+            readonly text: string;
+        };
+        readonly RerankInput: {
+            /**
+             * @description Name of a model, as for an index, or `default`: the default model.
+             * @example default
+             */
+            readonly model: string;
+            /** @description Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`. */
+            readonly query: string;
+            /** @description Texts, or objects with a text. */
+            readonly documents: readonly (string | components["schemas"]["RerankTextInput"])[];
+            /** @description Results at most. Default: all. */
+            readonly top_n?: number | null;
+            /** @description Adds its text to each result. Default false. */
+            readonly return_documents?: boolean | null;
+            /** @description A document of more tokens refuses the request, because no text is cut. Default: no bound. */
+            readonly max_tokens_per_doc?: number | null;
+            /** @description Only 0, because no request goes before others. */
+            readonly priority?: 0 | null;
+        };
         readonly Issue: {
             /**
              * @description Names joined by dots. Positions in arrays are numbers.
@@ -435,6 +458,51 @@ export interface components {
             /** @enum {string} */
             readonly status: "ready" | "unready";
             readonly checks: components["schemas"]["ReadinessChecks"];
+        };
+        /** @description Paths on this server. `console` is absent if the console is off. */
+        readonly Root: {
+            /** @constant */
+            readonly name: "maxsimd";
+            readonly console?: string;
+            readonly docs: string;
+            readonly openapi: string;
+        };
+        readonly RerankedDocument: {
+            readonly text: string;
+        };
+        readonly RerankResult: {
+            /** @description Position of the document in the request. */
+            readonly index: number;
+            /** @description Orders the documents of one query by one model. It is no probability, and has no fixed range. */
+            readonly relevance_score: number;
+            readonly document?: components["schemas"]["RerankedDocument"];
+        };
+        readonly RerankVersion: {
+            readonly version: string;
+        };
+        readonly RerankBilled: {
+            /** @example 3 */
+            readonly input_tokens: number;
+        };
+        /** @description As Cohere has it. */
+        readonly RerankMeta: {
+            readonly api_version: components["schemas"]["RerankVersion"];
+            readonly billed_units: components["schemas"]["RerankBilled"];
+        };
+        /** @description As Jina has it. */
+        readonly RerankUsage: {
+            /** @example 3 */
+            readonly total_tokens: number;
+        };
+        readonly Reranked: {
+            /** @description Best first. Of equal scores the document that was sent first comes first. A document without a token has no result. */
+            readonly results: readonly components["schemas"]["RerankResult"][];
+            /** @description The `x-request-id`. */
+            readonly id: string;
+            /** @description As it was sent. */
+            readonly model: string;
+            readonly meta: components["schemas"]["RerankMeta"];
+            readonly usage: components["schemas"]["RerankUsage"];
         };
         readonly OpenApiDocument: {
             readonly openapi: string;

@@ -16,21 +16,27 @@ export interface ServiceOptions {
 }
 
 export function withServiceOptions(command: Command, timeoutSeconds: number): Command {
+  return withEndpointOptions(command, timeoutSeconds).addOption(jsonOption());
+}
+
+export function withEndpointOptions(command: Command, timeoutSeconds: number): Command {
   return command
     .option('--url <url>', `address of the service (or MAXSIMD_URL; default ${urlDefault})`)
     .option('--key <key>', 'API key (or MAXSIMD_API_KEY, which other users of this machine cannot see)')
     .option('--timeout <seconds>', 'time limit of one request', positiveNumber, timeoutSeconds)
-    .addOption(verboseOption())
-    .addOption(jsonOption());
+    .addOption(verboseOption());
 }
 
 export function endpointFrom(options: ServiceOptions, environment: ProgramEnvironment): Endpoint {
   const key = options.key ?? environment.apiKey;
   if (key === undefined || key === '')
     throw new CommandFailure('usage_error', 'an API key is needed: --key KEY or MAXSIMD_API_KEY');
+  return { ...serviceFrom(options, environment), key };
+}
+
+export function serviceFrom(options: ServiceOptions, environment: ProgramEnvironment): Omit<Endpoint, 'key'> {
   return {
     url: options.url ?? environment.url ?? urlDefault,
-    key,
     timeoutMs: options.timeout * 1000,
     onWait: tellOfWaits(options, environment),
   };

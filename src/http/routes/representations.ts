@@ -22,6 +22,7 @@ import type { RequestUsage as RequestUsageSchema } from '../schemas/fields.ts';
 import { cursorOf, creationPlaceText } from '../schemas/pages.ts';
 import type { UpsertResult } from '../schemas/indexes.ts';
 import type { Components as ComponentsSchema } from '../schemas/ranking.ts';
+import type { Reranked as RerankedSchema } from '../schemas/rerank.ts';
 import type {
   TenantLimits as TenantLimitsSchema,
   UsageSummary as UsageSummarySchema,
@@ -98,6 +99,32 @@ function unknownTokensOf({ docId, unknownTokens, inputTokens }: UnknownTokens) {
 /** Up to 6 MiB: a hundred results with their metadata and the components of 512 query tokens. */
 export function rankedAnswer({ results, usage }: RankedResponse): Promise<string | Buffer> {
   return listed('{"results":[', results, resultText, `],"usage":${JSON.stringify(requestUsage(usage))}}`);
+}
+
+export interface Reranking {
+  readonly id: string;
+  readonly model: string;
+  /** The texts that the answer returns; absent = none. */
+  readonly texts?: readonly string[] | undefined;
+  readonly topN: number;
+}
+
+/** In the shapes of Cohere and Jina. Up to 5 MiB: fifty texts. */
+export function rerankAnswer(
+  { results, usage }: RankedResponse,
+  { id, model, texts, topN }: Reranking,
+): Promise<string | Buffer> {
+  const tail: Omit<z.output<typeof RerankedSchema>, 'results'> = {
+    id,
+    model,
+    meta: { api_version: { version: '2' }, billed_units: { input_tokens: usage.inputTokens } },
+    usage: { total_tokens: usage.inputTokens },
+  };
+  const textOf = ({ docId, score }: ResultItem): string => {
+    const document = texts === undefined ? {} : { document: { text: texts[Number(docId)] } };
+    return JSON.stringify({ index: Number(docId), relevance_score: score, ...document });
+  };
+  return listed('{"results":[', results.slice(0, topN), textOf, `],${JSON.stringify(tail).slice(1)}`);
 }
 
 /** Up to 16 MiB: five hundred results with their metadata. */

@@ -77,4 +77,16 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
       value: { query: 'largest animal', documents: documents.map(({ doc_id, text }) => ({ doc_id, text })) },
     },
   },
+  rerank: {
+    plain: {
+      summary: 'The better one of two documents, with its text',
+      value: {
+        model: 'default',
+        query: 'largest animal',
+        documents: documents.map(({ text }) => text),
+        top_n: 1,
+        return_documents: true,
+      },
+    },
+  },
 };

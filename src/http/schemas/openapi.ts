@@ -30,8 +30,8 @@ export interface ApiDocument {
   readonly keyDescription: string;
   /** Paths with this prefix are left out. */
   readonly hidden?: string;
-  /** Answers at paths with this prefix have headers of the tenant's rate. */
-  readonly rated?: string;
+  /** Answers at paths with these prefixes have headers of the tenant's rate. */
+  readonly rated?: readonly string[];
 }
 
 const OpenApiDocument = z.looseObject({ openapi: z.string() }).meta({ id: 'OpenApiDocument' });
@@ -99,11 +99,11 @@ const wordmark = Buffer.from(
 const methodsWithBody = new Set(['post', 'patch', 'delete']);
 
 /** Adds the page and the common parts of all operations. Drops components that nothing refers to. */
-function completeDocument({ rated }: ApiDocument, generated: Document): Document {
+function completeDocument({ rated = [] }: ApiDocument, generated: Document): Document {
   const document: Document = { ...generated, paths: { ...generated.paths, '/docs': docsPath } };
   for (const [path, item] of Object.entries(document.paths ?? {})) {
     for (const [method, operation] of Object.entries(item ?? {}) as [string, Operation][]) {
-      const admitted = rated !== undefined && path.startsWith(rated);
+      const admitted = rated.some((prefix) => path.startsWith(prefix));
       completeOperation(operation, admitted, methodsWithBody.has(method));
     }
   }

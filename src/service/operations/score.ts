@@ -21,7 +21,7 @@ import {
   type OperationDeps,
 } from '../operation-deps.ts';
 import { componentsOf } from './ranking.ts';
-import { defaultModel } from '../indexes/served-models.ts';
+import { chooseModel } from '../indexes/served-models.ts';
 import { scoringWork } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 
@@ -76,7 +76,7 @@ async function scoreAll(
   request: ScoreRequest,
   hold: TokenHold,
 ): Promise<Scored> {
-  const model = await defaultModel(deps.encoders, deps.defaultModel, context);
+  const model = await chooseModel(deps.encoders, deps.defaultModel, { model: request.model }, context);
   const options = encodeOptions(context, model);
   const query = Promise.withResolvers<EncodedQuery>();
   // It is awaited with the first document. Until then a failure must not count as unhandled.
@@ -90,6 +90,7 @@ async function scoreAll(
         context.spent.inputTokens += tokens;
       },
       onTokenCounts: async (documentTokens) => {
+        assertShort(documentTokens, request.documentTokensMax);
         const [queryTokens = 0] = await deps.encoders.countTokens([request.query], options);
         hold.reserve(documentTokens.reduce((sum, tokens) => sum + BigInt(tokens), BigInt(queryTokens)));
         query.resolve(encodedQuery(deps, context, { text: request.query, path: 'query' }, options));
@@ -122,6 +123,12 @@ async function scoreAll(
   }
   const { inputTokens } = await query.promise;
   return { inputTokens: documentTokens + inputTokens, best, chunkCounts };
+}
+
+function assertShort(documentTokens: readonly number[], max = Infinity): void {
+  const at = documentTokens.findIndex((tokens) => tokens > max);
+  if (at !== -1)
+    throw invalid(`documents.${at}`, `has ${documentTokens[at]} tokens, more than ${max}`, 'too_big');
 }
 
 async function bestChunk(

@@ -213,6 +213,7 @@ describe('Isolation', () => {
 function withoutOwn(text: string): string {
   return text
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'id')
+    .replaceAll(/"[0-9A-Z]{26}"/g, '"id"')
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'time')
     .replaceAll(/"latency_ms":\d+/g, '"latency_ms":0');
 }

@@ -5,6 +5,7 @@ import type { OpenAPIV3_1 } from 'openapi-types';
 import { errorTable } from '../../../src/errors.ts';
 import type { ErrorCode } from '../../../src/errors.ts';
 import { Ranked } from '../../../src/http/schemas/ranking.ts';
+import { Reranked } from '../../../src/http/schemas/rerank.ts';
 import {
   Deleted,
   DocumentCount,
@@ -96,10 +97,10 @@ describe('the document', () => {
     }
   });
 
-  test('wants a key on /v1 and nowhere else', () => {
+  test('wants a key on /v1 and /v2, and nowhere else', () => {
     for (const { path, operation } of operations()) {
       const security = operation.security ?? document.security;
-      expect([path, security]).toEqual([path, path.startsWith('/v1/') ? [{ apiKey: [] }] : []]);
+      expect([path, security]).toEqual([path, /^\/v[12]\//.test(path) ? [{ apiKey: [] }] : []]);
     }
     expect(document.components?.securitySchemes?.['apiKey']).toMatchObject({
       type: 'http',
@@ -125,6 +126,7 @@ describe('the document', () => {
       'patch /v1/indexes/{index_id}/documents/{doc_id}',
       'post /v1/indexes/{index_id}/documents/delete',
       'post /v1/indexes/{index_id}/query',
+      'post /v2/rerank',
     ]);
     const usage = document.paths?.['/v1/usage']?.get?.responses?.['200'] as Response | undefined;
     expect(usage?.headers?.['ratelimit-limit']).toMatchObject({ 'x-maxsimd-addition': true });
@@ -225,6 +227,9 @@ test('answers keep to the schemas that describe them', async () => {
   ReadinessBody.parse(await get('/readyz'));
   UpsertResult.parse(await post(`/v1/indexes/${id}/documents`, { documents }));
   Ranked.parse(await post(`/v1/indexes/${id}/search`, { query: 'q' }));
+  const rerank = { model: 'default', query: 'q', documents: ['t', { text: 'u' }] };
+  Reranked.parse(await post('/v2/rerank', rerank));
+  Reranked.parse(await post('/v2/rerank', { ...rerank, return_documents: true }));
   Deleted.parse((await http.inject({ method: 'DELETE', url: `/v1/indexes/${id}/documents/a` })).json());
 
   http.service.ranked = {

@@ -79,8 +79,9 @@ export async function createTenant(
 export async function createKey(
   server: SharedServer,
   tenantId: string,
+  ...flags: readonly string[]
 ): Promise<{ readonly id: string; readonly key: string }> {
-  const created = await runJson(server.scratch.data, ['key', 'create', tenantId], createdKey);
+  const created = await runJson(server.scratch.data, ['key', 'create', tenantId, ...flags], createdKey);
   return { id: created.key_id, key: created.api_key };
 }
 

@@ -1,5 +1,5 @@
 /**
- * Every operation under `/v1` of a served OpenAPI document, with bodies that it offers as examples: what a test walks
+ * Every operation under `/v1` and `/v2` of a served OpenAPI document, with bodies that it offers as examples: what a test walks
  * that is to hold for every route, also for one that does not exist yet.
  */
 import { z } from 'zod';
@@ -29,7 +29,7 @@ const withBody = z.looseObject({
 
 export function routesOf({ paths }: OpenApiDocument): readonly Route[] {
   return Object.entries(paths)
-    .filter(([path]) => path.startsWith('/v1/'))
+    .filter(([path]) => /^\/v[12]\//.test(path))
     .flatMap(([path, operations]) =>
       Object.entries(operations).map(([method, operation]) => {
         const name = `${method.toUpperCase()} ${path}`;

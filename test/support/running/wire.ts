@@ -96,6 +96,24 @@ export const rankedWithComponents = z.strictObject({
   usage: requestUsage,
 });
 
+export const reranked = z.strictObject({
+  results: z.array(
+    z.strictObject({
+      index: count,
+      relevance_score: z.number(),
+      document: z.strictObject({ text: z.string() }).optional(),
+    }),
+  ),
+  id: z.string().min(1),
+  model: z.string(),
+  meta: z.strictObject({
+    api_version: z.strictObject({ version: z.literal('2') }),
+    billed_units: z.strictObject({ input_tokens: count }),
+  }),
+  usage: z.strictObject({ total_tokens: count }),
+});
+export type Reranked = z.output<typeof reranked>;
+
 const queryResult = z.union([
   z.strictObject({ ...resultItem.shape, components: components.optional() }),
   z.strictObject({

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Annotated, Any, Dict, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel
 
 
 class DocumentInput(BaseModel):
@@ -291,6 +291,87 @@ class UpdateDocumentInput(BaseModel):
         extra="forbid",
     )
     metadata: Annotated[dict[str, Any], Field(description="Replaces the whole object.")]
+
+
+class RerankTextInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    text: Annotated[
+        str,
+        Field(
+            description="The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored.",
+            min_length=1,
+        ),
+    ]
+
+
+class Documents(RootModel[str]):
+    root: Annotated[
+        str,
+        Field(
+            description="The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored.",
+            min_length=1,
+        ),
+    ]
+
+
+class TopN(RootModel[int]):
+    root: Annotated[int, Field(description="Results at most. Default: all.", ge=1)]
+
+
+class MaxTokensPerDoc(RootModel[int]):
+    root: Annotated[
+        int,
+        Field(
+            description="A document of more tokens refuses the request, because no text is cut. Default: no bound.",
+            ge=1,
+        ),
+    ]
+
+
+class RerankInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    model: Annotated[
+        str,
+        Field(
+            description="Name of a model, as for an index, or `default`: the default model.",
+            examples=["default"],
+            max_length=255,
+            min_length=1,
+        ),
+    ]
+    query: Annotated[
+        str,
+        Field(
+            description="Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`.",
+            min_length=1,
+        ),
+    ]
+    documents: Annotated[
+        list[Documents | RerankTextInput],
+        Field(
+            description="Texts, or objects with a text.", max_length=50, min_length=1
+        ),
+    ]
+    top_n: Annotated[
+        TopN | None, Field(description="Results at most. Default: all.")
+    ] = None
+    return_documents: Annotated[
+        bool | None, Field(description="Adds its text to each result. Default false.")
+    ] = None
+    max_tokens_per_doc: Annotated[
+        MaxTokensPerDoc | None,
+        Field(
+            description="A document of more tokens refuses the request, because no text is cut. Default: no bound."
+        ),
+    ] = None
+    priority: Annotated[
+        Literal[0] | None,
+        Field(description="Only 0, because no request goes before others."),
+    ] = None
 
 
 class Issue(BaseModel):
@@ -641,6 +722,60 @@ class ReadinessChecks(BaseModel):
 class Readiness(BaseModel):
     status: Literal["ready", "unready"]
     checks: ReadinessChecks
+
+
+class Root(BaseModel):
+    name: Literal["maxsimd"]
+    console: str | None = None
+    docs: str
+    openapi: str
+
+
+class RerankedDocument(BaseModel):
+    text: str
+
+
+class RerankResult(BaseModel):
+    index: Annotated[
+        int, Field(description="Position of the document in the request.", ge=0)
+    ]
+    relevance_score: Annotated[
+        float,
+        Field(
+            description="Orders the documents of one query by one model. It is no probability, and has no fixed range."
+        ),
+    ]
+    document: RerankedDocument | None = None
+
+
+class RerankVersion(BaseModel):
+    version: str
+
+
+class RerankBilled(BaseModel):
+    input_tokens: Annotated[int, Field(examples=[3], ge=0)]
+
+
+class RerankMeta(BaseModel):
+    api_version: RerankVersion
+    billed_units: RerankBilled
+
+
+class RerankUsage(BaseModel):
+    total_tokens: Annotated[int, Field(examples=[3], ge=0)]
+
+
+class Reranked(BaseModel):
+    results: Annotated[
+        list[RerankResult],
+        Field(
+            description="Best first. Of equal scores the document that was sent first comes first. A document without a token has no result."
+        ),
+    ]
+    id: Annotated[str, Field(description="The `x-request-id`.")]
+    model: Annotated[str, Field(description="As it was sent.")]
+    meta: RerankMeta
+    usage: RerankUsage
 
 
 class OpenApiDocument(BaseModel):

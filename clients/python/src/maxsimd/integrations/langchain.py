@@ -11,7 +11,7 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict
 
 from ..synchronous import Maxsimd
-from .texts import Load, metadata_of, positions, retrieve
+from .texts import Load, metadata_of, rerank, retrieve
 
 
 class MaxsimdRetriever(BaseRetriever):
@@ -34,7 +34,7 @@ class MaxsimdRetriever(BaseRetriever):
 
 
 class MaxsimdReranker(BaseDocumentCompressor):
-    """The `top_n` best of at most 50 documents, ranked by the service, which stores nothing of them."""
+    """The `top_n` best documents, ranked by the service, which stores nothing of them."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -44,11 +44,8 @@ class MaxsimdReranker(BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
-        candidates = positions([document.page_content for document in documents])
-        if not candidates:
-            return []
-        ranked = self.client.score(query, candidates)
-        return [_scored(documents[int(result.doc_id)], result.score) for result in ranked.results[: self.top_n]]
+        ranked = rerank(self.client, query, [document.page_content for document in documents], self.top_n)
+        return [_scored(documents[at], score) for at, score in ranked]
 
 
 def _scored(document: Document, score: float) -> Document:

@@ -11,7 +11,7 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 
 from ..synchronous import Maxsimd
-from .texts import Load, metadata_of, positions, retrieve
+from .texts import Load, metadata_of, rerank, retrieve
 
 
 class MaxsimdRetriever(BaseRetriever):
@@ -43,7 +43,7 @@ class MaxsimdRetriever(BaseRetriever):
 
 
 class MaxsimdReranker(BaseNodePostprocessor):
-    """The `top_n` best of at most 50 nodes, ranked by the service, which stores nothing of them."""
+    """The `top_n` best nodes, ranked by the service, which stores nothing of them."""
 
     top_n: int = 10
     _client: Maxsimd = PrivateAttr()
@@ -62,11 +62,6 @@ class MaxsimdReranker(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if query_bundle is None:
             raise ValueError("a reranker needs the query")
-        candidates = positions([node.node.get_content(metadata_mode=MetadataMode.NONE) for node in nodes])
-        if not candidates:
-            return []
-        ranked = self._client.score(query_bundle.query_str, candidates)
-        return [
-            NodeWithScore(node=nodes[int(result.doc_id)].node, score=result.score)
-            for result in ranked.results[: self.top_n]
-        ]
+        texts = [node.node.get_content(metadata_mode=MetadataMode.NONE) for node in nodes]
+        ranked = rerank(self._client, query_bundle.query_str, texts, self.top_n)
+        return [NodeWithScore(node=nodes[at].node, score=score) for at, score in ranked]

@@ -38,8 +38,14 @@ def metadata_of(result: QueryResult) -> dict[str, Any]:
     return {**result.metadata, "doc_id": result.doc_id, **found, "score": result.score}
 
 
-def positions(texts: Sequence[str]) -> list[dict[str, str]]:
-    """Documents for a score request, named by their positions; an empty text cannot be ranked."""
-    if len(texts) > RERANKED_MAX:
-        raise ValueError(f"at most {RERANKED_MAX} documents: scores of two requests do not compare")
-    return [{"doc_id": str(at), "text": text} for at, text in enumerate(texts) if text != ""]
+def rerank(client: Maxsimd, query: str, texts: Sequence[str], top_n: int) -> list[tuple[int, float]]:
+    """Positions and scores of the `top_n` best texts, best first. An empty text cannot be ranked.
+
+    Long lists take several requests. Their scores compare, because query and model are the same.
+    """
+    documents = [{"doc_id": str(at), "text": text} for at, text in enumerate(texts) if text != ""]
+    requests = [documents[at : at + RERANKED_MAX] for at in range(0, len(documents), RERANKED_MAX)]
+    scores = [
+        (int(result.doc_id), result.score) for request in requests for result in client.score(query, request).results
+    ]
+    return sorted(scores, key=lambda scored: (-scored[1], scored[0]))[:top_n]

@@ -1,0 +1,229 @@
+/** `maxsimd mcp` with the client of the protocol's own SDK, over both transports, in front of a real service. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { createKey } from '../support/running/command-line.ts';
+import { runHere, start } from '../support/running/command-process.ts';
+import { eventually } from '../support/running/eventually.ts';
+import { repositoryRoot } from '../support/running/launch.ts';
+import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
+import { passages } from '../support/running/texts.ts';
+
+const stage = useSharedStage();
+const origin = 'https://app.example.com';
+const reading = ['get_document', 'list_indexes', 'search'];
+let readOnlyKey: string;
+let index: { readonly id: string; readonly name: string };
+
+beforeAll(async () => {
+  readOnlyKey = (await createKey(stage.server, stage.tenant.id, '--read-only')).key;
+  index = await makeIndex(stage.client, { name: 'passages for agents' });
+  const documents = passages
+    .slice(0, 8)
+    .map(({ subject, text }, place) => ({ doc_id: subject, text, metadata: { place } }));
+  await put(stage.client, index.id, documents);
+});
+
+async function connected(transport: Transport): Promise<Client> {
+  const client = new Client({ name: 'a test', version: '1' });
+  await client.connect(transport);
+  onTestFinished(async () => client.close());
+  return client;
+}
+
+async function overStdio(key: string, ...flags: readonly string[]): Promise<Client> {
+  const { url } = stage.server;
+  const args = ['src/cli/main.ts', 'mcp', '--url', url, ...flags];
+  const env = { MAXSIMD_API_KEY: key };
+  return connected(new StdioClientTransport({ command: process.execPath, args, env }));
+}
+
+/** The address of a process that the environment gives a key, which it must not use. */
+async function served(...flags: readonly string[]): Promise<string> {
+  const environment = { MAXSIMD_URL: stage.server.url, MAXSIMD_API_KEY: stage.tenant.key };
+  const args = ['mcp', '--http', '0', '--allow-origin', origin, ...flags];
+  const { process: child, finished } = start(args, { environment });
+  onTestFinished(async () => {
+    child.kill('SIGTERM');
+    expect(await finished).toMatchObject({ exitCode: 0, stdout: '' });
+  });
+  let printed = '';
+  child.stderr!.on('data', (part: Buffer) => (printed += part.toString()));
+  const line = await eventually(() => /at (http:\S+)\n/.exec(printed) ?? undefined);
+  return line[1]!;
+}
+
+async function overHttp(address: string, key: string): Promise<Client> {
+  const requestInit = { headers: { authorization: `Bearer ${key}` } };
+  const transport = new StreamableHTTPClientTransport(new URL(address), { requestInit });
+  return connected(transport);
+}
+
+const toolsOf = async (client: Client) => (await client.listTools()).tools.map(({ name }) => name).toSorted();
+
+/** The structured content of a result, which its text must have, too. */
+async function call(client: Client, name: string, given: Readonly<Record<string, unknown>> = {}) {
+  const { content, structuredContent, isError } = await client.callTool({ name, arguments: given });
+  const [{ text }] = content as [{ text: string }];
+  if (isError === true) return { refused: text };
+  expect(JSON.parse(text)).toEqual(structuredContent);
+  // oxlint-disable-next-line typescript/no-explicit-any -- each tool has its own
+  return structuredContent as any;
+}
+
+/** What both transports must show. */
+async function readAll(client: Client): Promise<void> {
+  expect(await toolsOf(client)).toEqual(reading);
+  const { indexes } = await call(client, 'list_indexes');
+  expect(indexes).toContainEqual(expect.objectContaining({ id: index.id, name: index.name }));
+  const [first] = passages;
+  const asked = { index: index.name, query: first!.question, top_k: 2 };
+  const { results, usage } = await call(client, 'search', asked);
+  expect(results).toHaveLength(2);
+  expect(results[0]).toMatchObject({ doc_id: first!.subject, metadata: { place: 0 } });
+  expect(usage.input_tokens).toBeGreaterThan(0);
+  const narrow = await call(client, 'search', { ...asked, index: index.id, where: { place: { gt: 6 } } });
+  expect(narrow.results).toMatchObject([{ doc_id: passages[7]!.subject }]);
+  const found = await call(client, 'get_document', { index: index.id, doc_id: first!.subject });
+  expect(found).toEqual({ doc_id: first!.subject, metadata: { place: 0 }, chunk_count: 1 });
+}
+
+async function refusedByService(client: Client): Promise<void> {
+  const absent = await call(client, 'get_document', { index: index.id, doc_id: 'absent' });
+  expect(absent.refused).toMatch(/404 not_found: .* \(request \S+\)/);
+  const wrong = await call(client, 'search', {
+    index: index.id,
+    query: 'bees',
+    where: { place: { near: 1 } },
+  });
+  expect(wrong.refused).toMatch(/422 validation_error: .*where\.place: must hold no operators/);
+  expect((await call(client, 'search', { index: 'absent', query: 'bees' })).refused).toMatch(
+    /no index "absent"/,
+  );
+}
+
+async function writeAll(client: Client, docId: string): Promise<void> {
+  const documents = [{ doc_id: docId, text: 'Honey bees dance.', metadata: { kind: 'insect' } }];
+  const stored = await call(client, 'upsert_documents', { index: index.id, documents });
+  expect(stored).toMatchObject({ upserted_documents: 1, failed: [] });
+  const document = { index: index.id, doc_id: docId };
+  expect(await call(client, 'get_document', document)).toMatchObject({ metadata: { kind: 'insect' } });
+  expect(await call(client, 'delete_document', document)).toEqual({ deleted: true });
+}
+
+describe('over stdio', () => {
+  it('an agent searches, reads, and gets the errors of the service', async () => {
+    const client = await overStdio(stage.tenant.key);
+    await readAll(client);
+    await refusedByService(client);
+    expect((await call(client, 'delete_document', { index: index.id, doc_id: 'x' })).refused).toMatch(
+      /not found/,
+    );
+  });
+
+  it('--write offers tools that change documents, which the service refuses for a key that may only read', async () => {
+    const client = await overStdio(stage.tenant.key, '--write');
+    expect(await toolsOf(client)).toEqual([...reading, 'delete_document', 'upsert_documents'].toSorted());
+    await writeAll(client, 'over stdio');
+    const reader = await overStdio(readOnlyKey, '--write');
+    const refused = await call(reader, 'delete_document', { index: index.id, doc_id: passages[0]!.subject });
+    expect(refused.refused).toMatch(/403 permission_denied: this API key may only read/);
+  });
+
+  it('the process ends when its client has gone', async () => {
+    const { process: child, finished } = start(['mcp'], {
+      environment: { MAXSIMD_API_KEY: 'k' },
+      input: '',
+      inputStaysOpen: true,
+    });
+    child.stdin!.end();
+    expect(await finished).toMatchObject({ exitCode: 0, stdout: '', stderr: '' });
+  });
+
+  it('starts as the guide registers it', async () => {
+    const guide = readFileSync(path.join(repositoryRoot, 'docs/guide/agents.md'), 'utf8');
+    const [, registration = ''] = /^```json\n([\s\S]*?)^```$/m.exec(guide) ?? [];
+    const { command, args, env } = JSON.parse(registration).mcpServers.maxsimd;
+    expect([command, args[0], Object.keys(env)]).toEqual([
+      'npx',
+      'maxsimd',
+      ['MAXSIMD_URL', 'MAXSIMD_API_KEY'],
+    ]);
+    const client = await connected(
+      new StdioClientTransport({
+        command: process.execPath,
+        args: ['src/cli/main.ts', ...args.slice(1)],
+        env: { MAXSIMD_URL: stage.server.url, MAXSIMD_API_KEY: readOnlyKey },
+      }),
+    );
+    expect((await call(client, 'list_indexes')).indexes).not.toEqual([]);
+  });
+
+  it('a key is needed', async () => {
+    const { exitCode, stderr } = await runHere(['mcp']);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('an API key is needed')]);
+  });
+});
+
+describe('over HTTP', () => {
+  it('each caller searches with a key of its own', async () => {
+    const address = await served();
+    expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
+    const client = await overHttp(address, stage.tenant.key);
+    await readAll(client);
+    await refusedByService(client);
+    const other = await overHttp(address, (await stage.newTenant()).key);
+    expect(await call(other, 'list_indexes')).toEqual({ indexes: [] });
+    const stranger = await overHttp(address, 'qkv_live_wrong');
+    expect((await call(stranger, 'list_indexes')).refused).toMatch(/401 authentication_failed/);
+  });
+
+  it('--write is for keys that may write', async () => {
+    const address = await served('--write');
+    await writeAll(await overHttp(address, stage.tenant.key), 'over HTTP');
+    const documents = [{ doc_id: 'a', text: 'bees' }];
+    const refused = await call(await overHttp(address, readOnlyKey), 'upsert_documents', {
+      index: index.id,
+      documents,
+    });
+    expect(refused.refused).toMatch(/403 permission_denied/);
+  });
+
+  it('a request without a key, of a foreign origin, or to another address is refused', async () => {
+    const address = await served();
+    const send = async (headers: Readonly<Record<string, string>>, to = address, method = 'POST') => {
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+      const own = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+      const response = await fetch(to, { method, headers: { ...own, ...headers }, body });
+      return [response.status, ((await response.json()) as { error?: { message: string } }).error?.message];
+    };
+    const authorization = `Bearer ${stage.tenant.key}`;
+    expect(await send({ authorization })).toEqual([200, undefined]);
+    expect(await send({ authorization, origin })).toEqual([200, undefined]);
+    expect(await send({})).toEqual([401, expect.stringContaining('API key')]);
+    expect(await send({ authorization, origin: 'http://evil.example.com' })).toEqual([
+      403,
+      expect.stringContaining('http://evil.example.com'),
+    ]);
+    expect(await send({ authorization }, `${address}/other`)).toEqual([404, 'the address is /mcp']);
+    expect(await send({ authorization }, address, 'DELETE')).toEqual([405, 'the method is POST']);
+  });
+
+  it('a body above 4 MiB is refused', async () => {
+    const address = await served('--write');
+    const headers = { authorization: `Bearer ${stage.tenant.key}`, 'content-type': 'application/json' };
+    const accept = 'application/json, text/event-stream';
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'x'.repeat(4 * 1024 * 1024) });
+    const response = await fetch(address, { method: 'POST', headers: { ...headers, accept }, body });
+    expect(response.status).toBe(413);
+  });
+
+  it('--key has no place', async () => {
+    const { exitCode, stderr } = await runHere(['mcp', '--http', '0', '--key', 'k']);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('each caller sends a key')]);
+  });
+});

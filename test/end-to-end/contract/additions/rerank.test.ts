@@ -1,0 +1,119 @@
+/** `POST /v2/rerank`: an addition of ours, in the shapes of Cohere and Jina. */
+import { expect, test } from 'vitest';
+
+import { connect, expectError, expectInvalid, expectReply } from '../../../support/running/client.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../../support/running/stage.ts';
+import { passages, textOfTokens } from '../../../support/running/texts.ts';
+import { ranked, reranked, type Reranked } from '../../../support/running/wire.ts';
+
+// Its encoder serves both models that are shipped.
+const stage = useStage({ sharedEncoder: true });
+const query = passages[3]!.question;
+const texts = passages.slice(0, 6).map(({ text }) => text);
+
+const send = (body: Readonly<Record<string, unknown>>, client = stage.client) =>
+  client.send('POST', '/v2/rerank', { body: { model: 'default', query, ...body } });
+
+const rerank = async (body: Readonly<Record<string, unknown>>): Promise<Reranked> =>
+  expectReply(await send(body), reranked);
+
+test('has the scores and the order of `/v1/score`, and the positions of the documents', async () => {
+  const documents = texts.map((text, at) => ({ doc_id: String(at), text }));
+  const scored = expectReply(await stage.client.score({ query, documents }), ranked);
+  const { results, meta, usage, model } = await rerank({ documents: texts });
+  expect(results).toEqual(
+    scored.results.map(({ doc_id, score }) => ({ index: Number(doc_id), relevance_score: score })),
+  );
+  expect(results[0]?.index).toBe(3);
+  expect(meta.billed_units.input_tokens).toBe(scored.usage.input_tokens);
+  expect(usage.total_tokens).toBe(scored.usage.input_tokens);
+  expect(model).toBe('default');
+});
+
+test("takes Jina's request: objects with a text, `top_n`, and texts in the answer", async () => {
+  const reply = await send({
+    documents: [{ text: texts[0] }, texts[3], { text: texts[1] }],
+    top_n: 2,
+    return_documents: true,
+  });
+  const { id, results } = expectReply(reply, reranked);
+  expect(id).toBe(reply.headers.get('x-request-id'));
+  expect(results).toHaveLength(2);
+  expect(results[0]).toMatchObject({ index: 1, document: { text: texts[3] } });
+  const more = await rerank({ documents: texts, top_n: 1000, return_documents: false });
+  expect(more.results).toHaveLength(texts.length);
+});
+
+test('takes null for a field that is absent', async () => {
+  const absent = { top_n: null, return_documents: null, max_tokens_per_doc: null, priority: null };
+  expect((await rerank({ documents: texts, ...absent })).results).toEqual(
+    (await rerank({ documents: texts })).results,
+  );
+});
+
+test('ranks by the model that it names', async () => {
+  const { client } = stage;
+  const { id, model } = await makeIndex(client, { model: 'minilm-l6-maxsim' });
+  await put(
+    client,
+    id,
+    texts.map((text, at) => ({ doc_id: String(at), text })),
+  );
+  const searched = new Map(
+    (await find(client, id, { query })).results.map(({ doc_id, score }) => [Number(doc_id), score]),
+  );
+  const named = await rerank({ model, documents: texts });
+  for (const { index, relevance_score: score } of named.results)
+    expect(score).toBeCloseTo(searched.get(index) ?? Number.NaN, 1);
+  expect(named.results[0]?.relevance_score).not.toBeCloseTo(
+    (await rerank({ documents: texts })).results[0]?.relevance_score ?? 0,
+    1,
+  );
+  expectInvalid(await send({ model: 'rerank-v3.5', documents: texts }), 'model');
+  expectInvalid(await send({ model: undefined, documents: texts }), 'model');
+});
+
+test('refuses a request beyond its bounds, and says which', async () => {
+  const refused = [
+    ['documents', { documents: Array.from({ length: 51 }, () => 'river') }, /at most 50 items/],
+    ['documents', { documents: [] }, /at least 1 item/],
+    ['documents.1', { documents: ['river', ''] }, /must not be empty/],
+    ['documents.1.text', { documents: ['river', { text: 'x'.repeat(100 * 1024 + 1) }] }, /102400 bytes/],
+    ['documents.0', { documents: [{ title: 'river' }] }, /a string or an object with a `text`/],
+    ['query', { query: '', documents: texts }, /must not be empty/],
+    ['top_n', { documents: texts, top_n: 0 }, /at least 1/],
+    ['priority', { documents: texts, priority: 1 }, /must be 0/],
+    ['rank_fields', { documents: texts, rank_fields: ['text'] }, /unknown property/],
+  ] as const;
+  for (const [path, body, message] of refused)
+    expect(expectInvalid(await send(body), path).message).toMatch(message);
+});
+
+test('refuses a document above `max_tokens_per_doc` instead of cutting it', async () => {
+  const { client } = await stage.newTenant();
+  const documents = ['river stone', textOfTokens(65)];
+  const bound = { documents, max_tokens_per_doc: 64 };
+  expect(expectInvalid(await send(bound, client), 'documents.1').message).toContain(
+    'has 65 tokens, more than 64',
+  );
+  expect((await readUsage(client)).usage.input_tokens).toBe('0');
+  expectReply(await send({ ...bound, max_tokens_per_doc: 65 }, client), reranked);
+});
+
+test('has the keys, limits and usage of `/v1`', async () => {
+  const { client } = await stage.newTenant({ requestsPerMinute: 5, inputTokens: 7 });
+  expectReply(await send({ query: 'river', documents: ['river stone', 'house'] }, client), reranked);
+  expectError(
+    await send({ query: 'river', documents: ['river stone house'] }, client),
+    429,
+    'usage_limit_exceeded',
+  );
+  expect((await readUsage(client)).usage).toMatchObject({ input_tokens: '4', scores: 1, searches: 0 });
+  const unknown = await client.send('POST', '/v2/nothing', { body: {} });
+  expectError(unknown, 404, 'not_found');
+  expect(unknown.headers.get('ratelimit-remaining')).toBe('1');
+  await readUsage(client);
+  expectError(await send({ documents: texts }, client), 429, 'rate_limit_exceeded');
+  const stranger = connect(stage.server.url, 'qkv_live_wrong');
+  expectError(await send({ documents: texts }, stranger), 401, 'authentication_failed');
+});
