@@ -30,15 +30,15 @@ export async function search(endpoint: Endpoint, indexName: string, body: Search
   };
 }
 
-/** The filter as given on the command line. */
-export function parseFilter(text: string): Readonly<Record<string, unknown>> {
+/** A JSON object as given on the command line. */
+export function parseObject(option: string, text: string): Readonly<Record<string, unknown>> {
   let value: unknown;
   try {
     value = parseJson(text);
   } catch {
-    throw new CommandFailure('usage_error', '--filter is not valid JSON');
+    throw new CommandFailure('usage_error', `${option} is not valid JSON`);
   }
-  if (!isObject(value)) throw new CommandFailure('usage_error', '--filter must be a JSON object');
+  if (!isObject(value)) throw new CommandFailure('usage_error', `${option} must be a JSON object`);
   return value;
 }
 
