@@ -107,6 +107,11 @@ export function meets(
   });
 }
 
+/** The same of JSON texts. */
+export function meetsText(document: string, wanted: string): boolean {
+  return meets(JSON.parse(document) as Record<string, Json>, JSON.parse(wanted) as Record<string, Json>);
+}
+
 function holds(found: Json | undefined, asked: Json): boolean {
   if (asked === null || typeof asked !== 'object' || Array.isArray(asked)) return same(found, asked);
   return Object.entries(asked as { readonly [operator: string]: Json }).every(([operator, given]) => {

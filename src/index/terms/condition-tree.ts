@@ -57,17 +57,12 @@ function joined(kind: 'all' | 'any', conditions: readonly Condition[], ofNone: b
 }
 
 /**
- * Whether some part is what another one negates. It also counts that a document without a field meets no test of it: either
- * the document has the field, or it passes `not`.
+ * A document without a field meets no test of it. So each document either has a field or passes `not` of any test of it, and
+ * none lacks a field and meets a test of it.
  */
 function areOpposite(kind: 'all' | 'any', parts: readonly Test[]): boolean {
   const negated = parts.flatMap((one) => (one.kind === 'not' ? [one.part] : []));
-  if (negated.length === 0) return false;
-  const plain = parts.filter((one) => one.kind !== 'not');
-  const textOf = (one: Test): string => stepsOf(one).toString('base64');
-  const texts = new Set(plain.map(textOf));
-  if (negated.some((one) => texts.has(textOf(one)))) return true;
-  const [wide, narrow] = kind === 'any' ? [plain, negated] : [negated, plain];
+  const [wide, narrow] = kind === 'any' ? [parts, negated] : [negated, parts];
   const fields = new Set(
     wide.flatMap((one) => (one.kind === 'range' && one.flags === comparedFlags.presence ? [one.field] : [])),
   );
@@ -76,7 +71,7 @@ function areOpposite(kind: 'all' | 'any', parts: readonly Test[]): boolean {
 
 const stepKinds = { terms: 1, range: 2, all: 3, any: 4, not: 5 } as const;
 
-export function stepsOf(condition: Exclude<Condition, true>): Buffer {
+export function stepsOf(condition: Exclude<Condition, true>): Uint8Array {
   if (condition === false) return counted('any', 0);
   const steps: Uint8Array[] = [];
   append(condition, steps);
