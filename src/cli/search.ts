@@ -23,10 +23,11 @@ export async function search(endpoint: Endpoint, indexName: string, body: Search
   ]);
   const numeric = ['rank', 'score', 'chunk'];
   const results = table(['rank', 'score', 'doc_id', 'chunk', 'chunk_id', 'metadata'], rows, numeric);
+  const hint = answer.hint === undefined ? '' : `\n${answer.hint}`;
   const components = body.return_components === true ? componentsText(answer.results) : '';
   return {
     document: answer,
-    text: `${results}\n${answer.results.length} results in ${latencyMs.toFixed(1)} ms${components}`,
+    text: `${results}\n${answer.results.length} results in ${latencyMs.toFixed(1)} ms${hint}${components}`,
   };
 }
 
