@@ -454,6 +454,14 @@ export interface components {
             readonly status: "ready" | "unready";
             readonly checks: components["schemas"]["ReadinessChecks"];
         };
+        /** @description Paths on this server. `console` is absent if the console is off. */
+        readonly Root: {
+            /** @constant */
+            readonly name: "maxsimd";
+            readonly console?: string;
+            readonly docs: string;
+            readonly openapi: string;
+        };
         readonly OpenApiDocument: {
             readonly openapi: string;
         } & {

@@ -691,6 +691,13 @@ class Readiness(BaseModel):
     checks: ReadinessChecks
 
 
+class Root(BaseModel):
+    name: Literal["maxsimd"]
+    console: str | None = None
+    docs: str
+    openapi: str
+
+
 class OpenApiDocument(BaseModel):
     model_config = ConfigDict(
         extra="allow",
