@@ -124,6 +124,7 @@ Napi::Function IndexObject::define(Napi::Env env) {
                          InstanceMethod<&IndexObject::publish>("publish"),
                          InstanceMethod<&IndexObject::search>("search"),
                          InstanceMethod<&IndexObject::matching>("matching"),
+                         InstanceMethod<&IndexObject::tokenVectors>("tokenVectors"),
                          InstanceMethod<&IndexObject::recordsWithoutValues>("recordsWithoutValues"),
                          InstanceMethod<&IndexObject::addValues>("addValues"),
                          InstanceMethod<&IndexObject::verifyRecord>("verifyRecord"),
@@ -376,13 +377,26 @@ Napi::Value IndexObject::matching(const Napi::CallbackInfo& info) {
   });
 }
 
+Napi::Value IndexObject::tokenVectors(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Matching matching = takeMatching(info[0]);
+    requireOpen();
+    matching.deadline.stopping = &hub_->engine().stopping;
+    auto execute = [index = index_, matching = std::move(matching)] {
+      return matchingTokenVectors(*index, matching.generation, matching.filter, matching.deadline);
+    };
+    auto result = [](Napi::Env env, uint64_t& rows) -> Napi::Value { return Napi::Number::New(env, double(rows)); };
+    return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
 Napi::Value IndexObject::recordsWithoutValues(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const uint64_t id = takeSegmentId(info[0]), generation = takeInteger(info[1], "generation");
     const Condition where = takeCondition(info[2], "where");
     requireOpen();
-    auto execute = [index = index_, id, generation, fields = where.fields] {
-      return index->recordsWithoutValues(id, generation, fields);
+    auto execute = [index = index_, id, generation, columns = where.columns] {
+      return index->recordsWithoutValues(id, generation, columns);
     };
     auto result = [](Napi::Env env, Index::SeenRecords& lacking) { return seenRecords(env, lacking); };
     return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute), std::move(result)));
@@ -400,8 +414,8 @@ Napi::Value IndexObject::addValues(const Napi::CallbackInfo& info) {
     const auto given = info[3].As<Napi::Array>();
     for (uint32_t o = 0; o < given.Length(); ++o) objects.push_back(takeString(given.Get(o), "objects"));
     requireOpen();
-    auto execute = [index = index_, id, fields = where.fields, records = std::move(records),
-                    objects = std::move(objects)] { index->addValues(id, fields, records, objects); };
+    auto execute = [index = index_, id, columns = where.columns, records = std::move(records),
+                    objects = std::move(objects)] { index->addValues(id, columns, records, objects); };
     return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute)));
   });
 }

@@ -37,6 +37,7 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   Napi::Value publish(const Napi::CallbackInfo& info);
   Napi::Value search(const Napi::CallbackInfo& info);
   Napi::Value matching(const Napi::CallbackInfo& info);
+  Napi::Value tokenVectors(const Napi::CallbackInfo& info);
   Napi::Value recordsWithoutValues(const Napi::CallbackInfo& info);
   Napi::Value addValues(const Napi::CallbackInfo& info);
   Napi::Value verifyRecord(const Napi::CallbackInfo& info);

@@ -180,6 +180,15 @@ std::vector<uint64_t> matchingVersions(const Index& index, uint64_t generation, 
   return versionIds;
 }
 
+uint64_t matchingTokenVectors(const Index& index, uint64_t generation, const MetadataFilter& filter,
+                              const Deadline& deadline) {
+  uint64_t rows = 0;
+  for (const Selection& selection : selectLive(index.snapshot(), generation, filter, deadline)) {
+    rows += selection.chunks->rows;
+  }
+  return rows;
+}
+
 namespace {
 
 /// Whether the selections have found their candidates already.

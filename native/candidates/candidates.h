@@ -54,6 +54,10 @@ std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots,
 std::vector<uint64_t> matchingVersions(const Index& index, uint64_t generation, const MetadataFilter& filter,
                                        const Deadline& deadline);
 
+/// Token vectors of the live matching chunks.
+uint64_t matchingTokenVectors(const Index& index, uint64_t generation, const MetadataFilter& filter,
+                              const Deadline& deadline);
+
 /// Every selected chunk, or the `candidateK` best by codes and every chunk of segments without codes: those can only
 /// be scored exactly. Of segments in device memory the best by exact scores.
 CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch& request, const Query& query,

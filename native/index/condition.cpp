@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -29,9 +30,9 @@ class ConditionReader {
       condition_.steps.push_back(std::move(step));
     }
     require(sets == 1, "where must make one set");
-    auto& fields = condition_.fields;
-    std::sort(fields.begin(), fields.end());
-    fields.erase(std::unique(fields.begin(), fields.end()), fields.end());
+    auto& columns = condition_.columns;
+    std::sort(columns.begin(), columns.end());
+    columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
     return std::move(condition_);
   }
 
@@ -56,18 +57,34 @@ class ConditionReader {
 
   void readRange(Condition::Step& step) {
     const uint8_t flags = take(1).front();
-    step.field = stringOf(readText());
-    condition_.fields.push_back(step.field);
-    const auto low = valueKey(readText()), high = valueKey(readText());
+    require(flags >> 4 <= uint8_t(Compared::presence), "where compares values of no kind");
+    const auto compared = Compared(flags >> 4);
+    step.column = columnName(compared, stringOf(readText()));
+    condition_.columns.push_back(step.column);
+    const auto low = boundKey(compared, readText()), high = boundKey(compared, readText());
     const bool hasLow = flags & (aboveLow | lowItself), hasHigh = flags & (belowHigh | highItself);
-    require((hasLow || hasHigh) && (!hasLow || low) && (!hasHigh || high), "where holds a bound that is no value");
-    const std::string& given = hasLow ? *low : *high;
-    const bool numbers = given < stringKeys;
-    require(!hasLow || !hasHigh || numbers == (*high < stringKeys), "where holds bounds of two types");
-    step.range = {std::string(numbers ? numberKeys : stringKeys), std::string(numbers ? stringKeys : behindKeys), false,
-                  true};
+    require((!hasLow || low) && (!hasHigh || high), "where holds a bound that is no value");
+    step.range = {std::string(), std::string(1, char(0xff)), false, true};
+    if (compared == Compared::values) {
+      require(hasLow || hasHigh, "where holds a range without bounds");
+      const std::string& given = hasLow ? *low : *high;
+      const bool numbers = given < stringKeys;
+      require(!hasLow || !hasHigh || numbers == (*high < stringKeys), "where holds bounds of two types");
+      step.range = {std::string(numbers ? numberKeys : stringKeys), std::string(numbers ? stringKeys : behindKeys), false,
+                    true};
+    }
     if (hasLow) std::tie(step.range.low, step.range.lowExcluded) = std::pair(*low, !(flags & lowItself));
     if (hasHigh) std::tie(step.range.high, step.range.highExcluded) = std::pair(*high, !(flags & highItself));
+  }
+
+  static std::optional<std::string> boundKey(Compared compared, std::string_view token) {
+    switch (compared) {
+      case Compared::values: return valueKey(token);
+      case Compared::dates: return dateKey(token);
+      case Compared::items: return itemKey(token);
+      case Compared::presence: break;
+    }
+    return std::nullopt;
   }
 
   size_t readCount() {
@@ -161,7 +178,7 @@ class ConditionRun {
     const Segment& segment = *snapshot_.segment;
     const auto isSeen = [&](uint32_t record) { return segment.lifespan(record).visibleAt(generation_); };
     Bitmap set(snapshot_.records);
-    if (!snapshot_.values->addTo(set, step.field, step.range, isSeen)) {
+    if (!snapshot_.values->addTo(set, step.column, step.range, isSeen)) {
       throw Error(ErrorCode::valuesMissing, "values of a field are not known");
     }
     return set;

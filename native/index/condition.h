@@ -4,8 +4,12 @@
 // Integers have two bytes, little-endian. A text is its length and its bytes: a JSON token as it stands in the request.
 //
 //   1 terms     count, then so many terms of 16 bytes: records that carry any of them
-//   2 range     flags (1 byte: 1 = above low, 2 = low itself, 4 = below high, 8 = high itself), field, low, high:
-//               records whose value of the field lies in the range and has the type of its bounds (at least one)
+//   2 range     flags (1 byte), field, low, high: records whose value of the field lies in the range. Flags are the sum
+//               of 1 = above low, 2 = low itself, 4 = below high, 8 = high itself, and one of
+//                 0  values of the type of the bounds (at least one)
+//                16  dates
+//                32  any item of an array
+//                48  any value, without bounds
 //   3 all       count: of so many sets what is in all of them; of none every record
 //   4 any       count: what is in any of them; of none no record
 //   5 not       what is not in the set
@@ -35,14 +39,15 @@ struct Condition {
   struct Step {
     Kind kind;
     std::vector<Term> terms = {};
-    std::string field = {};
+    /// Where a range looks (`columnName`).
+    std::string column = {};
     KeyRange range = {};
     /// How many sets it takes from the stack.
     size_t count = 0;
   };
   std::vector<Step> steps;
-  /// The fields of all ranges, distinct and ascending.
-  std::vector<std::string> fields;
+  /// The columns of all ranges, distinct and ascending.
+  std::vector<std::string> columns;
 };
 
 /// Parses a condition; `invalid_argument` if the bytes are none.

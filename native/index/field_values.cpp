@@ -1,7 +1,6 @@
 #include "index/field_values.h"
 
 #include "files/error.h"
-#include "index/json_values.h"
 
 #include <algorithm>
 #include <mutex>
@@ -21,6 +20,8 @@ uint64_t prefixOf(std::string_view key) {
 
 }  // namespace
 
+std::string columnName(Compared compared, const std::string& field) { return char(compared) + field; }
+
 std::string_view FieldColumn::keyOf(const Entry& entry) const {
   const char* const at = keys_.data() + entry.begin;
   return {at + lengthBytes, size_t(uint8_t(at[0])) << 8 | uint8_t(at[1])};
@@ -30,17 +31,20 @@ bool FieldColumn::isBefore(const Entry& a, const Entry& b) const {
   return a.prefix != b.prefix ? a.prefix < b.prefix : keyOf(a) < keyOf(b);
 }
 
-void FieldColumn::add(uint32_t record, const std::string* key) {
+void FieldColumn::add(uint32_t record, std::span<const std::string> keys) {
   if (known_.size() <= record) known_.resize(std::max(record + 1, known_.size() * 2));
+  for (const std::string& key : keys) add(record, key);
   known_.set(record);
-  if (key == nullptr) return;
-  if (keys_.size() + lengthBytes + key->size() > UINT32_MAX) {
+}
+
+void FieldColumn::add(uint32_t record, const std::string& key) {
+  if (keys_.size() + lengthBytes + key.size() > UINT32_MAX) {
     throw Error(ErrorCode::noMemory, "a segment holds too many values of a field");
   }
-  entries_.push_back({prefixOf(*key), uint32_t(keys_.size()), record});
-  keys_.push_back(char(key->size() >> 8));
-  keys_.push_back(char(key->size() & 0xff));
-  keys_.insert(keys_.end(), key->begin(), key->end());
+  entries_.push_back({prefixOf(key), uint32_t(keys_.size()), record});
+  keys_.push_back(char(key.size() >> 8));
+  keys_.push_back(char(key.size() & 0xff));
+  keys_.insert(keys_.end(), key.begin(), key.end());
   const size_t unsorted = entries_.size() - sorted_;
   if (unsorted < std::max(unsortedMin, sorted_ / 4)) return;
   const auto before = [this](const Entry& a, const Entry& b) { return isBefore(a, b); };
@@ -81,12 +85,12 @@ bool FieldColumn::isComplete(uint32_t records, const std::function<bool(uint32_t
   return true;
 }
 
-std::vector<uint32_t> FieldValues::lacking(std::span<const std::string> fields, uint32_t records,
+std::vector<uint32_t> FieldValues::lacking(std::span<const std::string> names, uint32_t records,
                                            const std::function<bool(uint32_t)>& isNeeded) const {
   const std::shared_lock lock(mutex_);
   std::vector<const FieldColumn*> columns;
-  for (const std::string& field : fields) {
-    const auto found = columns_.find(field);
+  for (const std::string& name : names) {
+    const auto found = columns_.find(name);
     columns.push_back(found == columns_.end() ? nullptr : &found->second);
   }
   std::vector<uint32_t> lacking;
@@ -97,28 +101,28 @@ std::vector<uint32_t> FieldValues::lacking(std::span<const std::string> fields, 
   return lacking;
 }
 
-void FieldValues::add(std::span<const std::string> fields, std::span<const uint32_t> records,
+void FieldValues::add(std::span<const std::string> names, std::span<const uint32_t> records,
                       std::span<const std::string> objects) {
   const std::unique_lock lock(mutex_);
-  makeColumns(fields);
+  makeColumns(names);
   for (size_t r = 0; r < records.size(); ++r) {
     std::map<std::string, std::string_view> values;
     for (const JsonMember& member : membersOf(objects[r])) values[stringOf(member.name)] = member.value;
-    for (const std::string& field : fields) {
-      FieldColumn& column = columns_[field];
+    for (const std::string& name : names) {
+      FieldColumn& column = columns_[name];
       if (column.knows(records[r])) continue;
-      const auto value = values.find(field);
-      const auto key = value == values.end() ? std::nullopt : valueKey(value->second);
-      column.add(records[r], key ? &*key : nullptr);
+      const auto value = values.find(name.substr(1));
+      if (value == values.end()) column.add(records[r], std::span<const std::string>());
+      else column.add(records[r], keysOf(Compared(name.front()), value->second));
     }
   }
   account();
 }
 
 /// Makes missing columns. If there are too many, drops those that were used longest ago.
-void FieldValues::makeColumns(std::span<const std::string> fields) {
-  for (const std::string& field : fields) touch(columns_[field]);
-  while (columns_.size() > std::max(columnsMax, fields.size())) {
+void FieldValues::makeColumns(std::span<const std::string> names) {
+  for (const std::string& name : names) touch(columns_[name]);
+  while (columns_.size() > std::max(columnsMax, names.size())) {
     columns_.erase(std::min_element(columns_.begin(), columns_.end(),
                                     [](const auto& a, const auto& b) { return a.second.usedAt < b.second.usedAt; }));
   }
@@ -127,7 +131,7 @@ void FieldValues::makeColumns(std::span<const std::string> fields) {
 /// If there is no room, all columns are dropped: they can be loaded again.
 void FieldValues::account() {
   uint64_t bytes = 0;
-  for (const auto& [field, column] : columns_) bytes += column.bytes();
+  for (const auto& [name, column] : columns_) bytes += column.bytes();
   try {
     memory_.resize(bytes);
   } catch (const Error&) {
@@ -137,10 +141,10 @@ void FieldValues::account() {
   }
 }
 
-bool FieldValues::addTo(Bitmap& records, const std::string& field, const KeyRange& range,
+bool FieldValues::addTo(Bitmap& records, const std::string& column, const KeyRange& range,
                         const std::function<bool(uint32_t)>& isNeeded) const {
   const std::shared_lock lock(mutex_);
-  const auto found = columns_.find(field);
+  const auto found = columns_.find(column);
   if (found == columns_.end() || !found->second.isComplete(records.size(), isNeeded)) return false;
   touch(found->second);
   found->second.addTo(records, range);

@@ -1,4 +1,5 @@
-// The metadata values of a segment by field, in memory, for ranges.
+// The metadata values of a segment by field, in memory, for ranges. A column holds the keys of one field that ranges
+// compare: its values, its dates, the items of its arrays, or a key for each record that has the field.
 //
 // Records hold hashes of values, which cannot be compared by order. So the values of fields that ranges use are read
 // from the catalog: `lacking` names the records, and `add` takes their metadata. A record that was added stays known,
@@ -8,6 +9,7 @@
 
 #include "files/memory.h"
 #include "index/bitmap.h"
+#include "index/json_values.h"
 
 #include <atomic>
 #include <cstdint>
@@ -30,13 +32,16 @@ struct KeyRange {
   bool isAbove(std::string_view key) const { return highExcluded ? key >= high : key > high; }
 };
 
-/// The values of one field.
+/// A field, and what of its values ranges compare: one character for that (`Compared`), then the field's name.
+std::string columnName(Compared compared, const std::string& field);
+
+/// The keys of one field.
 class FieldColumn {
  public:
   bool knows(uint32_t record) const { return known_.test(record); }
-  /// Adds a record's value, once for each record. A null `key`: it has none.
-  void add(uint32_t record, const std::string* key);
-  /// Sets the bits of the records whose values lie in the range, within the bitmap's size.
+  /// Adds a record's keys, once for each record. It may have none.
+  void add(uint32_t record, std::span<const std::string> keys);
+  /// Sets the bits of the records that have a key in the range, within the bitmap's size.
   void addTo(Bitmap& records, const KeyRange& range) const;
   /// Whether it knows all of the first `records` records that `isNeeded` accepts.
   bool isComplete(uint32_t records, const std::function<bool(uint32_t)>& isNeeded) const;
@@ -53,6 +58,7 @@ class FieldColumn {
     uint32_t record;
   };
 
+  void add(uint32_t record, const std::string& key);
   std::string_view keyOf(const Entry& entry) const;
   bool isBefore(const Entry& a, const Entry& b) const;
 
@@ -68,18 +74,18 @@ class FieldValues {
  public:
   static constexpr size_t columnsMax = 32;
 
-  /// Which of the first `records` records are needed and lack a value of one of the fields.
-  std::vector<uint32_t> lacking(std::span<const std::string> fields, uint32_t records,
+  /// Which of the first `records` records are needed and lack keys of one of the columns.
+  std::vector<uint32_t> lacking(std::span<const std::string> columns, uint32_t records,
                                 const std::function<bool(uint32_t)>& isNeeded) const;
   /// Adds values: `objects[i]` is the metadata of `records[i]` as compact JSON. `no_memory` if there is no room.
-  void add(std::span<const std::string> fields, std::span<const uint32_t> records,
+  void add(std::span<const std::string> columns, std::span<const uint32_t> records,
            std::span<const std::string> objects);
-  /// Sets the bits of the records whose values lie in the range. False if a needed record's value is not known.
-  bool addTo(Bitmap& records, const std::string& field, const KeyRange& range,
+  /// Sets the bits of the records that have a key in the range. False if a needed record's keys are not known.
+  bool addTo(Bitmap& records, const std::string& column, const KeyRange& range,
              const std::function<bool(uint32_t)>& isNeeded) const;
 
  private:
-  void makeColumns(std::span<const std::string> fields);
+  void makeColumns(std::span<const std::string> names);
   void account();
 
   void touch(const FieldColumn& column) const { column.usedAt = ++uses_; }

@@ -269,25 +269,25 @@ Index::SeenRecords Index::recordsSeenSince(uint64_t id, uint64_t generation) con
 }
 
 Index::SeenRecords Index::recordsWithoutValues(uint64_t id, uint64_t generation,
-                                               std::span<const std::string> fields) const {
+                                               std::span<const std::string> columns) const {
   const Entry entry = findEntry(id);
   const Segment& segment = *entry.segment;
   SeenRecords lacking;
-  lacking.records = entry.values->lacking(fields, segment.recordCount(), [&](uint32_t record) {
+  lacking.records = entry.values->lacking(columns, segment.recordCount(), [&](uint32_t record) {
     return segment.lifespan(record).visibleSince(generation);
   });
   for (const uint32_t record : lacking.records) lacking.versionIds.push_back(double(segment.record(record).versionId));
   return lacking;
 }
 
-void Index::addValues(uint64_t id, std::span<const std::string> fields, std::span<const uint32_t> records,
+void Index::addValues(uint64_t id, std::span<const std::string> columns, std::span<const uint32_t> records,
                       std::span<const std::string> objects) {
   const Entry entry = findEntry(id);
   require(records.size() == objects.size(), "records must have one object each");
   for (const uint32_t record : records) {
     require(record < entry.segment->recordCount(), "records holds a number that the segment lacks");
   }
-  entry.values->add(fields, records, objects);
+  entry.values->add(columns, records, objects);
 }
 
 void Index::copyLifespans(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first) {

@@ -120,9 +120,10 @@ class Index {
     std::vector<double> versionIds;
   };
   SeenRecords recordsSeenSince(uint64_t id, uint64_t generation) const;
-  /// Those of them that lack a value of one of the fields. `addValues` takes their metadata as compact JSON.
-  SeenRecords recordsWithoutValues(uint64_t id, uint64_t generation, std::span<const std::string> fields) const;
-  void addValues(uint64_t id, std::span<const std::string> fields, std::span<const uint32_t> records,
+  /// Those of them whose keys for one of the columns (`columnName`) are not known. `addValues` takes their metadata as
+  /// compact JSON.
+  SeenRecords recordsWithoutValues(uint64_t id, uint64_t generation, std::span<const std::string> columns) const;
+  void addValues(uint64_t id, std::span<const std::string> columns, std::span<const uint32_t> records,
                  std::span<const std::string> objects);
   /// Makes the records of `born` alive and those of `died` dead from `generation` on, which must be the highest so far.
   void publish(uint64_t generation, std::span<const LifespanChange> born, std::span<const LifespanChange> died);

@@ -1,8 +1,9 @@
 #include "index/json_values.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <chrono>
 #include <cstdlib>
+#include <utility>
 
 namespace maxsimd {
 namespace {
@@ -11,6 +12,7 @@ constexpr char negativeNumber = 0x10, zero = 0x11, positiveNumber = 0x12, string
 constexpr int64_t exponentMost = 30'000, exponentBias = 32'768;
 /// Larger than every exponent that has a key, so longer ones need not be counted.
 constexpr int64_t powerMost = 1'000'000'000;
+constexpr int64_t daySeconds = 86'400;
 
 bool isDigit(char character) { return character >= '0' && character <= '9'; }
 
@@ -30,6 +32,19 @@ size_t valueEnd(std::string_view text, size_t at) {
     at = character == '"' ? stringEnd(text, at) : at + 1;
   }
   return at;
+}
+
+/// The items of an array; none of another value.
+std::vector<std::string_view> itemsOf(std::string_view token) {
+  std::vector<std::string_view> items;
+  if (token.empty() || token.front() != '[') return items;
+  for (size_t at = 1; at < token.size() && token[at] != ']';) {
+    const size_t end = valueEnd(token, at);
+    items.push_back(token.substr(at, end - at));
+    if (end >= token.size() || token[end] != ',') break;
+    at = end + 1;
+  }
+  return items;
 }
 
 uint32_t hexadecimal(std::string_view digits) {
@@ -120,6 +135,101 @@ std::optional<std::string> numberKey(std::string_view token) {
   return (negative ? negativeNumber : positiveNumber) + key;
 }
 
+/// Reads a text from its beginning.
+class DateReader {
+ public:
+  explicit DateReader(std::string_view text) : text_(text) {}
+
+  bool atEnd() const { return text_.empty(); }
+
+  /// Takes the next character if it is one of these.
+  std::optional<char> takeAny(std::string_view characters) {
+    if (text_.empty() || characters.find(text_.front()) == std::string_view::npos) return std::nullopt;
+    const char taken = text_.front();
+    text_.remove_prefix(1);
+    return taken;
+  }
+
+  /// Takes `count` digits, which make a number of at most `most`.
+  std::optional<int> takeNumber(size_t count, int most) {
+    int number = 0;
+    for (size_t d = 0; d < count; ++d) {
+      const auto digit = takeAny(digits);
+      if (!digit) return std::nullopt;
+      number = number * 10 + (*digit - '0');
+    }
+    return number <= most ? std::optional(number) : std::nullopt;
+  }
+
+  /// Takes the digits of a fraction of a second: nanoseconds.
+  std::optional<int> takeFraction() {
+    int nanoseconds = 0;
+    size_t count = 0;
+    for (; const auto digit = takeAny(digits); ++count) {
+      if (count < 9) nanoseconds = nanoseconds * 10 + (*digit - '0');
+    }
+    if (count == 0) return std::nullopt;
+    for (; count < 9; ++count) nanoseconds *= 10;
+    return nanoseconds;
+  }
+
+ private:
+  static constexpr std::string_view digits = "0123456789";
+  std::string_view text_;
+};
+
+struct Instant {
+  /// Since the epoch.
+  int64_t seconds;
+  int nanoseconds;
+};
+
+std::optional<std::chrono::sys_days> readDay(DateReader& reader) {
+  const auto year = reader.takeNumber(4, 9999);
+  if (!year || !reader.takeAny("-")) return std::nullopt;
+  const auto month = reader.takeNumber(2, 12);
+  if (!month || !reader.takeAny("-")) return std::nullopt;
+  const auto day = reader.takeNumber(2, 31);
+  if (!day) return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(*year), std::chrono::month(unsigned(*month)),
+                                         std::chrono::day(unsigned(*day))};
+  return date.ok() ? std::optional(std::chrono::sys_days(date)) : std::nullopt;
+}
+
+/// Seconds of hours and minutes as in `23:59`.
+std::optional<int> readMinutes(DateReader& reader) {
+  const auto hour = reader.takeNumber(2, 23);
+  if (!hour || !reader.takeAny(":")) return std::nullopt;
+  const auto minute = reader.takeNumber(2, 59);
+  return minute ? std::optional(*hour * 3600 + *minute * 60) : std::nullopt;
+}
+
+std::optional<Instant> readInstant(std::string_view text) {
+  DateReader reader(text);
+  const auto day = readDay(reader);
+  if (!day) return std::nullopt;
+  Instant instant{int64_t(day->time_since_epoch().count()) * daySeconds, 0};
+  if (reader.atEnd()) return instant;
+  if (!reader.takeAny("Tt")) return std::nullopt;
+  const auto minutes = readMinutes(reader);
+  if (!minutes || !reader.takeAny(":")) return std::nullopt;
+  const auto second = reader.takeNumber(2, 60);
+  if (!second) return std::nullopt;
+  if (reader.takeAny(".")) {
+    const auto fraction = reader.takeFraction();
+    if (!fraction) return std::nullopt;
+    instant.nanoseconds = *fraction;
+  }
+  const auto zone = reader.takeAny("Zz+-");
+  if (!zone) return std::nullopt;
+  const bool isUtc = *zone == 'Z' || *zone == 'z';
+  const auto offset = isUtc ? std::optional(0) : readMinutes(reader);
+  if (!offset || !reader.atEnd()) return std::nullopt;
+  instant.seconds += *minutes + *second - (*zone == '-' ? -*offset : *offset);
+  if (*second == 60 && instant.seconds % daySeconds != 0) return std::nullopt;
+  return instant;
+}
+
 }  // namespace
 
 std::vector<JsonMember> membersOf(std::string_view object) {
@@ -156,6 +266,43 @@ std::optional<std::string> valueKey(std::string_view token) {
   if (token.front() == '-' || isDigit(token.front())) key = numberKey(token);
   if (key && key->size() > valueKeyBytesMax) key.reset();
   return key;
+}
+
+std::optional<std::string> dateKey(std::string_view token) {
+  if (token.empty() || token.front() != '"') return std::nullopt;
+  const auto instant = readInstant(stringOf(token));
+  if (!instant) return std::nullopt;
+  std::string key;
+  const auto append = [&key](uint64_t number, int bytes) {
+    for (int b = bytes - 1; b >= 0; --b) key.push_back(char(number >> 8 * b & 0xff));
+  };
+  // The first bit is flipped, so that times before the epoch come first.
+  append(uint64_t(instant->seconds) ^ uint64_t(1) << 63, 8);
+  append(uint64_t(instant->nanoseconds), 4);
+  return key;
+}
+
+std::optional<std::string> itemKey(std::string_view token) {
+  if (token == "true" || token == "false" || token == "null") return std::string(token);
+  return valueKey(token);
+}
+
+std::vector<std::string> keysOf(Compared compared, std::string_view token) {
+  std::vector<std::string> keys;
+  const auto add = [&keys](std::optional<std::string> key) {
+    if (key) keys.push_back(std::move(*key));
+  };
+  switch (compared) {
+    case Compared::values: add(valueKey(token)); break;
+    case Compared::dates: add(dateKey(token)); break;
+    case Compared::items:
+      for (const std::string_view item : itemsOf(token)) add(itemKey(item));
+      break;
+    case Compared::presence: add(std::string()); break;
+  }
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  return keys;
 }
 
 }  // namespace maxsimd

@@ -23,22 +23,23 @@ export async function search(endpoint: Endpoint, indexName: string, body: Search
   ]);
   const numeric = ['rank', 'score', 'chunk'];
   const results = table(['rank', 'score', 'doc_id', 'chunk', 'chunk_id', 'metadata'], rows, numeric);
+  const hint = answer.hint === undefined ? '' : `\n${answer.hint}`;
   const components = body.return_components === true ? componentsText(answer.results) : '';
   return {
     document: answer,
-    text: `${results}\n${answer.results.length} results in ${latencyMs.toFixed(1)} ms${components}`,
+    text: `${results}\n${answer.results.length} results in ${latencyMs.toFixed(1)} ms${hint}${components}`,
   };
 }
 
-/** The filter as given on the command line. */
-export function parseFilter(text: string): Readonly<Record<string, unknown>> {
+/** A JSON object as given on the command line. */
+export function parseObject(option: string, text: string): Readonly<Record<string, unknown>> {
   let value: unknown;
   try {
     value = parseJson(text);
   } catch {
-    throw new CommandFailure('usage_error', '--filter is not valid JSON');
+    throw new CommandFailure('usage_error', `${option} is not valid JSON`);
   }
-  if (!isObject(value)) throw new CommandFailure('usage_error', '--filter must be a JSON object');
+  if (!isObject(value)) throw new CommandFailure('usage_error', `${option} must be a JSON object`);
   return value;
 }
 

@@ -54,6 +54,8 @@ export interface IndexReader {
   search(search: Omit<NativeSearch, 'generation'>, asker?: Asker): Promise<NativeSearchResult>;
   /** Ids of the versions that match, ascending. */
   matching(matching: Omit<NativeMatching, 'generation'>, asker?: Asker): Promise<Float64Array>;
+  /** The number of token vectors of the live matching chunks. */
+  tokenVectors(matching: Omit<NativeMatching, 'generation'>, asker?: Asker): Promise<number>;
   /** Waits until this node has what others had committed before the call. Rejects with a 503 when that takes too long. */
   statistics(timeoutMs: number): Promise<IndexStatistics>;
 }

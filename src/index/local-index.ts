@@ -183,6 +183,8 @@ export class LocalIndex implements OpenIndex {
         },
         matching: (matching, asker = alone) =>
           this.#ask({ ...matching, generation }, asker, (asked) => this.#deps.native.matching(asked)),
+        tokenVectors: (matching, asker = alone) =>
+          this.#ask({ ...matching, generation }, asker, (asked) => this.#deps.native.tokenVectors(asked)),
         statistics: async () => this.statistics(),
       });
     } finally {

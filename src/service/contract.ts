@@ -82,13 +82,12 @@ export interface SearchRequest {
   readonly topK?: number | undefined;
   readonly candidateK?: number | undefined;
   readonly filter?: JsonObjectText | undefined;
-  readonly returnComponents: boolean;
-}
-
-export interface QueryRequest extends SearchRequest {
   readonly where?: JsonObjectText | undefined;
   /** `topK` counts documents. */
-  readonly groupByDocument: boolean;
+  readonly groupByDocument?: boolean | undefined;
+  /** Every live matching chunk is scored. */
+  readonly exact?: boolean | undefined;
+  readonly returnComponents: boolean;
 }
 
 export interface DeleteMatchingRequest {
@@ -100,6 +99,7 @@ export interface DeleteMatchingRequest {
 export interface DeletedMatching {
   readonly deleted: number;
   readonly more: boolean;
+  readonly hint?: string;
 }
 
 export interface ScoreRequest {
@@ -128,6 +128,8 @@ export interface ResultItem {
   readonly score: number;
   readonly metadata: JsonObjectText;
   readonly components?: ResultComponents;
+  /** In a grouped search: the best chunks of the document. This one is the first of them. */
+  readonly chunks?: readonly ResultItem[];
 }
 
 export interface IndexPage {
@@ -154,6 +156,7 @@ export interface UpsertResponse {
 
 export interface RankedResponse {
   readonly results: readonly ResultItem[];
+  readonly hint?: string;
   readonly usage: RequestUsage;
 }
 
@@ -167,7 +170,7 @@ export interface DocumentResult {
 /** Chunks, or documents where a query groups by document. */
 export type QueryAnswer =
   | RankedResponse
-  | { readonly documents: readonly DocumentResult[]; readonly usage: RequestUsage };
+  | (Omit<RankedResponse, 'results'> & { readonly documents: readonly DocumentResult[] });
 
 export interface QueryResponse {
   /** In the order of the queries. */
@@ -268,7 +271,7 @@ export interface Service {
     metadata: JsonObjectText,
   ): Promise<StoredDocument>;
   search(context: RequestContext, indexId: string, request: SearchRequest): Promise<RankedResponse>;
-  query(context: RequestContext, indexId: string, queries: readonly QueryRequest[]): Promise<QueryResponse>;
+  query(context: RequestContext, indexId: string, queries: readonly SearchRequest[]): Promise<QueryResponse>;
   score(context: RequestContext, request: ScoreRequest): Promise<RankedResponse>;
   locateTokens(context: RequestContext, request: LocateRequest): Promise<LocatedTokens>;
   usage(context: RequestContext): Promise<UsageSummary>;

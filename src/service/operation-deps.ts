@@ -7,12 +7,14 @@ import type {
   EncodeTimings,
 } from '../encoder/protocol/contract.ts';
 import { invalid, unavailable } from '../errors.ts';
+import type { Asker } from '../index/contract.ts';
 import type { NativeEngine } from '../index/engine/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
 import type { Indexes } from './indexes/indexes.ts';
 import type { ModelChoice } from './indexes/served-models.ts';
 import type { FairQueue, Piece } from './limits/fair-queue.ts';
 import type { TokenAllowance } from './limits/token-allowance.ts';
+import { unitsOfSearch } from './limits/work.ts';
 import { serviceStage } from './stage-timings.ts';
 import type { UsageRecorder } from './usage/usage-recorder.ts';
 import type { VersionResolver } from './indexes/version-resolver.ts';
@@ -81,6 +83,13 @@ export function assertWanted(context: RequestContext, nowMs: number): void {
 
 export function pieceOf({ deadlineMs, signal }: RequestContext, work: number): Piece {
   return { work, deadlineMs, signal };
+}
+
+/** For an evaluation of conditions alone. It costs no more than the smallest search. */
+export function askerOf({ engineQueue }: Pick<OperationDeps, 'engineQueue'>, context: RequestContext): Asker {
+  const { signal, tenant } = context;
+  const piece = pieceOf(context, unitsOfSearch);
+  return { signal, inTurn: (task) => engineQueue.run(tenant.id, piece, task) };
 }
 
 /** Milliseconds until the deadline, at least 1. */

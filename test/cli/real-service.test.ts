@@ -96,6 +96,9 @@ describe('the command line and the real service', () => {
       const found = await runJsonHere(['search', 'one', '--index', 'types', '--filter', filter], types);
       expect(found.document.results, filter).toMatchObject([{ doc_id: '\ufeffx' }]);
     }
+    const conditions = ['--where', '{"day":{"after":"2026-11-26"}}', '--by-document', '--exact'];
+    const narrowed = await runJsonHere(['search', 'one', '--index', 'types', ...conditions], types);
+    expect(narrowed.document.results).toMatchObject([{ doc_id: '\ufeffx', chunks: [{ chunk_index: 0 }] }]);
   });
 
   it('say which documents hold text that the model does not know', async () => {

@@ -44,6 +44,13 @@ test('an index, from its making to its end', async () => {
     deleted: 0,
     more: false,
   });
+  const grouped = await client.search(index.id, {
+    query: 'insects',
+    where: { kind: { not: 'mammal' } },
+    group_by_document: true,
+    exact: true,
+  });
+  expect(grouped.results.map(({ doc_id, chunks }) => [doc_id, chunks?.length])).toEqual([['bee/1', 1]]);
   const filtered = await client.search(index.id, { query: 'insects', filter: { kind: 'mammal' } });
   expect(filtered.results.map(({ doc_id, metadata }) => [doc_id, metadata])).toEqual([
     ['whale', { kind: 'mammal' }],

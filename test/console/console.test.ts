@@ -90,6 +90,16 @@ describe.skipIf(reason !== undefined)(
         await page.locator('mark').first().waitFor();
         await page.getByRole('button', { name: 'insects' }).click();
         await seen('search');
+        await page.getByLabel(/^Filter/).fill('{"kind":{"in":["insect"]}}');
+        await page.getByLabel('by document').check();
+        await page.getByLabel('exact').check();
+        await page.getByRole('button', { name: 'Search' }).click();
+        await page.getByText(/to use operators, send where/).waitFor();
+        await page.getByLabel(/^Filter/).fill('');
+        await page.getByLabel(/^Where/).fill('{"kind":{"exists":false}}');
+        await page.getByRole('button', { name: 'Search' }).click();
+        await page.getByText(/^\d+ results, \d+ candidates/).waitFor();
+        await seen('search with conditions');
         await page.getByRole('link', { name: 'Score' }).click();
         // The view of before has a field for a query, too.
         await page.getByLabel('Document 1').fill('Bees dance.');

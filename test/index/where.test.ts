@@ -7,7 +7,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { conditionOf } from '../../src/index/terms/condition.ts';
 import { rounds } from '../rounds.ts';
-import { meets, metadata, wherePart, type Json } from '../support/conditions.ts';
+import { meetsText, metadata, wherePart, type Json } from '../support/conditions.ts';
 import { documentAt, engineError, openStage, type Stage } from '../support/stages/index-stage.ts';
 import { useHost } from '../support/stages/use-host.ts';
 
@@ -33,9 +33,7 @@ async function compare(
 ): Promise<void> {
   for (const [place, text] of wheres.entries()) {
     const wanted = [...stored].flatMap(([docId, metadataText]) =>
-      meets(JSON.parse(metadataText) as Record<string, Json>, JSON.parse(text) as Record<string, Json>)
-        ? [docId]
-        : [],
+      meetsText(metadataText, text) ? [docId] : [],
     );
     expect([text, await stage.matching(text)]).toEqual([text, wanted.toSorted()]);
     if (place > 0) continue;
@@ -75,6 +73,13 @@ async function play(stage: Stage, { texts, replaced, wheres }: Planned): Promise
   await compare(stage, stored, wheres);
   await stage.index().mergeAll();
   await compare(stage, stored, wheres);
+}
+
+/** Those of the values that meet the condition. A document has one of them, or none for the empty text. */
+async function findsOf(values: readonly string[], condition: string): Promise<readonly string[]> {
+  await using stage = await openStage(host);
+  await stage.upsert(values.map((text) => document(`id ${text}`, text === '' ? '{}' : `{"v":${text}}`)));
+  return (await stage.matching(`{"v":${condition}}`)).map((docId) => docId.slice(3));
 }
 
 describe('where', () => {
@@ -125,13 +130,41 @@ describe('where', () => {
       '1e-400',
     ];
     values.push('"a"', '"ab"', '""', '"\uffee"', '"😀"', 'null', 'true', '[1]', '');
-    await using stage = await openStage(host);
-    const metadataOf = (text: string): string => (text === '' ? '{}' : `{"v":${text}}`);
-    await stage.upsert(values.map((text) => document(`id ${text}`, metadataOf(text))));
     const expected = typeof wanted === 'string' ? values.filter((text) => text !== '"a"') : wanted;
-    expect(await stage.matching(`{"v":${condition}}`)).toEqual(
-      expected.map((text) => `id ${text}`).toSorted(),
-    );
+    expect(await findsOf(values, condition)).toEqual(expected.toSorted());
+  });
+
+  const nanosecond = '"2026-11-27T00:00:00.000000001Z"';
+  const midnight = ['"2026-11-27"', '"2026-11-27T02:00:00+02:00"'];
+  it.each([
+    ['{"exists":true}', 'all but the missing one'],
+    ['{"exists":false}', ['']],
+    ['{"contains":1}', ['[1]', '[1.0,"a",null]']],
+    ['{"contains":"a"}', ['[1.0,"a",null]']],
+    ['{"contains":"a","exists":false}', []],
+    ['{"contains_any":[null,true]}', ['[1.0,"a",null]']],
+    ['{"contains_any":[]}', []],
+    ['{"after":"2026-11-27"}', [nanosecond]],
+    [`{"before":${nanosecond}}`, midnight],
+    [`{"after":"2026-11-26T23:59:59.999999999Z","before":${nanosecond}}`, midnight],
+    ['{"after":"2026-11-27","before":"2026-11-27T00:00:00.000000002Z"}', [nanosecond]],
+    ['{"after":"2026-11-27","before":"2026-11-26"}', []],
+  ])('%s finds its items, dates and fields', async (condition, wanted) => {
+    const values = [
+      '1',
+      '"a"',
+      'null',
+      '[1]',
+      '[1.0,"a",null]',
+      '[[1]]',
+      '{"a":1}',
+      '[]',
+      '"2026-11-31"',
+      '',
+    ];
+    values.push(...midnight, nanosecond);
+    const expected = typeof wanted === 'string' ? values.filter((text) => text !== '') : wanted;
+    expect(await findsOf(values, condition)).toEqual(expected.toSorted());
   });
 
   it('leaves values that are too long, or too large, out of every range', async () => {
@@ -182,6 +215,14 @@ describe('a condition', () => {
     ['{"a":{"like":"x"}}', 'where.a', 'unrecognized_keys'],
     ['{"a":{"constructor":1}}', 'where.a', 'unrecognized_keys'],
     ['{"a":{"in":1}}', 'where.a.in', 'invalid_type'],
+    ['{"a":{"contains":["x"]}}', 'where.a.contains', 'invalid_type'],
+    ['{"a":{"contains_any":"x"}}', 'where.a.contains_any', 'invalid_type'],
+    ['{"a":{"contains_any":[{}]}}', 'where.a.contains_any', 'invalid_type'],
+    [`{"a":{"contains":"${'x'.repeat(257)}"}}`, 'where.a.contains', 'too_big'],
+    ['{"a":{"exists":1}}', 'where.a.exists', 'invalid_type'],
+    ['{"a":{"after":5}}', 'where.a.after', 'invalid_format'],
+    ['{"a":{"after":"2026-02-29"}}', 'where.a.after', 'invalid_format'],
+    ['{"a":{"before":"2026-01-01T00:00:00"}}', 'where.a.before', 'invalid_format'],
     ['{"a":{"gt":null}}', 'where.a.gt', 'invalid_type'],
     ['{"a":{"gt":true}}', 'where.a.gt', 'invalid_type'],
     ['{"a":{"gt":1,"lt":"b"}}', 'where.a', 'invalid_type'],
@@ -209,6 +250,24 @@ describe('a condition', () => {
     expect(refused).toMatchObject({ code: 'validation_error', issues: [{ path, code }] });
   });
 
+  it.each([
+    ['$gt', 'gt'],
+    ['$gte', 'gte'],
+    ['>=', 'gte'],
+    ['$in', 'in'],
+    ['$ne', 'not'],
+    ['$eq', 'the value alone'],
+    ['$nin', '{"not":{"in":[...]}}'],
+    ['GreaterThan', 'gt'],
+    ['containsAny', 'contains_any'],
+    ['Exists', 'exists'],
+    ['is_null', '{"exists":false}'],
+    ['range', 'gt, gte, lt or lte'],
+  ])('with the operator %s of another product is refused with our word', (operator, own) => {
+    const text = JSON.stringify({ a: { [operator]: 1 } });
+    expect(() => conditionOf(text, 'where')).toThrow(`must not hold ${operator}: write ${own}`);
+  });
+
   const letters = (count: number, of: (place: number) => string): string =>
     Array.from({ length: count }, (_, place) => of(place)).join(',');
   it.each([
@@ -220,6 +279,8 @@ describe('a condition', () => {
       'nested any_of',
       `{"any_of":[${letters(200, (n) => `{"any_of":[{"any_of":[{"f${n}":{"gt":${n}}}]}]}`)}]}`,
     ],
+    ['items', `{"a":{"contains_any":[${letters(256, (n) => `"${String(n).padStart(58, 'x')}"`)}]}}`],
+    ['opposites', `{"any_of":[${letters(85, (n) => `{"a":{"not":{"exists":true,"gt":${n}}}},{"b":${n}}`)}]}`],
     ['digits', `{"a":{"in":[${letters(50, () => `${'9'.repeat(300)}e-5`)}]}}`],
   ])('is read within a turn of the event loop, be it of %s', (_name, text) => {
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(16_384);

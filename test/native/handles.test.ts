@@ -57,6 +57,7 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   publish: (index) => index.publish(1_000, columns(1, [0]), noLifespans),
   search: (index) => index.search(clusters.search(1)),
   matching: (index) => index.matching({ generation: 1, timeoutMs: 1_000 }),
+  tokenVectors: (index) => index.tokenVectors({ generation: 1, timeoutMs: 1_000 }),
   recordsWithoutValues: (index) => index.recordsWithoutValues(1, 1, everything),
   addValues: (index) => index.addValues(1, everything, Uint32Array.of(0), ['{}']),
   verifyRecord: (index) => index.verifyRecord(1, 0),

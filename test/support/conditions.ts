@@ -25,6 +25,13 @@ const scalars = [
   '"\\ud83d\\ude00"',
   '"\\ud800"',
   '"1"',
+  '"2026-11-27"',
+  '"2026-11-27T01:00:00+01:00"',
+  '"2026-11-26T23:59:59.9999999999Z"',
+  '"2026-11-27t00:00:00.000000001z"',
+  '"2024-02-29T23:59:60-00:00"',
+  '"2024-02-30"',
+  '"2026-11-27T00:00:00"',
   'true',
   'false',
   'null',
@@ -56,17 +63,20 @@ const boundOf = (bound: fc.Arbitrary<string>) =>
       ...(low === null ? [] : [`"${low}":${from}`]),
       ...(high === null ? [] : [`"${high}":${to}`]),
     ]);
+const rarely = <T>(one: fc.Arbitrary<T>) => fc.option(one, { freq: 2 });
+const dates = fc.constantFrom(...scalars.filter((token) => instantOf(token) !== undefined));
 const operators = fc
   .tuple(
-    fc.oneof(boundOf(numbers), boundOf(strings)),
-    fc.option(fc.array(value, { maxLength: 4 }), { freq: 3 }),
-    fc.option(value, { freq: 3 }),
+    fc.oneof({ arbitrary: fc.constant([]), weight: 2 }, boundOf(numbers), boundOf(strings)),
+    rarely(fc.array(value, { maxLength: 4 }).map((values) => `"in":[${values.join(',')}]`)),
+    rarely(value.filter((text) => !text.startsWith('{')).map((text) => `"not":${text}`)),
+    rarely(scalar.map((text) => `"contains":${text}`)),
+    rarely(fc.array(scalar, { maxLength: 3 }).map((values) => `"contains_any":[${values.join(',')}]`)),
+    rarely(fc.boolean().map((exists) => `"exists":${exists}`)),
+    rarely(dates.map((date) => `"after":${date}`)),
+    rarely(dates.map((date) => `"before":${date}`)),
   )
-  .map(([bounds, values, not]) => [
-    ...bounds,
-    ...(values === null ? [] : [`"in":[${values.join(',')}]`]),
-    ...(not === null || not.startsWith('{') ? [] : [`"not":${not}`]),
-  ])
+  .map(([bounds, ...others]) => [...bounds, ...others.filter((one) => one !== null)])
   .filter((parts) => parts.length > 0)
   .map((parts) => `{${parts.join(',')}}`);
 export const conditions = fc.oneof(
@@ -97,6 +107,11 @@ export function meets(
   });
 }
 
+/** The same of JSON texts. */
+export function meetsText(document: string, wanted: string): boolean {
+  return meets(JSON.parse(document) as Record<string, Json>, JSON.parse(wanted) as Record<string, Json>);
+}
+
 function holds(found: Json | undefined, asked: Json): boolean {
   if (asked === null || typeof asked !== 'object' || Array.isArray(asked)) return same(found, asked);
   return Object.entries(asked as { readonly [operator: string]: Json }).every(([operator, given]) => {
@@ -105,6 +120,19 @@ function holds(found: Json | undefined, asked: Json): boolean {
         return (given as readonly Json[]).some((one) => same(found, one));
       case 'not':
         return !holds(found, given);
+      case 'contains':
+        return Array.isArray(found) && found.some((one) => same(one as Json, given));
+      case 'contains_any':
+        return (
+          Array.isArray(found) && found.some((one) => (given as Json[]).some((any) => same(one as Json, any)))
+        );
+      case 'exists':
+        return given === (found !== undefined);
+      case 'after':
+      case 'before': {
+        const [at, bound] = [found, given].map((one) => instantOf(JSON.stringify(one ?? null)));
+        return at !== undefined && (operator === 'after' ? at > bound! : at < bound!);
+      }
       default: {
         if (typeof found !== typeof given) return false;
         const order =
@@ -115,6 +143,24 @@ function holds(found: Json | undefined, asked: Json): boolean {
       }
     }
   });
+}
+
+/**
+ * Nanoseconds since the epoch of a JSON token that is a date as RFC 3339 writes it. Dates of the calendar are those that the
+ * engine of JavaScript writes back as they were.
+ */
+function instantOf(token: string): bigint | undefined {
+  const text = token.replaceAll('"', '').toUpperCase();
+  const [, day, time = '00:00:00', fraction = '', offset = 'Z'] =
+    /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[-+]\d\d:\d\d))?$/.exec(text) ?? [];
+  if (!token.startsWith('"') || day === undefined) return undefined;
+  const isDay = new Date(`${day}T00:00:00Z`);
+  if (Number.isNaN(isDay.getTime()) || !isDay.toISOString().startsWith(day)) return undefined;
+  const isLeap = time.endsWith(':60');
+  const seconds =
+    Date.parse(`${day}T${isLeap ? `${time.slice(0, 6)}59` : time}${offset}`) / 1_000 + Number(isLeap);
+  if (Number.isNaN(seconds) || (isLeap && seconds % 86_400 !== 0)) return undefined;
+  return BigInt(seconds) * 1_000_000_000n + BigInt(fraction.padEnd(9, '0').slice(0, 9));
 }
 
 function same(found: Json | undefined, asked: Json): boolean {

@@ -140,7 +140,7 @@ export const statedConstants = [
   },
   {
     page: 'candidates.md',
-    says: 'At most 32 fields a segment',
+    says: 'At most 32 columns a segment',
     file: 'native/index/field_values.h',
     has: 'columnsMax = 32;',
   },

@@ -19,6 +19,8 @@ def test_a_retriever_asks_for_documents_and_gives_each_its_text() -> None:
     found = [
         {
             "doc_id": doc_id,
+            "chunk_id": f"{doc_id} 7",
+            "chunk_index": 7,
             "score": 2.5,
             "metadata": {"kind": doc_id},
             "chunks": [{"chunk_id": f"{doc_id} 7", "chunk_index": 7, "score": 2.5}],
@@ -28,7 +30,7 @@ def test_a_retriever_asks_for_documents_and_gives_each_its_text() -> None:
 
     def reply(request: httpx.Request) -> httpx.Response:
         asked.append((request.url.path, json.loads(request.content)))
-        return httpx.Response(200, json={"results": [{"results": found, "usage": usage}], "usage": usage})
+        return httpx.Response(200, json={"results": found, "usage": usage})
 
     def load(doc_ids: Sequence[str]) -> dict[str, str]:
         return {doc_id: doc_id.upper() for doc_id in doc_ids if doc_id != "gone"}
@@ -43,11 +45,12 @@ def test_a_retriever_asks_for_documents_and_gives_each_its_text() -> None:
         "chunk_index": 7,
         "score": 2.5,
     }
-    retrieve(client, INDEX, load, "q", 100, {"kind": "bee"})
-    path = f"/v1/indexes/{INDEX}/query"
+    retrieve(client, INDEX, load, "q", 100, {"kind": "bee"}, {"n": {"gt": 1}}, True)
+    path = f"/v1/indexes/{INDEX}/search"
+    narrowed = {"filter": {"kind": "bee"}, "where": {"n": {"gt": 1}}, "exact": True}
     assert asked == [
-        (path, {"queries": [{"query": "q", "top_k": 5, "group_by_document": True}]}),
-        (path, {"queries": [{"query": "q", "top_k": 100, "group_by_document": True, "filter": {"kind": "bee"}}]}),
+        (path, {"query": "q", "top_k": 5, "group_by_document": True}),
+        (path, {"query": "q", "top_k": 100, "group_by_document": True, **narrowed}),
     ]
 
 

@@ -52,6 +52,8 @@ def test_an_index_from_its_making_to_its_end(url: str, key: str, name: str) -> N
         ]
         filtered = client.search(index.id, "insects", filter={"kind": "mammal"}, candidate_k=10)
         assert [result.doc_id for result in filtered.results] == ["whale"]
+        narrowed = client.search(index.id, "insects", where={"kind": {"not": "mammal"}}, group_by_document=True, exact=True)
+        assert [(result.doc_id, len(result.chunks or ())) for result in narrowed.results] == [("bee/1", 1)]
         several = client.query(
             index.id,
             [

@@ -71,6 +71,10 @@ def test_langchain_retrieves_each_document_once(client: Maxsimd, index: Index) -
     assert chain.invoke("largest animal") == "whale"
     narrow = langchain.MaxsimdRetriever(client=client, index_id=str(index.id), load=load, filter={"kind": "whale"})
     assert [document.id for document in narrow.invoke(QUERY)] == ["whale"]
+    others = langchain.MaxsimdRetriever(
+        client=client, index_id=str(index.id), load=load, where={"kind": {"not": "bee"}}, exact=True
+    )
+    assert [document.id for document in others.invoke(QUERY)] == ["whale"]
 
 
 def test_langchain_reranks(client: Maxsimd) -> None:
@@ -111,3 +115,5 @@ def test_haystack_retrieves_in_a_pipeline(client: Maxsimd, index: Index) -> None
     assert documents[0].content == TEXTS["bee"]
     narrow = pipeline.run({"retriever": {"query": QUERY, "filters": {"kind": "whale"}, "top_k": 5}})
     assert [document.id for document in narrow["retriever"]["documents"]] == ["whale"]
+    others = pipeline.run({"retriever": {"query": QUERY, "where": {"kind": {"in": ["whale"]}}}})
+    assert [document.id for document in others["retriever"]["documents"]] == ["whale"]

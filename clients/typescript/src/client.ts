@@ -199,7 +199,7 @@ export class Maxsimd {
     return this.#post(indexPath(indexId, 'search'), body, options);
   }
 
-  /** 1 to 32 searches at once. Each may filter by `where` and group by document. */
+  /** 1 to 32 searches at once, on one snapshot of the index. */
   query(indexId: string, queries: readonly QueryItem[], options?: RequestOptions): Promise<QueryAnswers> {
     return this.#post(indexPath(indexId, 'query'), { queries }, options);
   }

@@ -31,8 +31,16 @@ export interface components {
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            readonly where?: {
+                readonly [key: string]: unknown;
+            };
             /** @description Adds component scores to each result, for diagnosis. Default false. */
             readonly return_components?: boolean;
+            /** @description Ranks documents by their best chunks. Each result is a document with up to ten of its chunks. Default false. */
+            readonly group_by_document?: boolean;
+            /** @description Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false. */
+            readonly exact?: boolean;
         };
         readonly QueryItemInput: {
             /** @description Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`. */
@@ -45,7 +53,7 @@ export interface components {
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
@@ -53,6 +61,8 @@ export interface components {
             readonly return_components?: boolean;
             /** @description Ranks documents by their best chunks. Each result is a document with up to ten of its chunks. Default false. */
             readonly group_by_document?: boolean;
+            /** @description Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false. */
+            readonly exact?: boolean;
         };
         readonly QueryInput: {
             /** @description At most 32 searches of this index. Together they ask for at most 500 results, and for components of at most 100 chunks; a grouped search counts as ten chunks per result. Each counts as one search. */
@@ -110,7 +120,7 @@ export interface components {
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
@@ -201,6 +211,14 @@ export interface components {
             readonly candidate_score?: number;
             readonly candidate_rank?: number;
         };
+        readonly QueryChunk: {
+            /** @description Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`. */
+            readonly chunk_id: string;
+            readonly chunk_index: number;
+            /** @description Orders the results of one answer. It has no fixed range. */
+            readonly score: number;
+            readonly components?: components["schemas"]["Components"];
+        };
         readonly Result: {
             readonly doc_id: string;
             /** @description Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`. */
@@ -213,14 +231,8 @@ export interface components {
                 readonly [key: string]: unknown;
             };
             readonly components?: components["schemas"]["Components"];
-        };
-        readonly QueryChunk: {
-            /** @description Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`. */
-            readonly chunk_id: string;
-            readonly chunk_index: number;
-            /** @description Orders the results of one answer. It has no fixed range. */
-            readonly score: number;
-            readonly components?: components["schemas"]["Components"];
+            /** @description Only in a grouped search: the best chunks of the document, best first. The result itself is the first of them. */
+            readonly chunks?: readonly components["schemas"]["QueryChunk"][];
         };
         readonly QueryResult: {
             readonly doc_id: string;
@@ -239,6 +251,8 @@ export interface components {
         };
         readonly QueryAnswer: {
             readonly results: readonly components["schemas"]["QueryResult"][];
+            /** @description For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it. */
+            readonly hint?: string;
             readonly usage: components["schemas"]["RequestUsage"];
         };
         readonly QueryAnswers: {
@@ -249,6 +263,8 @@ export interface components {
         readonly Ranked: {
             /** @description Best first. Of equal scores the older document version comes first (in `/v1/score` the document that was sent first), then the lower `chunk_index`. */
             readonly results: readonly components["schemas"]["Result"][];
+            /** @description For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it. */
+            readonly hint?: string;
             readonly usage: components["schemas"]["RequestUsage"];
         };
         readonly Chunking: {
@@ -302,6 +318,8 @@ export interface components {
             readonly deleted: number;
             /** @description True if more documents match. Send the request again. */
             readonly more: boolean;
+            /** @description For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it. */
+            readonly hint?: string;
         };
         readonly DocumentFailure: {
             /**

@@ -103,6 +103,40 @@ const Case membersInOrder("values", "members of an object are found whatever the
   CHECK(membersOf("{}").empty() && membersOf("").empty());
 });
 
+const Case dates("values", "keys of dates have the order of time, and other strings have none", [](Random&) {
+  const std::vector<std::string> ascending{"0000-01-01T00:00:00+23:59",
+                                           "0000-01-01",
+                                           "1969-12-31T23:59:59.999999999Z",
+                                           "1970-01-01",
+                                           "2024-02-29T00:00:00-00:01",
+                                           "2024-02-29T23:59:59.1z",
+                                           "2024-02-29t23:59:59.100000001Z",
+                                           "2024-03-01",
+                                           "9999-12-31T23:59:59.999999999-23:59"};
+  for (size_t d = 0; d + 1 < ascending.size(); ++d) {
+    const auto one = dateKey('"' + ascending[d] + '"'), next = dateKey('"' + ascending[d + 1] + '"');
+    CHECK(one && next && *one < *next);
+  }
+  CHECK(dateKey(R"("2016-12-31T23:59:60Z")") == dateKey(R"("2017-01-01T02:00:00.0000000009+02:00")"));
+  for (const char* text :
+       {"2023-02-29", "2024-13-01", "2024-00-01", "2024-01-00", "2024-01-01T00:00:00", "2024-01-01T24:00:00Z",
+        "2024-01-01T00:60:00Z", "2024-01-01T00:00:61Z", "2024-01-01T00:00:60Z", "2024-01-01T00:00Z", "2024-01-01 00:00:00Z",
+        "2024-01-01T00:00:00.Z", "2024-01-01T00:00:00+24:00", "2024-01-01T00:00:00+0100", "2024-01-01Z", " 2024-01-01",
+        "2024-01-01 ", "24-01-01", "-2024-01-01", "2024-1-1", ""}) {
+    CHECK(!dateKey('"' + std::string(text) + '"'));
+  }
+  CHECK(!dateKey("20240101") && !dateKey(""));
+});
+
+const Case items("values", "an array has the keys of its items, each once", [](Random&) {
+  using KeysOf = std::vector<std::string>;
+  const auto one = itemKey("1"), a = itemKey(R"("a")");
+  CHECK(keysOf(Compared::items, R"([1,"a",1.0,[2],{"b":3},"\u0061"])") == (KeysOf{*one, *a}));
+  CHECK(keysOf(Compared::items, "[]").empty() && keysOf(Compared::items, "1").empty());
+  CHECK(keysOf(Compared::items, "[null,true]").size() == 2 && itemKey("true") != itemKey(R"("true")"));
+  CHECK(keysOf(Compared::presence, "null").size() == 1);
+});
+
 using Keys = std::vector<std::optional<std::string>>;
 
 Bitmap plainly(const Keys& keys, const KeyRange& range) {
@@ -134,7 +168,7 @@ const Case ranges("values", "a column finds what a scan of its values finds", []
   for (const uint32_t record : order) {
     if (between(random, 0, 9) > 0) keys[record] = someKey();
     CHECK(!column.knows(record));
-    column.add(record, keys[record] ? &*keys[record] : nullptr);
+    column.add(record, keys[record] ? std::span(&*keys[record], 1) : std::span<const std::string>());
     CHECK(column.knows(record));
   }
   CHECK(column.isComplete(records, [](uint32_t) { return true; }));
@@ -151,26 +185,27 @@ const Case ranges("values", "a column finds what a scan of its values finds", []
 const Case columnsForgotten("values", "values are kept once a record, and the oldest field is forgotten", [](Random&) {
   FieldValues values;
   const auto always = [](uint32_t) { return true; };
-  const std::vector<std::string> year{"year"};
+  const std::string yearColumn = columnName(Compared::values, "year");
+  const std::vector<std::string> year{yearColumn};
   const KeyRange all{std::string(numberKeys), std::string(stringKeys), false, true};
-  const auto found = [&](const std::string& field) {
+  const auto found = [&](const std::string& column) {
     Bitmap records(3);
-    const bool isKnown = values.addTo(records, field, all, always);
+    const bool isKnown = values.addTo(records, column, all, always);
     return std::pair(isKnown, int(records.test(0)) + records.test(1) + records.test(2));
   };
-  CHECK(values.lacking(year, 3, always).size() == 3 && !found("year").first);
+  CHECK(values.lacking(year, 3, always).size() == 3 && !found(yearColumn).first);
   const std::vector<uint32_t> first{0, 2}, second{1};
   const std::vector<std::string> objects{R"({"year":1,"year":"x"})", R"({"ye\u0061r":7})"}, others{R"({"other":1})"};
   values.add(year, first, objects);
-  CHECK(values.lacking(year, 3, always) == second && !found("year").first);
+  CHECK(values.lacking(year, 3, always) == second && !found(yearColumn).first);
   values.add(year, second, others);
   // If a name occurs twice, the last one counts. Here it is no number.
-  CHECK(values.lacking(year, 3, always).empty() && found("year") == std::pair(true, 1));
+  CHECK(values.lacking(year, 3, always).empty() && found(yearColumn) == std::pair(true, 1));
   for (size_t n = 0; n < FieldValues::columnsMax; ++n) {
-    const std::vector<std::string> field{"f" + std::to_string(n)};
-    values.add(field, second, others);
+    const std::vector<std::string> column{columnName(Compared::values, "f" + std::to_string(n))};
+    values.add(column, second, others);
   }
-  CHECK(!found("year").first && values.lacking(year, 3, always).size() == 3);
+  CHECK(!found(yearColumn).first && values.lacking(year, 3, always).size() == 3);
 });
 
 }  // namespace

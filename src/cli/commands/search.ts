@@ -13,6 +13,9 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
       .option('--top-k <n>', 'number of results', positiveInteger)
       .option('--candidate-k <n>', 'number of chunks that are scored exactly', positiveInteger)
       .option('--filter <json>', 'metadata fields that must match, as a JSON object')
+      .option('--where <json>', 'conditions on metadata fields, as a JSON object')
+      .option('--by-document', 'rank documents by their best chunks')
+      .option('--exact', 'score every chunk that matches')
       .option('--components', 'show the components of each score'),
     30,
   ).action(
@@ -23,17 +26,23 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
         topK?: number;
         candidateK?: number;
         filter?: string;
+        where?: string;
+        byDocument?: true;
+        exact?: true;
         components?: true;
       },
     ) => {
-      const { index, topK, candidateK, filter, components } = options;
-      const { parseFilter, search } = await import('../search.ts');
+      const { index, topK, candidateK, filter, where, byDocument, exact, components } = options;
+      const { parseObject, search } = await import('../search.ts');
       environment.report(
         await search(endpointFrom(options, environment), index, {
           query,
           ...(topK !== undefined && { top_k: topK }),
           ...(candidateK !== undefined && { candidate_k: candidateK }),
-          ...(filter !== undefined && { filter: parseFilter(filter) }),
+          ...(filter !== undefined && { filter: parseObject('--filter', filter) }),
+          ...(where !== undefined && { where: parseObject('--where', where) }),
+          ...(byDocument === true && { group_by_document: true }),
+          ...(exact === true && { exact: true }),
           ...(components === true && { return_components: true }),
         }),
       );

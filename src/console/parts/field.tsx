@@ -25,6 +25,14 @@ export function tied(value: string, onChange: (value: string) => void) {
   } as const;
 }
 
+/** Ties a check box to a state. */
+export function checked(value: boolean, onChange: (value: boolean) => void) {
+  return {
+    checked: value,
+    onChange: ({ currentTarget }: TargetedInputEvent<HTMLInputElement>) => onChange(currentTarget.checked),
+  } as const;
+}
+
 /** Starts the work when the form is submitted, in place of the browser's own request. */
 export function submitted(work: { start(): void }) {
   return (event: Event) => {

@@ -15,13 +15,14 @@ export interface ResultsProps {
 }
 
 export function Results({ api, indexId, query, answer, texts }: ResultsProps) {
-  const { results, usage } = answer.body;
+  const { results, hint, usage } = answer.body;
   return (
     <>
       <p role="status">
         {results.length === 0 ? 'Nothing was found.' : `${results.length} results`},{' '}
         {count(usage.candidate_count)} candidates, {count(usage.input_tokens)} tokens
       </p>
+      {hint !== undefined && <p class="note">{hint}</p>}
       <Stages of={answer} />
       <ol class="results">
         {results.map((result) => (

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { Api, Ranked, Answer } from '../api.ts';
 import { Failure } from './failure.tsx';
-import { Field, submitted, tied } from './field.tsx';
+import { Field, checked, submitted, tied } from './field.tsx';
 import { Results } from './results.tsx';
 import { useWork } from '../work.ts';
 
@@ -13,6 +13,9 @@ interface Found {
 export function SearchPanel({ api, indexId }: { api: Api; indexId: string }) {
   const [query, setQuery] = useState('');
   const [filter, setFilter] = useState('');
+  const [where, setWhere] = useState('');
+  const [grouped, setGrouped] = useState(false);
+  const [exact, setExact] = useState(false);
   const [topK, setTopK] = useState('10');
   const [candidateK, setCandidateK] = useState('');
   const search = useWork<Found>(async () => {
@@ -21,7 +24,10 @@ export function SearchPanel({ api, indexId }: { api: Api; indexId: string }) {
       return_components: true,
       ...(topK === '' ? {} : { top_k: Number(topK) }),
       ...(candidateK === '' ? {} : { candidate_k: Number(candidateK) }),
-      ...(filter.trim() === '' ? {} : { filter: jsonObject(filter) }),
+      ...(filter.trim() === '' ? {} : { filter: jsonObject('filter', filter) }),
+      ...(where.trim() === '' ? {} : { where: jsonObject('condition', where) }),
+      ...(grouped ? { group_by_document: true } : {}),
+      ...(exact ? { exact: true } : {}),
     });
     return { query, answer };
   });
@@ -34,11 +40,20 @@ export function SearchPanel({ api, indexId }: { api: Api; indexId: string }) {
         <Field name="Filter (JSON object)" wide>
           <input class="code" placeholder='{"language": "en"}' {...tied(filter, setFilter)} />
         </Field>
+        <Field name="Where (JSON object)" wide>
+          <input class="code" placeholder='{"year": {"gte": 2020}}' {...tied(where, setWhere)} />
+        </Field>
         <Field name="top_k">
           <input type="number" min="1" max="100" {...tied(topK, setTopK)} />
         </Field>
         <Field name="candidate_k">
           <input type="number" min="1" max="500" {...tied(candidateK, setCandidateK)} />
+        </Field>
+        <Field name="by document">
+          <input type="checkbox" {...checked(grouped, setGrouped)} />
+        </Field>
+        <Field name="exact">
+          <input type="checkbox" {...checked(exact, setExact)} />
         </Field>
         <button type="submit" class="primary" disabled={search.busy}>
           Search
@@ -52,10 +67,10 @@ export function SearchPanel({ api, indexId }: { api: Api; indexId: string }) {
   );
 }
 
-function jsonObject(text: string): unknown {
+function jsonObject(name: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error('the filter is not JSON');
+    throw new Error(`the ${name} is not JSON`);
   }
 }

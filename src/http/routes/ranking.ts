@@ -17,7 +17,7 @@ function searchRoutes(service: Service): FastifyPluginAsyncZod {
         operationId: 'search',
         summary: 'Find the best chunks for a query',
         description:
-          'Returns references to chunks. The service does not store texts: load them from your own store by `doc_id`.',
+          'Returns references to chunks. The service does not store texts: load them from your own store by `doc_id`. `where`, `group_by_document` and `exact` are additions.',
         tags: ['ranking'],
         params: IndexParams,
         body: SearchBody,
@@ -40,9 +40,9 @@ function searchRoutes(service: Service): FastifyPluginAsyncZod {
       config: { reads: true },
       schema: {
         operationId: 'query',
-        summary: 'Run up to 32 searches in one request, with `where` conditions and grouping by document',
+        summary: 'Run up to 32 searches in one request',
         description:
-          'All searches see one snapshot of the index. Each counts as one search; the request counts once against the rate. Each search may use `where`, and may group its results by document.',
+          'All searches see one snapshot of the index. Each counts as one search; the request counts once against the rate.',
         tags: ['ranking'],
         ...addition,
         params: IndexParams,
@@ -56,11 +56,7 @@ function searchRoutes(service: Service): FastifyPluginAsyncZod {
       },
       handler: async (request, reply) => {
         const { body, params, scope } = request;
-        const queries = body.queries.map((query) => ({
-          ...searchOf(query),
-          groupByDocument: query.group_by_document ?? false,
-          where: query.where?.text,
-        }));
+        const queries = body.queries.map(searchOf);
         const response = await scope.run((context) => service.query(context, params.index_id, queries));
         return reply.type(jsonContentType).send(await queryAnswer(response));
       },
@@ -105,5 +101,8 @@ function searchOf(body: z.output<typeof SearchBody>): SearchRequest {
     topK: body.top_k,
     candidateK: body.candidate_k,
     filter: body.filter?.text,
+    where: body.where?.text,
+    groupByDocument: body.group_by_document,
+    exact: body.exact,
   };
 }

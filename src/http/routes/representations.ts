@@ -97,8 +97,13 @@ function unknownTokensOf({ docId, unknownTokens, inputTokens }: UnknownTokens) {
 }
 
 /** Up to 6 MiB: a hundred results with their metadata and the components of 512 query tokens. */
-export function rankedAnswer({ results, usage }: RankedResponse): Promise<string | Buffer> {
-  return listed('{"results":[', results, resultText, `],"usage":${JSON.stringify(requestUsage(usage))}}`);
+export function rankedAnswer(response: RankedResponse): Promise<string | Buffer> {
+  return listed('{"results":[', response.results, resultText, rankedTail(response));
+}
+
+function rankedTail({ hint, usage }: Pick<RankedResponse, 'hint' | 'usage'>): string {
+  const hintField = hint === undefined ? '' : `,"hint":${JSON.stringify(hint)}`;
+  return `]${hintField},"usage":${JSON.stringify(requestUsage(usage))}}`;
 }
 
 export interface Reranking {
@@ -136,7 +141,7 @@ function* queryPieces({ results, usage }: QueryResponse): Generator<string> {
   yield '{"results":[';
   for (const [place, answer] of results.entries()) {
     const head = `${place === 0 ? '' : ','}{"results":[`;
-    const tail = `],"usage":${JSON.stringify(requestUsage(answer.usage))}}`;
+    const tail = rankedTail(answer);
     if ('documents' in answer) yield* listPieces(head, answer.documents, documentText, tail);
     else yield* listPieces(head, answer.results, resultText, tail);
   }
@@ -182,13 +187,19 @@ async function joined(pieces: Iterable<string>): Promise<string | Buffer> {
 }
 
 function resultText(result: ResultItem): string {
-  return `{"doc_id":${JSON.stringify(result.docId)},${chunkFields(result)},"metadata":${result.metadata}${componentsField(result)}}`;
+  return `{"doc_id":${JSON.stringify(result.docId)},${chunkFields(result)},"metadata":${result.metadata}${componentsField(result)}${chunksField(result)}}`;
 }
 
-function documentText({ docId, metadata, chunks }: DocumentResult): string {
+function documentText(document: DocumentResult): string {
+  const { docId, metadata, chunks } = document;
   const best = chunks[0]?.score ?? 0;
+  return `{"doc_id":${JSON.stringify(docId)},"score":${number(best)},"metadata":${metadata}${chunksField(document)}}`;
+}
+
+function chunksField({ chunks }: Pick<ResultItem, 'chunks'>): string {
+  if (chunks === undefined) return '';
   const texts = chunks.map((chunk) => `{${chunkFields(chunk)}${componentsField(chunk)}}`);
-  return `{"doc_id":${JSON.stringify(docId)},"score":${number(best)},"metadata":${metadata},"chunks":[${texts.join(',')}]}`;
+  return `,"chunks":[${texts.join(',')}]`;
 }
 
 function chunkFields({ chunkId, chunkIndex, score }: ResultItem): string {

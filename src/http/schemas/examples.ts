@@ -54,6 +54,15 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
         return_components: true,
       },
     },
+    conditions: {
+      summary: 'Documents that meet conditions, each with its best chunks; every matching chunk is scored',
+      value: {
+        query: 'largest animal',
+        where: { kind: { in: ['mammal', 'bird'] } },
+        group_by_document: true,
+        exact: true,
+      },
+    },
   },
   query: {
     plain: {

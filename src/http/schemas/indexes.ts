@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { addition } from '../routes/answers.ts';
 import { deletedMax } from '../limits.ts';
-import { Filter, Where } from './ranking.ts';
+import { Filter, Hint, Where } from './ranking.ts';
 import {
   Count,
   DocId,
@@ -130,6 +130,7 @@ export const DeletedDocuments = z
   .strictObject({
     deleted: Count.meta({ description: 'Number of documents that were deleted.' }),
     more: z.boolean().meta({ description: 'True if more documents match. Send the request again.' }),
+    hint: Hint,
   })
   .meta({ id: 'DeletedDocuments' });
 

@@ -1,7 +1,17 @@
 import { z } from 'zod';
 import { candidateKMax, chunksOfDocumentMax, topKDefault } from '../../service/contract.ts';
+import { addition } from '../routes/answers.ts';
 import { filterFieldsMax, queriesMax, queryComponentsMax, queryResultsMax, topKMax } from '../limits.ts';
 import { Documents, Query, RequestUsage, addIssue, customerObject, returnedObject } from './fields.ts';
+
+export const Hint = z
+  .string()
+  .optional()
+  .meta({
+    ...addition,
+    description:
+      'For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it.',
+  });
 
 const ReturnComponents = z
   .boolean()
@@ -31,33 +41,53 @@ export const Filter = customerObject(
   .optional();
 
 export const Where = customerObject(
-  'Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary.',
+  'Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary.',
 ).optional();
 
-export const SearchBody = z
-  .strictObject({
-    query: Query,
-    top_k: TopK,
-    candidate_k: CandidateK,
-    filter: Filter,
-    return_components: ReturnComponents,
-  })
-  .meta({ id: 'Search' });
-
-const QueryItem = z
-  .strictObject({
-    query: Query,
-    top_k: TopK,
-    candidate_k: CandidateK,
-    filter: Filter,
-    where: Where,
-    return_components: ReturnComponents,
-    group_by_document: z.boolean().optional().meta({
+const searchFields = {
+  query: Query,
+  top_k: TopK,
+  candidate_k: CandidateK,
+  filter: Filter,
+  where: Where.meta(addition),
+  return_components: ReturnComponents,
+  group_by_document: z
+    .boolean()
+    .optional()
+    .meta({
+      ...addition,
       description:
         'Ranks documents by their best chunks. Each result is a document with up to ten of its chunks. Default false.',
     }),
+  exact: z
+    .boolean()
+    .optional()
+    .meta({
+      ...addition,
+      description:
+        'Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false.',
+    }),
+};
+
+export const SearchBody = z
+  .strictObject(searchFields)
+  .superRefine((search, context) => {
+    if (detailedChunks(search) <= queryComponentsMax) return;
+    addIssue(context, 'too_big', tooManyComponents, ['top_k']);
   })
-  .meta({ id: 'QueryItem' });
+  .meta({ id: 'Search' });
+
+const QueryItem = z.strictObject(searchFields).meta({ id: 'QueryItem' });
+
+const resultsOf = ({ top_k: topK }: z.output<typeof QueryItem>): number => topK ?? topKDefault;
+
+const tooManyComponents = `must ask for the components of at most ${queryComponentsMax} chunks`;
+
+/** How many chunks of the answer may have components. */
+function detailedChunks(search: z.output<typeof QueryItem>): number {
+  if (search.return_components !== true) return 0;
+  return resultsOf(search) * (search.group_by_document === true ? chunksOfDocumentMax : 1);
+}
 
 export const QueryBody = z
   .strictObject({
@@ -66,16 +96,12 @@ export const QueryBody = z
       .min(1)
       .max(queriesMax)
       .superRefine((queries, context) => {
-        const resultsOf = ({ top_k: topK }: (typeof queries)[number]): number => topK ?? topKDefault;
-        const rowsOf = (query: (typeof queries)[number]): number =>
-          resultsOf(query) * (query.group_by_document === true ? chunksOfDocumentMax : 1);
         const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0);
         if (sumOf(queries.map(resultsOf)) > queryResultsMax) {
           addIssue(context, 'too_big', `must ask for at most ${queryResultsMax} results together`);
         }
-        const detailed = queries.filter((query) => query.return_components === true);
-        if (sumOf(detailed.map(rowsOf)) > queryComponentsMax) {
-          addIssue(context, 'too_big', `must ask for the components of at most ${queryComponentsMax} chunks`);
+        if (sumOf(queries.map(detailedChunks)) > queryComponentsMax) {
+          addIssue(context, 'too_big', tooManyComponents);
         }
       })
       .meta({
@@ -111,28 +137,40 @@ export const Components = z
   })
   .meta({ id: 'Components' });
 
-const RankedResult = z
-  .strictObject({
-    doc_id: z.string(),
-    chunk_id: z.string().meta({
-      description:
-        'Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`.',
-    }),
-    chunk_index: z.int().min(0),
-    score: z.number().meta({ description: 'Orders the results of one answer. It has no fixed range.' }),
-    metadata: returnedObject('Metadata of the document, as it was sent.'),
-    components: Components.optional(),
-  })
-  .meta({ id: 'Result' });
+const ChunkId = z.string().meta({
+  description:
+    'Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`.',
+});
+const ChunkIndex = z.int().min(0);
+const Score = z.number().meta({ description: 'Orders the results of one answer. It has no fixed range.' });
 
 const QueryChunk = z
   .strictObject({
-    chunk_id: RankedResult.shape.chunk_id,
-    chunk_index: RankedResult.shape.chunk_index,
-    score: RankedResult.shape.score,
+    chunk_id: ChunkId,
+    chunk_index: ChunkIndex,
+    score: Score,
     components: Components.optional(),
   })
   .meta({ id: 'QueryChunk' });
+
+const RankedResult = z
+  .strictObject({
+    doc_id: z.string(),
+    chunk_id: ChunkId,
+    chunk_index: ChunkIndex,
+    score: Score,
+    metadata: returnedObject('Metadata of the document, as it was sent.'),
+    components: Components.optional(),
+    chunks: z
+      .array(QueryChunk)
+      .optional()
+      .meta({
+        ...addition,
+        description:
+          'Only in a grouped search: the best chunks of the document, best first. The result itself is the first of them.',
+      }),
+  })
+  .meta({ id: 'Result' });
 
 /** A chunk, or a document with its chunks. One object for both, because generators of clients need that. */
 const QueryResult = z
@@ -151,7 +189,7 @@ const QueryResult = z
   .meta({ id: 'QueryResult' });
 
 const QueryAnswer = z
-  .strictObject({ results: z.array(QueryResult), usage: RequestUsage })
+  .strictObject({ results: z.array(QueryResult), hint: Hint, usage: RequestUsage })
   .meta({ id: 'QueryAnswer' });
 
 export const QueryAnswers = z
@@ -167,6 +205,7 @@ export const Ranked = z
       description:
         'Best first. Of equal scores the older document version comes first (in `/v1/score` the document that was sent first), then the lower `chunk_index`.',
     }),
+    hint: Hint,
     usage: RequestUsage,
   })
   .meta({ id: 'Ranked' });

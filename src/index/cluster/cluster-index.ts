@@ -146,6 +146,8 @@ export class ClusterIndex implements OpenIndex {
       },
       matching: (matching, asker = alone) =>
         this.#ask(matching, head, asker, (asked) => native.matching(asked)),
+      tokenVectors: (matching, asker = alone) =>
+        this.#ask(matching, head, asker, (asked) => native.tokenVectors(asked)),
       statistics: async (timeoutMs) => {
         await this.#reachHeadBefore(performance.now() + timeoutMs, head);
         return this.statistics();

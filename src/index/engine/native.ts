@@ -259,6 +259,8 @@ export interface NativeIndex {
   search(search: NativeSearch): Promise<NativeSearchResult>;
   /** Ids of the versions that match, ascending. */
   matching(matching: NativeMatching): Promise<Float64Array>;
+  /** The number of token vectors of the live matching chunks. */
+  tokenVectors(matching: NativeMatching): Promise<number>;
   /** Visible records (`recordsSeenSince`) whose values for the ranges of `where` the engine does not know. */
   recordsWithoutValues(segmentId: number, generation: number, where: Uint8Array): Promise<SeenRecords>;
   /** Takes the metadata of these records, as compact JSON, and keeps the values that the ranges of `where` compare. */

@@ -11,13 +11,16 @@ export type Condition = boolean | Test;
 
 /** A condition whose outcome depends on the document. */
 type Test =
-  | { readonly kind: 'terms'; readonly terms: Uint8Array }
+  | { readonly kind: 'terms'; readonly field: string; readonly terms: Uint8Array }
   | ({ readonly kind: 'range' } & Range)
   | { readonly kind: 'all' | 'any'; readonly parts: readonly Test[] }
   | { readonly kind: 'not'; readonly part: Test };
 
+/** Which values of a field a range compares: numbers and strings, dates, the items of arrays, or any value at all. */
+export const comparedFlags = { values: 0, dates: 16, items: 32, presence: 48 } as const;
+
 interface Range {
-  /** The sum of the flags of its bounds. */
+  /** The sum of the flags of its bounds and of the values that it compares. Without bounds the whole range. */
   readonly flags: number;
   /** JSON tokens. */
   readonly field: string;
@@ -25,9 +28,9 @@ interface Range {
   readonly high: string;
 }
 
-/** A document meets it that has one of these terms, of 16 bytes each. */
-export function anyTerm(terms: Uint8Array): Condition {
-  return terms.length > 0 && { kind: 'terms', terms };
+/** A document meets it that has one of these terms of a field, of 16 bytes each. */
+export function anyTerm(field: string, terms: Uint8Array): Condition {
+  return terms.length > 0 && { kind: 'terms', field, terms };
 }
 
 export function inRange(range: Range): Condition {
@@ -49,7 +52,21 @@ export function notOf(condition: Condition): Condition {
 
 function joined(kind: 'all' | 'any', conditions: readonly Condition[], ofNone: boolean): Condition {
   const parts = conditions.filter((one) => typeof one !== 'boolean');
+  if (areOpposite(kind, parts)) return !ofNone;
   return parts.length > 1 ? { kind, parts } : (parts[0] ?? ofNone);
+}
+
+/**
+ * A document without a field meets no test of it. So each document either has a field or passes `not` of any test of it, and
+ * none lacks a field and meets a test of it.
+ */
+function areOpposite(kind: 'all' | 'any', parts: readonly Test[]): boolean {
+  const negated = parts.flatMap((one) => (one.kind === 'not' ? [one.part] : []));
+  const [wide, narrow] = kind === 'any' ? [parts, negated] : [negated, parts];
+  const fields = new Set(
+    wide.flatMap((one) => (one.kind === 'range' && one.flags === comparedFlags.presence ? [one.field] : [])),
+  );
+  return narrow.some((one) => 'field' in one && fields.has(one.field));
 }
 
 const stepKinds = { terms: 1, range: 2, all: 3, any: 4, not: 5 } as const;

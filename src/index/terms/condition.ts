@@ -4,14 +4,26 @@
  *   { "year": { "gte": 2000, "lt": 2010 }, "language": { "in": ["en", "de"] }, "any_of": [ {...}, {...} ] }
  *
  * The condition of a field is a value that it must equal, or an object of operators, all of which must hold: `in`, `not`,
- * `gt`, `gte`, `lt`, `lte`. `not` holds a condition and passes every document that does not meet it, also one without the
- * field. A range compares numbers with numbers, by their exact values, and strings with strings, by their code points.
+ * `gt`, `gte`, `lt`, `lte`, `contains`, `contains_any`, `exists`, `after`, `before`. `not` holds a condition and passes every
+ * document that does not meet it, also one without the field. A range compares numbers with numbers, by their exact values,
+ * and strings with strings, by their code points. `contains` finds an item of an array. `after` and `before` compare dates.
  * `any_of` holds objects like the whole, one of which must hold.
  */
-import { invalid } from '../../errors.ts';
+import { invalid, type ServiceError } from '../../errors.ts';
 import { canonicalItems, canonicalMembers } from './canonical-json.ts';
-import { allOf, anyOf, anyTerm, inRange, notOf, stepsOf, type Condition } from './condition-tree.ts';
+import {
+  allOf,
+  anyOf,
+  anyTerm,
+  comparedFlags,
+  inRange,
+  notOf,
+  stepsOf,
+  type Condition,
+} from './condition-tree.ts';
+import { instantBounds, instantOf } from './instant.ts';
 import { termBytes, writeTerm } from './metadata-terms.ts';
+import { operators, ownWordFor } from './operators.ts';
 
 /** The number of values in a whole condition. */
 export const conditionValuesMax = 256;
@@ -41,7 +53,10 @@ const boundFlags = new Map([
 const lowFlags = 3;
 /** The sums of flags that have at most one bound for each end. */
 const rangeFlags = new Set([1, 2, 4, 8, 5, 6, 9, 10]);
-const operators = ['in', 'not', ...boundFlags.keys()];
+/** Both ends of a range, which holds one value. */
+const itselfFlags = 10;
+const afterFlag = 1;
+const beforeFlag = 4;
 /** An issue shows at most this many characters of a field's name. */
 const nameLengthMax = 64;
 
@@ -75,49 +90,107 @@ class ConditionReader {
 
   #condition(name: string, text: string, path: string): Condition {
     if (!text.startsWith('{')) return this.#terms(name, [text], path);
-    const bounds: Bound[] = [];
-    const parts: Condition[] = [];
-    for (const [key, value] of canonicalMembers(text)) {
-      const operator = textOf(key);
-      const flag = boundFlags.get(operator);
-      if (flag !== undefined) bounds.push({ flag, value, path: `${path}.${operator}` });
-      else if (operator === 'in') parts.push(this.#in(name, value, `${path}.in`));
-      else if (operator === 'not') parts.push(notOf(this.#condition(name, value, `${path}.not`)));
-      else throw invalid(path, `must hold no operators but ${operators.join(', ')}`, 'unrecognized_keys');
-    }
-    if (parts.length === 0 && bounds.length === 0) throw invalid(path, 'must hold an operator', 'too_small');
-    if (bounds.length > 0) parts.push(this.#range(name, bounds, path));
-    return allOf(parts);
+    const given = new Map(Array.from(canonicalMembers(text), ([key, value]) => [textOf(key), value]));
+    if (given.size === 0) throw invalid(path, 'must hold an operator', 'too_small');
+    const boundsOf = (names: readonly string[]): readonly Bound[] =>
+      names.flatMap((operator) => {
+        const value = given.get(operator);
+        return value === undefined ? [] : [{ operator, value, path: `${path}.${operator}` }];
+      });
+    return allOf([
+      ...Array.from(given, ([operator, value]) => this.#operator(operator, { name, value, path })),
+      this.#range(name, boundsOf([...boundFlags.keys()]), path),
+      this.#dates(name, boundsOf(['after', 'before']), path),
+    ]);
   }
 
-  #in(name: string, text: string, path: string): Condition {
-    if (!text.startsWith('[')) throw invalid(path, 'must be an array of values', 'invalid_type');
-    return this.#terms(name, canonicalItems(text), path);
+  /** The condition of one operator. The bounds of ranges make one condition together, and are `true` here. */
+  #operator(
+    operator: string,
+    { name, value, path: above }: { readonly name: string; readonly value: string; readonly path: string },
+  ): Condition {
+    const path = `${above}.${operator}`;
+    switch (operator) {
+      case 'in':
+        return this.#terms(name, itemsOf(value, path), path);
+      case 'not':
+        return notOf(this.#condition(name, value, path));
+      case 'contains':
+        return this.#items(name, [value], path);
+      case 'contains_any':
+        return this.#items(name, itemsOf(value, path), path);
+      case 'exists':
+        return this.#exists(name, value, path);
+      case 'after':
+      case 'before':
+        return true;
+      default:
+        if (!boundFlags.has(operator)) throw unknownOperator(operator, above);
+        return true;
+    }
+  }
+
+  #items(name: string, values: readonly string[], path: string): Condition {
+    this.#count(values.length, path);
+    return anyOf(
+      values.map((value) => {
+        if (/^[[{]/.test(value)) {
+          throw invalid(path, 'must compare with strings, numbers, true, false or null', 'invalid_type');
+        }
+        if (!/^[tfn]/.test(value)) assertBound({ value, path });
+        return inRange({ flags: comparedFlags.items | itselfFlags, field: name, low: value, high: value });
+      }),
+    );
+  }
+
+  #exists(name: string, value: string, path: string): Condition {
+    this.#count(1, path);
+    if (value !== 'true' && value !== 'false') throw invalid(path, 'must be true or false', 'invalid_type');
+    const present = inRange({ flags: comparedFlags.presence, field: name, low: '', high: '' });
+    return value === 'true' ? present : notOf(present);
+  }
+
+  /** Both bounds are excluded. */
+  #dates(name: string, bounds: readonly Bound[], path: string): Condition {
+    if (bounds.length === 0) return true;
+    this.#count(bounds.length, path);
+    const [after, before] = ['after', 'before'].map((word) =>
+      bounds.find(({ operator }) => operator === word),
+    );
+    const [first, last] = instantBounds;
+    const from = after === undefined ? first - 1n : boundInstant(after);
+    const to = before === undefined ? last + 1n : boundInstant(before);
+    if (to - from < 2n) return false;
+    const flags =
+      comparedFlags.dates + (after === undefined ? 0 : afterFlag) + (before === undefined ? 0 : beforeFlag);
+    return inRange({ flags, field: name, low: after?.value ?? '', high: before?.value ?? '' });
   }
 
   #terms(name: string, values: readonly string[], path: string): Condition {
     this.#count(values.length, path);
     const terms = Buffer.alloc(values.length * termBytes);
     for (const [place, value] of values.entries()) writeTerm(terms, place * termBytes, name, value);
-    return anyTerm(terms);
+    return anyTerm(name, terms);
   }
 
   #range(name: string, bounds: readonly Bound[], path: string): Condition {
+    if (bounds.length === 0) return true;
     this.#count(bounds.length, path);
-    const flags = bounds.reduce((sum, { flag }) => sum | flag, 0);
+    const flagOf = ({ operator }: Bound): number => boundFlags.get(operator) ?? 0;
+    const flags = bounds.reduce((sum, bound) => sum | flagOf(bound), 0);
     if (!rangeFlags.has(flags)) {
       throw invalid(path, 'must have at most one lower and one upper bound', 'invalid_range');
     }
     for (const bound of bounds) assertBound(bound);
-    const low = bounds.find(({ flag }) => (flag & lowFlags) !== 0)?.value;
-    const high = bounds.find(({ flag }) => (flag & lowFlags) === 0)?.value;
+    const low = bounds.find((bound) => (flagOf(bound) & lowFlags) !== 0)?.value;
+    const high = bounds.find((bound) => (flagOf(bound) & lowFlags) === 0)?.value;
     if (low !== undefined && high !== undefined && low.startsWith('"') !== high.startsWith('"')) {
       throw invalid(path, 'must have bounds of one type', 'invalid_type');
     }
     return inRange({ flags, field: name, low: low ?? '', high: high ?? '' });
   }
 
-  /** An `in` without values counts as one. */
+  /** A list without values counts as one. */
   #count(values: number, path: string): void {
     this.#values += Math.max(1, values);
     if (this.#values > conditionValuesMax) {
@@ -127,14 +200,14 @@ class ConditionReader {
 }
 
 interface Bound {
-  readonly flag: number;
+  readonly operator: string;
   /** In canonical form. */
   readonly value: string;
   readonly path: string;
 }
 
 /** Refuses a bound that is neither a string nor a number whose exact value the engine can order. */
-function assertBound({ value, path }: Bound): void {
+function assertBound({ value, path }: Pick<Bound, 'value' | 'path'>): void {
   const isNumber = /^[-\d]/.test(value);
   if (!isNumber && !value.startsWith('"'))
     throw invalid(path, 'must be a number or a string', 'invalid_type');
@@ -145,6 +218,33 @@ function assertBound({ value, path }: Bound): void {
   if (isNumber && (!Number.isFinite(double) || (double === 0 && value !== '0'))) {
     throw invalid(path, 'must lie within the range of a double', 'too_big');
   }
+}
+
+/** @throws {ServiceError} when a bound is no date. */
+function boundInstant(bound: Bound): bigint {
+  assertBound(bound);
+  const instant = bound.value.startsWith('"') ? instantOf(textOf(bound.value)) : undefined;
+  if (instant === undefined) {
+    throw invalid(
+      bound.path,
+      'must be a date as RFC 3339 writes it: "2026-11-27", or "2026-11-27T09:30:00Z" with an offset',
+      'invalid_format',
+    );
+  }
+  return instant;
+}
+
+function itemsOf(text: string, path: string): readonly string[] {
+  if (!text.startsWith('[')) throw invalid(path, 'must be an array of values', 'invalid_type');
+  return canonicalItems(text);
+}
+
+function unknownOperator(operator: string, path: string): ServiceError {
+  const own = ownWordFor(operator);
+  const shown = operator.slice(0, nameLengthMax).toWellFormed();
+  return own === undefined
+    ? invalid(path, `must hold no operators but ${operators.join(', ')}`, 'unrecognized_keys')
+    : invalid(path, `must not hold ${shown}: write ${own}`, 'unrecognized_keys');
 }
 
 function textOf(token: string): string {

@@ -41,6 +41,14 @@ export function engineWork(search: SearchWork): number {
   return unitsOfSearch + scoringWork(candidates * chunkTokensMax, queryTokens(search));
 }
 
+/** An exact search reads far more token vectors than fit into caches. With short queries memory sets the time. */
+const exactQueryTokensMin = 16;
+
+/** The work of a search that scores this many token vectors, all that match. */
+export function exactWork(tokenVectors: number, query: Pick<SearchWork, 'query' | 'queryTokensMax'>): number {
+  return unitsOfSearch + scoringWork(tokenVectors, Math.max(exactQueryTokensMin, queryTokens(query)));
+}
+
 /** The work of scoring this many token vectors exactly. */
 export function scoringWork(tokenVectors: number, tokensOfQuery: number): number {
   return (tokenVectors * tokensOfQuery) / productsPerUnit;
@@ -56,7 +64,7 @@ export function assertAffordable(work: number, path: string): void {
   if (work <= searchWorkMax) return;
   throw invalid(
     path,
-    `the request would cost about ${Math.ceil(work)} units of work, and a request may cost ${searchWorkMax}: ask for fewer or shorter queries, or a smaller candidate_k`,
+    `the request would cost about ${Math.ceil(work)} units of work, and a request may cost ${searchWorkMax}: ask for fewer or shorter queries, a smaller candidate_k, or no exact search`,
     'too_much_work',
   );
 }

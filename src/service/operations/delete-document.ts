@@ -6,6 +6,7 @@ import type { DeleteMatchingRequest, DeletedMatching, RequestContext } from '../
 import { missingIndex } from '../indexes/indexes.ts';
 import { assertWanted, type OperationDeps } from '../operation-deps.ts';
 import { matchingVersions } from './matching.ts';
+import { hintFor } from './search.ts';
 
 /** Returns whether there was such a document. */
 export async function deleteDocument(
@@ -30,13 +31,13 @@ export async function deleteMatching(
   { limit, ...wanted }: DeleteMatchingRequest,
 ): Promise<DeletedMatching> {
   const matching = await matchingVersions(deps, context, indexId, wanted);
-  if (matching.length === 0) return { deleted: 0, more: false };
+  if (matching.length === 0) return { deleted: 0, more: false, ...hintFor(wanted) };
   assertWanted(context, deps.nowMs());
   const versionIds = [...matching.subarray(0, limit)];
   const deleted = await commitDeletion(deps, context, indexId, (input) =>
     deps.catalog.commitDeleteVersions({ ...input, versionIds }),
   );
-  return { deleted, more: matching.length > limit };
+  return { deleted, more: matching.length > limit, ...hintFor(wanted) };
 }
 
 type Deletion = Parameters<OperationDeps['catalog']['commitDeleteVersions']>[0];

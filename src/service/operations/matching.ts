@@ -1,12 +1,11 @@
 /** Finds the documents of an index that have certain metadata, without a query. */
 import { invalid, type ServiceError } from '../../errors.ts';
-import type { QueryRequest, RequestContext } from '../contract.ts';
-import { unitsOfSearch } from '../limits/work.ts';
-import { pieceOf, timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
+import type { RequestContext, SearchRequest } from '../contract.ts';
+import { askerOf, timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
 import { readableIndex } from './read-index.ts';
 import { filtersFor } from './search.ts';
 
-export type MetadataFilter = Pick<QueryRequest, 'filter' | 'where'>;
+export type MetadataFilter = Pick<SearchRequest, 'filter' | 'where'>;
 
 /**
  * Ids of the versions that match now, ascending: at most one for each stored document.
@@ -21,12 +20,9 @@ export async function matchingVersions(
   const filters = filtersFor(wanted, '');
   if (filters.filterTerms === undefined && filters.where === undefined) throw unconditional();
   const { read } = await readableIndex(deps, context, indexId);
-  const { signal, tenant } = context;
-  const piece = pieceOf(context, unitsOfSearch);
-  const inTurn = <T>(task: () => Promise<T>): Promise<T> => deps.engineQueue.run(tenant.id, piece, task);
   const timeoutMs = timeLeftMs(context, deps.nowMs());
   return await read((reader) =>
-    timed(context, 'engine', () => reader.matching({ ...filters, timeoutMs }, { signal, inTurn })),
+    timed(context, 'engine', () => reader.matching({ ...filters, timeoutMs }, askerOf(deps, context))),
   );
 }
 

@@ -3,24 +3,18 @@
  * and answers. The charge is in the ledger before the answer leaves. A search that fails before that is not charged.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { IndexRow, ResolvedVersion } from '../../catalog/contract.ts';
+import type { ResolvedVersion } from '../../catalog/contract.ts';
 import type { EncodedQuery, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, unavailable } from '../../errors.ts';
 import type { Asker, IndexReader } from '../../index/contract.ts';
 import type { NativeMatching, NativeSearchResult } from '../../index/engine/native.ts';
 import { conditionOf } from '../../index/terms/condition.ts';
+import { fieldWithOperators } from '../../index/terms/operators.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import { candidateKMax, topKDefault } from '../contract.ts';
-import type {
-  JsonObjectText,
-  QueryRequest,
-  RankedResponse,
-  RequestContext,
-  RequestUsage,
-  ResultItem,
-  SearchRequest,
-} from '../contract.ts';
+import type { RankedResponse, RequestContext, RequestUsage, ResultItem, SearchRequest } from '../contract.ts';
 import {
+  askerOf,
   assertWanted,
   encodedQuery,
   encodeOptions,
@@ -33,31 +27,19 @@ import {
   type OperationDeps,
 } from '../operation-deps.ts';
 import { componentsOf } from './ranking.ts';
-import { readableIndex } from './read-index.ts';
-import { assertAffordable, engineWork, queryTokens } from '../limits/work.ts';
+import { readableIndex, type ReadableIndex } from './read-index.ts';
+import { assertAffordable, engineWork, exactWork, queryTokens } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 
 /** A filter that every document passes. */
 const noFields = '{}';
 const candidateKMin = 200;
+/** A hint shows at most this many characters of a field's name. */
+const hintNameLengthMax = 64;
 /** With more room than this a query's bytes are reserved for its tokens. With less its tokens are counted first. */
 const cheapReservationRoom = 1_000_000n;
 
-export async function searchIndex(
-  deps: OperationDeps,
-  context: RequestContext,
-  indexId: string,
-  request: SearchRequest,
-): Promise<RankedResponse> {
-  const searched = await runSearches(deps, context, indexId, [{ ...request, path: '' }]);
-  const [only] = searched.answers;
-  assertInvariant(only !== undefined, 'a search has an answer');
-  return { results: only.results, usage: only.usage };
-}
-
 export interface PlacedSearch extends SearchRequest {
-  readonly where?: JsonObjectText | undefined;
-  readonly groupByDocument?: boolean | undefined;
   /** Its path in the request, with a point at the end. */
   readonly path: string;
 }
@@ -77,7 +59,7 @@ export async function runSearches(
 ): Promise<Searched> {
   const filters = await filtersOf(searches);
   const { row, model, read } = await readableIndex(deps, context, indexId);
-  const works = searches.map((search) => workOf(search, row, model));
+  const works = await worksOf(deps, context, { searches, filters, row, model, read });
   const queryWork = sumOf(searches, ({ query }) =>
     queryTokens({ query, queryTokensMax: model.windowTokensMax }),
   );
@@ -140,7 +122,10 @@ async function filtersOf(searches: readonly PlacedSearch[]): Promise<readonly Fi
 }
 
 /** @throws {ServiceError} `validation_error` when `where` is no condition. */
-export function filtersFor({ filter, where }: Pick<QueryRequest, 'filter' | 'where'>, path: string): Filters {
+export function filtersFor(
+  { filter, where }: Pick<SearchRequest, 'filter' | 'where'>,
+  path: string,
+): Filters {
   const condition = where === undefined ? undefined : conditionOf(where, `${path}where`);
   return {
     ...(filter === undefined || filter === noFields ? {} : { filterTerms: metadataTerms(filter) }),
@@ -148,15 +133,49 @@ export function filtersFor({ filter, where }: Pick<QueryRequest, 'filter' | 'whe
   };
 }
 
-/** The work of a search in the engine, in units (`work.ts`). */
-function workOf(search: PlacedSearch, { chunking }: IndexRow, model: EncoderModel): number {
-  return engineWork({
-    query: search.query,
-    candidateK: breadthOf(search).candidateK,
-    grouped: search.groupByDocument === true,
-    chunkTokensMax: chunking.maxTokens,
-    queryTokensMax: model.windowTokensMax,
-  });
+/** A word to a caller whose filter looks like conditions. It finds nothing unless a document has that very object. */
+export function hintFor({ filter }: Pick<SearchRequest, 'filter'>): { readonly hint?: string } {
+  const field = filter === undefined ? undefined : fieldWithOperators(filter);
+  if (field === undefined) return {};
+  const shown = JSON.stringify(field.slice(0, hintNameLengthMax).toWellFormed());
+  return {
+    hint: `filter compares the field ${shown} with an object of operators as a value; to use operators, send where`,
+  };
+}
+
+/** The work of each search in the engine, in units (`work.ts`). For an exact search the engine counts what it would score. */
+async function worksOf(
+  deps: OperationDeps,
+  context: RequestContext,
+  {
+    searches,
+    filters,
+    row,
+    model,
+    read,
+  }: ReadableIndex & {
+    readonly searches: readonly PlacedSearch[];
+    readonly filters: readonly Filters[];
+  },
+): Promise<readonly number[]> {
+  const queryTokensMax = model.windowTokensMax;
+  const works: number[] = [];
+  for (const [number, search] of searches.entries()) {
+    const { query } = search;
+    if (search.exact === true) {
+      const ask = { ...filters[number], timeoutMs: timeLeftMs(context, deps.nowMs()) };
+      const asker = askerOf(deps, context);
+      const tokenVectors = await read((reader) => reader.tokenVectors(ask, asker));
+      works.push(exactWork(tokenVectors, { query, queryTokensMax }));
+    } else {
+      const { candidateK } = breadthOf(search);
+      const grouped = search.groupByDocument === true;
+      works.push(
+        engineWork({ query, queryTokensMax, candidateK, grouped, chunkTokensMax: row.chunking.maxTokens }),
+      );
+    }
+  }
+  return works;
 }
 
 /** Runs one search on a snapshot and reads the documents of its results. */
@@ -180,6 +199,7 @@ async function searchOnce(
     offsets: query.offsets,
     components: search.returnComponents,
     ...(search.groupByDocument === true ? { grouped: true } : {}),
+    ...(search.exact === true ? { plan: 'exact' as const } : {}),
     timeoutMs: timeLeftMs(context, deps.nowMs()),
   };
   const found = await timed(context, 'engine', () => reader.search(asked, asker));
@@ -202,7 +222,7 @@ async function searchOnce(
     chunkCount: results.length,
     candidateCount: found.candidateCount,
   });
-  return { results, usage };
+  return { results, ...hintFor(search), usage };
 }
 
 /** `top_k` and `candidate_k` with their defaults. `candidate_k` is at least `top_k`. */

@@ -304,12 +304,24 @@ describe('search', () => {
   test('what is omitted stays omitted, return_components is false', async () => {
     await search({ query: 'q' });
     expect(lastCall('search').arguments[1]).toEqual({ query: 'q', returnComponents: false });
-    await search({ query: 'q', top_k: 3, candidate_k: 7, filter: { a: 1 }, return_components: true });
+    await search({
+      query: 'q',
+      top_k: 3,
+      candidate_k: 7,
+      filter: { a: 1 },
+      where: { b: { gt: 1 } },
+      group_by_document: true,
+      exact: true,
+      return_components: true,
+    });
     expect(lastCall('search').arguments[1]).toEqual({
       query: 'q',
       topK: 3,
       candidateK: 7,
       filter: '{"a":1}',
+      where: '{"b":{"gt":1}}',
+      groupByDocument: true,
+      exact: true,
       returnComponents: true,
     });
     expectIssue(await search({ query: 'q', return_components: 'yes' }), 'return_components', 'invalid_type');

@@ -1,10 +1,12 @@
 /** An index that nodes share, as each of them sees it. */
 import { readdir, truncate } from 'node:fs/promises';
 import path from 'node:path';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Node } from '../../support/cluster/node-stage.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
 import { useStageServers } from '../../support/cluster/stage-servers.ts';
+import { meetsText, metadata, wherePart } from '../../support/conditions.ts';
 import { eventually } from '../../support/running/eventually.ts';
 
 const servers = useStageServers();
@@ -62,6 +64,35 @@ describe('every node', () => {
     expect(changed).toBe(false);
     expect(await two.found()).toEqual([shown('a', 6), shown('b', 4), shown('c', 4)]);
     expect([...one.errors, ...two.errors]).toEqual([]);
+  });
+
+  it('finds what conditions say, in what any node has written or merged', async () => {
+    const seed = Date.now() % 2 ** 31;
+    const wheres = fc.sample(wherePart, { seed, numRuns: 40 });
+    const texts = fc.sample(metadata, { seed, numRuns: 12 });
+    await using stage = await servers.openStage();
+    const settings = { sealedSegmentsMax: 1, wasteAgeMsMax: 0 };
+    const [one, two] = [await stage.newNode({ settings }), await stage.newNode({ settings })];
+    const compare = async (node: Node, stored: number): Promise<void> => {
+      for (const where of wheres) {
+        const wanted = texts
+          .slice(0, stored)
+          .flatMap((text, n) => (meetsText(text, where) ? [`d${n} ${text}`] : []));
+        expect([seed, where, await node.found({}, where)]).toEqual([seed, where, wanted.toSorted()]);
+      }
+    };
+    for (const [n, text] of texts.entries()) {
+      await [one, two][n % 2]!.upsert([{ ...documentAt(`d${n}`, 0), metadataText: text }]);
+      if (n === 5) await compare(two, n + 1);
+    }
+    await compare(one, texts.length);
+    const isMerged = async () => {
+      await one.index().maintain();
+      return (await stage.catalog.readHead(stage.indexId))?.layout === 0 ? undefined : true;
+    };
+    await eventually(isMerged);
+    await compare(two, texts.length);
+    await compare(await stage.newNode(), texts.length);
   });
 
   it('sees every document exactly once while all of them write and one merges', async () => {

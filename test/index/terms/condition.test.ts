@@ -82,6 +82,13 @@ describe('a condition', () => {
     '{"x":{"not":{"in":[],"gt":3}}}',
     '{"x":{"not":{"not":{"not":{"in":[]}}}},"any_of":[{},{"y":2}]}',
     '{"x":{"not":{"in":[],"not":1}}}',
+    '{"x":{"not":{"contains_any":[]}}}',
+    '{"x":{"not":{"after":"2026-01-01","before":"2026-01-01T00:00:00.000000001Z"}}}',
+    '{"x":{"not":{"after":"9999-12-31T23:59:59.999999999-23:59"}}}',
+    '{"x":{"not":{"before":"0000-01-01T00:00:00+23:59"}}}',
+    '{"any_of":[{"x":{"exists":true}},{"x":{"exists":false}}]}',
+    '{"any_of":[{"x":{"exists":true}},{"y":2},{"x":{"not":{"contains":1}}}]}',
+    '{"x":{"not":{"exists":false,"in":[1]}}}',
   ])('%s holds for every document', (text) => {
     expect(conditionOf(text, 'where')).toBeUndefined();
   });
@@ -89,6 +96,9 @@ describe('a condition', () => {
   it.each([
     '{"x":{"not":{"in":[1],"not":{"in":[]}}}}',
     '{"x":{"gte":""}}',
+    '{"x":{"exists":true}}',
+    '{"any_of":[{"x":{"exists":true}},{"y":{"exists":false}}]}',
+    '{"any_of":[{"x":{"exists":false}},{"x":{"contains":1}}]}',
     '{"any_of":[{"x":1},{"x":{"not":1}}]}',
   ])('%s is for the documents to decide', (text) => {
     expect(conditionOf(text, 'where')?.length).toBeGreaterThan(3);

@@ -184,6 +184,29 @@ describe('work', () => {
     expect((await stage.service.query(own.context(), indexId, short)).results).toHaveLength(32);
   });
 
+  it('of an exact search is that of all that match, and is refused above the bound', async () => {
+    const own = await stage.newTenant();
+    const indexId = await own.createIndex();
+    const { served } = stage.encoder;
+    stage.encoder.served = served.map((model) => ({ ...model, windowTokensMax: 10_000 }));
+    onTestFinished(() => void (stage.encoder.served = served));
+    const large = { docId: 'large', text: 'w '.repeat(20_000), metadata: '{"n":1}' };
+    const small = { docId: 'small', text: 'w', metadata: '{"n":2}' };
+    await stage.service.upsertDocuments(own.context(), indexId, [large, small]);
+    // The queries alone stay just below the bound.
+    const dear = { query: 'manyletters '.repeat(500), exact: true, candidateK: 1, returnComponents: false };
+    const queries = (more: object) => Array.from({ length: 32 }, () => ({ ...dear, ...more }));
+    const refused = await rejection(stage.service.query(own.context(), indexId, queries({})));
+    expect(refused).toMatchObject({ code: 'validation_error', issues: [{ code: 'too_much_work' }] });
+    expect(String(refused)).toMatch(/about \d+ units of work.* may cost 50000/);
+    expect(stage.encoder.inferred).not.toContain(dear.query);
+    const narrow = await stage.service.query(own.context(), indexId, queries({ where: '{"n":{"gt":1}}' }));
+    expect(narrow.usage.candidateCount).toBe(32);
+    const { chunkCount } = await stage.service.getDocument(own.context(), indexId, 'large');
+    const all = await own.search(indexId, 'w', { exact: true, candidateK: 1, topK: 1 });
+    expect(all.usage.candidateCount).toBe(chunkCount + 1);
+  });
+
   it('for a caller who left is charged as far as it was run, once', async () => {
     const own = await stage.newTenant();
     const indexId = await own.createIndex();

@@ -24,6 +24,7 @@ import { newDirectory } from '../machine/temporary-directory.ts';
 import { newIndex, newTenant } from '../stages/catalog-fixture.ts';
 import {
   appendDocuments,
+  conditionIn,
   deletionOf,
   dim,
   exactSearch,
@@ -48,7 +49,7 @@ export interface Node {
   /** Replaces the metadata of a document. Returns whether it is there and has not changed meanwhile. */
   update(docId: string, metadata: TestDocument['metadata'], read?: () => Promise<void>): Promise<boolean>;
   /** Document ids with their metadata, in order, by an exact scan. */
-  found(filter?: Readonly<Record<string, unknown>>): Promise<readonly string[]>;
+  found(filter?: Readonly<Record<string, unknown>>, where?: string): Promise<readonly string[]>;
   statistics(): Promise<IndexStatistics>;
   /** Closes the index and opens it again. */
   reopen(): Promise<void>;
@@ -213,9 +214,9 @@ async function openNode(
       });
       return outcome === 'committed';
     },
-    found: (filter = {}) =>
+    found: (filter = {}, where = '{}') =>
       index.read(async (reader) => {
-        const { versionIds } = await reader.search(exactSearch(filter));
+        const { versionIds } = await reader.search({ ...exactSearch(filter), ...conditionIn(where) });
         const versions = await catalog.resolveVersions(indexId, [...new Set(versionIds)]);
         return [...versionIds]
           .map((versionId) => {

@@ -88,7 +88,8 @@ export const resultItem = z.strictObject({
 });
 export type ResultItem = z.output<typeof resultItem>;
 
-export const ranked = z.strictObject({ results: z.array(resultItem), usage: requestUsage });
+const hint = z.string().min(1).optional();
+export const ranked = z.strictObject({ results: z.array(resultItem), hint, usage: requestUsage });
 export type Ranked = z.output<typeof ranked>;
 
 export const rankedWithComponents = z.strictObject({
@@ -114,35 +115,44 @@ export const reranked = z.strictObject({
 });
 export type Reranked = z.output<typeof reranked>;
 
+const chunks = z
+  .array(
+    z.strictObject({
+      chunk_id: resultItem.shape.chunk_id,
+      chunk_index: count,
+      score: z.number(),
+      components: components.optional(),
+    }),
+  )
+  .min(1);
+
+/** The answer to a grouped search. */
+export const rankedByDocument = z.strictObject({
+  results: z.array(z.strictObject({ ...resultItem.shape, components: components.optional(), chunks })),
+  hint,
+  usage: requestUsage,
+});
+
 const queryResult = z.union([
   z.strictObject({ ...resultItem.shape, components: components.optional() }),
   z.strictObject({
     doc_id: z.string(),
     score: z.number(),
     metadata: resultItem.shape.metadata,
-    chunks: z
-      .array(
-        z.strictObject({
-          chunk_id: resultItem.shape.chunk_id,
-          chunk_index: count,
-          score: z.number(),
-          components: components.optional(),
-        }),
-      )
-      .min(1),
+    chunks,
   }),
 ]);
 
 /** Answers to several queries. */
 export const queried = z.strictObject({
-  results: z.array(z.strictObject({ results: z.array(queryResult), usage: requestUsage })),
+  results: z.array(z.strictObject({ results: z.array(queryResult), hint, usage: requestUsage })),
   usage: requestUsage,
 });
 export type Queried = z.output<typeof queried>;
 
 export const deleted = z.strictObject({ deleted: z.boolean() });
 
-export const deletedDocuments = z.strictObject({ deleted: count, more: z.boolean() });
+export const deletedDocuments = z.strictObject({ deleted: count, more: z.boolean(), hint });
 
 export const usageSummary = z.strictObject({
   period_start: timestamp,

@@ -284,7 +284,7 @@ export function exactSearch(filter: Readonly<Record<string, unknown>>) {
   } as const;
 }
 
-function conditionIn(where: string): { readonly where?: Uint8Array } {
+export function conditionIn(where: string): { readonly where?: Uint8Array } {
   const condition = conditionOf(where, 'where');
   return condition === undefined ? {} : { where: condition };
 }

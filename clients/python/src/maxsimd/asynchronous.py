@@ -166,12 +166,24 @@ class AsyncMaxsimd:
         top_k: int | None = None,
         candidate_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
+        where: Mapping[str, Any] | None = None,
+        group_by_document: bool | None = None,
+        exact: bool | None = None,
         return_components: bool | None = None,
     ) -> Ranked:
-        return await self._send(calls.search(index_id, query, top_k, candidate_k, filter, return_components))
+        fields = {
+            "top_k": top_k,
+            "candidate_k": candidate_k,
+            "filter": filter,
+            "where": where,
+            "group_by_document": group_by_document,
+            "exact": exact,
+            "return_components": return_components,
+        }
+        return await self._send(calls.search(index_id, {"query": query, **fields}))
 
     async def query(self, index_id: UUID | str, queries: Iterable[Query]) -> QueryAnswers:
-        """1 to 32 searches at once; each may narrow by `where` and group by document."""
+        """1 to 32 searches at once, on one snapshot of the index."""
         return await self._send(calls.query(index_id, queries))
 
     async def score(

@@ -136,21 +136,7 @@ def delete_documents(
     return Call("POST", path, DeletedDocuments, is_safe=True, body=body)
 
 
-def search(
-    index_id: UUID | str,
-    query: str,
-    top_k: int | None,
-    candidate_k: int | None,
-    filter: Mapping[str, Any] | None,
-    return_components: bool | None,
-) -> Call[Ranked]:
-    fields = {
-        "query": query,
-        "top_k": top_k,
-        "candidate_k": candidate_k,
-        "filter": filter,
-        "return_components": return_components,
-    }
+def search(index_id: UUID | str, fields: Mapping[str, Any]) -> Call[Ranked]:
     return Call("POST", _index_path(index_id, "search"), Ranked, is_safe=True, body=_body(fields))
 
 

@@ -66,10 +66,28 @@ class SearchInput(BaseModel):
             description="Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary."
         ),
     ] = None
+    where: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
+        ),
+    ] = None
     return_components: Annotated[
         bool | None,
         Field(
             description="Adds component scores to each result, for diagnosis. Default false."
+        ),
+    ] = None
+    group_by_document: Annotated[
+        bool | None,
+        Field(
+            description="Ranks documents by their best chunks. Each result is a document with up to ten of its chunks. Default false."
+        ),
+    ] = None
+    exact: Annotated[
+        bool | None,
+        Field(
+            description="Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false."
         ),
     ] = None
 
@@ -105,7 +123,7 @@ class QueryItemInput(BaseModel):
     where: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
+            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
         ),
     ] = None
     return_components: Annotated[
@@ -118,6 +136,12 @@ class QueryItemInput(BaseModel):
         bool | None,
         Field(
             description="Ranks documents by their best chunks. Each result is a document with up to ten of its chunks. Default false."
+        ),
+    ] = None
+    exact: Annotated[
+        bool | None,
+        Field(
+            description="Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false."
         ),
     ] = None
 
@@ -263,7 +287,7 @@ class DeleteDocumentsInput(BaseModel):
     where: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
+            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
         ),
     ] = None
     limit: Annotated[
@@ -427,6 +451,21 @@ class Components(BaseModel):
     candidate_rank: Annotated[int | None, Field(ge=0)] = None
 
 
+class QueryChunk(BaseModel):
+    chunk_id: Annotated[
+        str,
+        Field(
+            description="Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`."
+        ),
+    ]
+    chunk_index: Annotated[int, Field(ge=0)]
+    score: Annotated[
+        float,
+        Field(description="Orders the results of one answer. It has no fixed range."),
+    ]
+    components: Components | None = None
+
+
 class Result(BaseModel):
     doc_id: str
     chunk_id: Annotated[
@@ -444,21 +483,12 @@ class Result(BaseModel):
         dict[str, Any], Field(description="Metadata of the document, as it was sent.")
     ]
     components: Components | None = None
-
-
-class QueryChunk(BaseModel):
-    chunk_id: Annotated[
-        str,
+    chunks: Annotated[
+        list[QueryChunk] | None,
         Field(
-            description="Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`."
+            description="Only in a grouped search: the best chunks of the document, best first. The result itself is the first of them."
         ),
-    ]
-    chunk_index: Annotated[int, Field(ge=0)]
-    score: Annotated[
-        float,
-        Field(description="Orders the results of one answer. It has no fixed range."),
-    ]
-    components: Components | None = None
+    ] = None
 
 
 class QueryResult(BaseModel):
@@ -488,6 +518,12 @@ class QueryResult(BaseModel):
 
 class QueryAnswer(BaseModel):
     results: list[QueryResult]
+    hint: Annotated[
+        str | None,
+        Field(
+            description="For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it."
+        ),
+    ] = None
     usage: RequestUsage
 
 
@@ -506,6 +542,12 @@ class Ranked(BaseModel):
             description="Best first. Of equal scores the older document version comes first (in `/v1/score` the document that was sent first), then the lower `chunk_index`."
         ),
     ]
+    hint: Annotated[
+        str | None,
+        Field(
+            description="For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it."
+        ),
+    ] = None
     usage: RequestUsage
 
 
@@ -555,6 +597,12 @@ class DeletedDocuments(BaseModel):
     more: Annotated[
         bool, Field(description="True if more documents match. Send the request again.")
     ]
+    hint: Annotated[
+        str | None,
+        Field(
+            description="For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it."
+        ),
+    ] = None
 
 
 class DocumentFailure(BaseModel):

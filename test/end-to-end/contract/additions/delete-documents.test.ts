@@ -85,6 +85,9 @@ describe('Deleting by metadata', () => {
       { any_of: [{ n: 1 }, { any_of: [{}] }] },
       { n: { not: { in: [] } } },
       { n: { not: { in: [], gt: 3 } }, any_of: [{}, { n: 0 }] },
+      { n: { not: { contains_any: [] } } },
+      { n: { not: { after: '2026-11-27', before: '2026-11-26T23:59:59Z' } } },
+      { any_of: [{ n: { exists: true } }, { n: { exists: false } }] },
     ]) {
       expectInvalid(await client.deleteDocuments(id, { where }));
       expectInvalid(await client.deleteDocuments(id, { where, filter: {} }));

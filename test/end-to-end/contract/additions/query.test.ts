@@ -1,10 +1,16 @@
-/** Several searches in one request, `where`, and results by document: additions of ours to the interface. */
+/** Several searches in one request, `where`, exact searches, and results by document: additions of ours to the interface. */
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../../support/running/client.ts';
 import { find, makeIndex, put, readUsage, useSharedStage } from '../../../support/running/stage.ts';
 import { passages, textOfTokens } from '../../../support/running/texts.ts';
-import { queried, type Queried } from '../../../support/running/wire.ts';
+import {
+  deletedDocuments,
+  queried,
+  ranked,
+  rankedByDocument,
+  type Queried,
+} from '../../../support/running/wire.ts';
 
 const stage = useSharedStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
@@ -151,6 +157,35 @@ describe('where', () => {
     }
   });
 
+  test('finds items of arrays, fields that exist, and dates', async () => {
+    const { client } = stage;
+    const { id } = await makeIndex(client);
+    const metadata = {
+      a: { tags: ['new', 'bees', 7], at: '2026-11-27T09:30:00+01:00' },
+      b: { tags: [], at: '2026-11-27' },
+      c: { tags: 'bees', at: null },
+      d: { at: '27.11.2026' },
+    };
+    await put(
+      client,
+      id,
+      Object.entries(metadata).map(([doc_id, fields]) => ({ doc_id, text: 'river', metadata: fields })),
+    );
+    expect(await meeting({ tags: { contains: 'bees' } }, id)).toEqual(['a']);
+    expect(await meeting({ tags: { contains_any: ['none', 7.0] } }, id)).toEqual(['a']);
+    expect(await meeting({ tags: { exists: true } }, id)).toEqual(['a', 'b', 'c']);
+    expect(await meeting({ tags: { exists: false } }, id)).toEqual(['d']);
+    expect(await meeting({ at: { exists: true, not: { contains: 1 } } }, id)).toEqual(['a', 'b', 'c', 'd']);
+    expect(await meeting({ at: { after: '2026-11-27' } }, id)).toEqual(['a']);
+    expect(await meeting({ at: { before: '2026-11-27T08:30:00.000000001Z' } }, id)).toEqual(['a', 'b']);
+    expect(await meeting({ at: { before: '2026-11-27T08:30:00Z' } }, id)).toEqual(['b']);
+    const remove = await client.deleteDocuments(id, {
+      where: { at: { after: '2026-11-26', before: '2026-11-28' } },
+    });
+    expect(expectReply(remove, deletedDocuments)).toEqual({ deleted: 2, more: false });
+    expect(await meeting({}, id)).toEqual(['c', 'd']);
+  });
+
   test('sees every upsert and delete that was answered before', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
@@ -179,8 +214,84 @@ describe('where', () => {
       const queries = [{ query: 'river' }, { query: 'river', where }];
       expectInvalid(await client.query(library, queries), `queries.1.${path}`);
     }
-    // The contract's own search knows it not.
-    expectInvalid(await client.search(library, { query: 'river', where: {} }), 'where');
+    for (const [operator, own] of Object.entries({
+      $gt: 'gt',
+      $in: 'in',
+      '>=': 'gte',
+      containsAny: 'contains_any',
+    })) {
+      const reply = await client.search(library, { query: 'river', where: { place: { [operator]: 1 } } });
+      const [issue] = expectError(reply, 422, 'validation_error').issues ?? [];
+      expect(issue).toMatchObject({ path: 'where.place', message: expect.stringContaining(`write ${own}`) });
+    }
+  });
+});
+
+describe('A search', () => {
+  test('takes what a query takes, and answers in the shape of a search', async () => {
+    const { client } = stage;
+    for (const search of [
+      { query: 'river', top_k: 5, where: { place: { gte: 2, lt: 9 } } },
+      { query: 'a mirror of many segments', candidate_k: 1, top_k: 1, exact: true, return_components: true },
+      { query: 'bread', filter: { third: true }, exact: true },
+    ]) {
+      const { body } = await client.search(library, search);
+      const { results } = await ask([search]);
+      expect([search, (body as Queried).results]).toEqual([search, results[0]!.results]);
+    }
+  });
+
+  test('that is exact scores every chunk that matches', async () => {
+    const { client } = stage;
+    const few = { query: 'river', top_k: 1, candidate_k: 1 };
+    const all = expectReply(await client.search(library, { ...few, exact: true }), ranked);
+    expect(all.usage.candidate_count).toBe(passages.length);
+    const where = { place: { lt: 4 } };
+    const some = expectReply(await client.search(library, { ...few, exact: true, where }), ranked);
+    expect(some.usage.candidate_count).toBe(4);
+    expectInvalid(await client.search(library, { ...few, exact: 'yes' }), 'exact');
+  });
+
+  test('by document answers with the best chunk of each, which has the others', async () => {
+    const { client } = stage;
+    const { id } = await makeIndex(client, {
+      chunking: { max_tokens: 16, overlap_tokens: 0, minimum_chunk_tokens: 1 },
+    });
+    const texts = passages.slice(0, 4).map(({ text }, n) => ({ doc_id: `d${n}`, text: text.repeat(n + 1) }));
+    await put(client, id, texts);
+    const search = { query: passages[1]!.text.slice(0, 80), top_k: 3, group_by_document: true };
+    const { results } = expectReply(await client.search(id, search), rankedByDocument);
+    const { results: flat } = await find(client, id, { query: search.query, top_k: 100 });
+    const best = [...new Set(flat.map(({ doc_id: docId }) => docId))].slice(0, 3);
+    expect(results).toEqual(
+      best.map((docId) => {
+        const own = flat.filter(({ doc_id: other }) => other === docId);
+        const chunks = own
+          .slice(0, chunksMax)
+          .map(({ chunk_id, chunk_index, score }) => ({ chunk_id, chunk_index, score }));
+        return { ...own[0], chunks };
+      }),
+    );
+    const detailed = { ...search, return_components: true };
+    const withComponents = expectReply(await client.search(id, detailed), rankedByDocument);
+    for (const result of withComponents.results)
+      expect(result.components).toEqual(result.chunks[0]!.components);
+    expectReply(await client.search(id, { ...detailed, top_k: 10 }), rankedByDocument);
+    expectInvalid(await client.search(id, { ...detailed, top_k: 11 }), 'top_k');
+  });
+
+  test('hints at `where` if a value of its filter looks like operators, and compares it as a value', async () => {
+    const { client } = stage;
+    const filter = { place: { $gte: 2 } };
+    const answer = expectReply(await client.search(library, { query: 'river', filter }), ranked);
+    expect(answer).toMatchObject({ results: [], hint: expect.stringMatching(/"place".*where/) });
+    const { results } = await ask([
+      { query: 'river', filter },
+      { query: 'river', filter: { place: 2 } },
+    ]);
+    expect(results.map(({ hint }) => hint)).toEqual([answer.hint, undefined]);
+    const reply = await client.deleteDocuments(library, { filter });
+    expect(expectReply(reply, deletedDocuments)).toEqual({ deleted: 0, more: false, hint: answer.hint });
   });
 });
 

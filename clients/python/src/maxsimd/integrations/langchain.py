@@ -24,9 +24,12 @@ class MaxsimdRetriever(BaseRetriever):
     load: Load
     top_k: int = 10
     filter: dict[str, Any] | None = None
+    where: dict[str, Any] | None = None
+    exact: bool | None = None
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        found = retrieve(self.client, self.index_id, self.load, query, self.top_k, self.filter)
+        narrowed = (self.filter, self.where, self.exact)
+        found = retrieve(self.client, self.index_id, self.load, query, self.top_k, *narrowed)
         return [
             Document(id=result.doc_id, page_content=text, metadata=metadata_of(result))
             for result, text in found

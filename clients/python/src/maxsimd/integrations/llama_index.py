@@ -25,17 +25,19 @@ class MaxsimdRetriever(BaseRetriever):
         *,
         top_k: int = 10,
         filter: dict[str, Any] | None = None,
+        where: dict[str, Any] | None = None,
+        exact: bool | None = None,
     ) -> None:
         self._client = client
         self._index_id = index_id
         self._load = load
         self._top_k = top_k
-        self._filter = filter
+        self._narrowed = (filter, where, exact)
         super().__init__()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = query_bundle.query_str
-        found = retrieve(self._client, self._index_id, self._load, query, self._top_k, self._filter)
+        found = retrieve(self._client, self._index_id, self._load, query, self._top_k, *self._narrowed)
         return [
             NodeWithScore(node=TextNode(id_=result.doc_id, text=text, metadata=metadata_of(result)), score=result.score)
             for result, text in found

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from ..models import QueryResult
+from ..models import Result
 from ..synchronous import Maxsimd
 
 Load = Callable[[Sequence[str]], Mapping[str, str]]
@@ -22,20 +22,21 @@ def retrieve(
     query: str,
     top_k: int,
     filter: Mapping[str, Any] | None,
-) -> list[tuple[QueryResult, str]]:
+    where: Mapping[str, Any] | None = None,
+    exact: bool | None = None,
+) -> list[tuple[Result, str]]:
     """The best `top_k` documents with their texts, best first. The service groups chunks by document."""
-    item: dict[str, Any] = {"query": query, "top_k": top_k, "group_by_document": True}
-    if filter is not None:
-        item["filter"] = filter
-    results = client.query(index_id, [item]).results[0].results
+    results = client.search(
+        index_id, query, top_k=top_k, filter=filter, where=where, exact=exact, group_by_document=True
+    ).results
     texts = load([result.doc_id for result in results]) if results else {}
     return [(result, texts[result.doc_id]) for result in results if result.doc_id in texts]
 
 
-def metadata_of(result: QueryResult) -> dict[str, Any]:
+def metadata_of(result: Result) -> dict[str, Any]:
     """The document's own, with where its best chunk was found."""
-    found = {} if not result.chunks else {name: getattr(result.chunks[0], name) for name in ("chunk_id", "chunk_index")}
-    return {**result.metadata, "doc_id": result.doc_id, **found, "score": result.score}
+    found = {name: getattr(result, name) for name in ("doc_id", "chunk_id", "chunk_index", "score")}
+    return {**result.metadata, **found}
 
 
 def rerank(client: Maxsimd, query: str, texts: Sequence[str], top_n: int) -> list[tuple[int, float]]:
