@@ -69,9 +69,10 @@ interface KernelReport {
 }
 
 const settings = {
-  dims: integers('128,96', 'dimensions of token vectors'),
+  dims: integers('128,384', 'dimensions of token vectors'),
+  bits: integers('8,4,2,1', 'bits of a component of our rows'),
   threads: integers('1,2', 'thread counts'),
-  chunks: integer(20_000, 'chunks that are read from memory'),
+  chunks: integer(5_000, 'chunks that are read from memory'),
   queryRows: integer(32, 'query tokens'),
   rounds: integer(7, 'rounds'),
   seed: integer(1, 'seed of the vectors', 0),
@@ -132,7 +133,9 @@ function runOnce(program: string, dim: number, threads: number, options: Options
     'query-rows': options.queryRows,
     rounds: options.rounds,
     seed: options.seed,
-  }).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  })
+    .concat(options.bits.map((bits) => ['bits', bits]))
+    .flatMap(([name, value]) => [`--${name}`, String(value)]);
   const result = spawnSync(program, args, {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],

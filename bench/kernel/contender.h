@@ -43,6 +43,8 @@ public:
     /** `maxsimd` or `numkong`. */
     virtual std::string family() const = 0;
     virtual bool uses_amx() const = 0;
+    /** The contender whose scores these are, bit by bit; empty if there is none. */
+    virtual std::string equals() const { return {}; }
     /** Packs every chunk; called once. */
     virtual void load(const Chunks &chunks) = 0;
     virtual std::size_t packed_bytes() const = 0;
@@ -54,7 +56,7 @@ public:
     virtual void score(const std::uint32_t *chunks, std::size_t count, float *scores) const = 0;
 };
 
-std::vector<std::unique_ptr<Contender>> maxsimd_contenders();
+std::vector<std::unique_ptr<Contender>> maxsimd_contenders(const std::vector<std::uint32_t> &bits);
 std::vector<std::unique_ptr<Contender>> numkong_contenders();
 
 } // namespace bench

@@ -17,11 +17,14 @@ void normalise(float *row, std::size_t dim) {
     for (std::size_t d = 0; d < dim; ++d) row[d] *= factor;
 }
 
-/** Unit vector whose components decay like a power law: anisotropic. */
-std::vector<float> direction(std::mt19937_64 &random, std::size_t dim) {
+/** Unit vector whose parts along the rows of `axes` decay like a power law: anisotropic, and of no axis of its components. */
+std::vector<float> direction(std::mt19937_64 &random, const std::vector<float> &axes, std::size_t dim) {
     std::normal_distribution<float> normal;
     std::vector<float> row(dim);
-    for (std::size_t d = 0; d < dim; ++d) row[d] = normal(random) / std::sqrt(1.0f + 0.05f * static_cast<float>(d));
+    for (std::size_t axis = 0; axis < dim; ++axis) {
+        const float part = normal(random) / std::sqrt(1.0f + 0.05f * static_cast<float>(axis));
+        for (std::size_t d = 0; d < dim; ++d) row[d] += part * axes[axis * dim + d];
+    }
     normalise(row.data(), dim);
     return row;
 }
@@ -31,9 +34,12 @@ std::vector<float> direction(std::mt19937_64 &random, std::size_t dim) {
 Chunks make_chunks(std::size_t count, std::size_t dim, std::size_t rows_min, std::size_t rows_max, std::uint64_t seed) {
     std::mt19937_64 random(seed);
     std::uniform_int_distribution<std::size_t> rows_distribution(rows_min, rows_max), topic(0, topic_count - 1), pick(0, 3);
-    const std::vector<float> common = direction(random, dim);
+    std::normal_distribution<float> any;
+    std::vector<float> axes(dim * dim);
+    for (float &value : axes) value = any(random);
+    const std::vector<float> common = direction(random, axes, dim);
     std::vector<std::vector<float>> topics;
-    for (std::size_t t = 0; t < topic_count; ++t) topics.push_back(direction(random, dim));
+    for (std::size_t t = 0; t < topic_count; ++t) topics.push_back(direction(random, axes, dim));
     Chunks chunks{dim, {0}, {}};
     for (std::size_t c = 0; c < count; ++c) chunks.first.push_back(chunks.first.back() + rows_distribution(random));
     // Slack rows keep vector loads behind the last row inside the allocation.

@@ -2,9 +2,10 @@
  * Times MaxSim kernels side by side in one process: every contender scores the same chunks in turn, round
  * after round, so that the machine's drift hits all alike. Prints one JSON document.
  *
- * Scenarios: `hot` (a set that stays in cache), `memory` (all chunks, in order). Accuracy is against the float64 MaxSim of the f32 inputs.
+ * Scenarios: `hot` (a set that stays in cache), `memory` (all chunks, in order). Accuracy is against the float64 MaxSim of the f32 inputs. A kernel whose
+ * scores differ from those of the scalar kernel by a bit ends the program.
  *
- * Arguments: --dim D --chunks N --hot N --query-rows N --rounds N --seed N --threads N
+ * Arguments: --dim D --chunks N --hot N --query-rows N --rounds N --seed N --threads N --bits B (repeated; 8, 4, 2 or 1)
  */
 #include "contender.h"
 #include "data.h"
@@ -27,6 +28,7 @@ constexpr std::size_t hot_passes = 10;
 
 struct Settings {
     std::size_t dim = 128, chunks = 20000, hot = 500, query_rows = 32, rounds = 5, seed = 1, threads = 1;
+    std::vector<std::uint32_t> bits;
 };
 
 struct Sample {
@@ -100,7 +102,7 @@ int benchmark(const Settings &settings) {
     std::vector<double> exact(chunks.count());
     for (std::size_t c = 0; c < chunks.count(); ++c) exact[c] = reference_score(chunks, c, query, settings.query_rows);
 
-    std::vector<std::unique_ptr<Contender>> contenders = maxsimd_contenders();
+    std::vector<std::unique_ptr<Contender>> contenders = maxsimd_contenders(settings.bits);
     for (auto &peer : numkong_contenders()) contenders.push_back(std::move(peer));
 
     std::vector<std::uint32_t> all(chunks.count()), hot;
@@ -108,13 +110,21 @@ int benchmark(const Settings &settings) {
     hot.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(settings.hot, all.size())));
 
     std::vector<Accuracy> accuracies;
+    std::map<std::string, std::vector<float>> scores_of;
     std::vector<float> scores(chunks.count());
     for (auto &contender : contenders) {
         contender->load(chunks);
         contender->set_query(query.data(), settings.query_rows);
         run(*contender, all, 1, 1, scores);
         accuracies.push_back(accuracy(exact, scores));
+        scores_of[contender->name()] = scores;
         std::fprintf(stderr, "packed %s\n", contender->name().c_str());
+    }
+    for (const auto &contender : contenders) {
+        if (contender->equals().empty() || !std::memcmp(scores_of.at(contender->name()).data(), scores_of.at(contender->equals()).data(),
+                                                        scores.size() * sizeof(float))) continue;
+        std::fprintf(stderr, "scores of %s differ from those of %s\n", contender->name().c_str(), contender->equals().c_str());
+        return 1;
     }
 
     // [contender][scenario] -> one sample a round.
@@ -175,6 +185,10 @@ int main(int count, char **arguments) {
         {"--query-rows", &settings.query_rows},
     };
     for (int i = 1; i + 1 < count; i += 2) {
+        if (!std::strcmp(arguments[i], "--bits")) {
+            settings.bits.push_back(static_cast<std::uint32_t>(std::stoul(arguments[i + 1])));
+            continue;
+        }
         const auto flag = flags.find(arguments[i]);
         if (flag == flags.end()) {
             std::fprintf(stderr, "unknown argument %s\n", arguments[i]);

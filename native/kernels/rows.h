@@ -54,8 +54,17 @@ inline void unpackRows(const int8_t* stored, RowShape shape, size_t rows, int8_t
     std::memcpy(components, stored, rows * shape.bytes());
     return;
   }
+  const uint32_t width = stripCodes / 8 * shape.bits;
+  const int32_t most = componentMost(shape.bits);
   for (size_t row = 0; row < rows; ++row, stored += shape.bytes(), components += shape.dim) {
-    for (uint32_t d = 0; d < shape.dim; ++d) components[d] = componentOf(stored, shape.bits, d);
+    // The codes first, first + 1, ... have the same bits of the bytes of their strip.
+    for (uint32_t first = 0; first < shape.dim; first += width) {
+      const int8_t* bytes = stored + first / stripCodes * width;
+      const uint32_t shift = first % stripCodes / width * shape.bits, end = first + width;
+      for (uint32_t d = first; d < end && d < shape.dim; ++d) {
+        components[d] = int8_t(2 * (uint8_t(bytes[d - first]) >> shift & most) - most);
+      }
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -22,13 +23,15 @@ int32_t dot(const int8_t* a, const int8_t* b, uint32_t dim) {
   return sum;
 }
 
-/// sim(i,j) of the definition.
-float similarity(const PackedQuery& query, uint32_t i, const Chunk& chunk, uint32_t j) {
-  const auto* token = static_cast<const int8_t*>(query.packed) + size_t(i) * query.dim;
-  const int8_t* row = chunk.vectors + j * RowShape(query.dim, query.rowBits).bytes();
-  int32_t sum = 0;
-  for (uint32_t d = 0; d < query.dim; ++d) sum += int32_t(token[d]) * componentOf(row, query.rowBits, d);
-  return float(sum) * halfToFloat(chunk.scales[j]);
+/// Calls each(i, sim(i,j)) of the definition for all query tokens.
+template <typename Each>
+void similaritiesOf(const PackedQuery& query, const Chunk& chunk, uint32_t j, const Each& each) {
+  const RowShape shape(query.dim, query.rowBits);
+  int8_t row[dimMax];
+  unpackRows(chunk.vectors + j * shape.bytes(), shape, 1, row);
+  const auto* token = static_cast<const int8_t*>(query.packed);
+  for (uint32_t i = 0; i < query.tokens; ++i, token += query.dim)
+    each(i, float(dot(token, row, query.dim)) * halfToFloat(chunk.scales[j]));
 }
 
 void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uint32_t* rows) {
@@ -36,13 +39,14 @@ void best(const PackedQuery& query, const Chunk& chunk, float* similarities, uin
   for (uint32_t i = 0; i < query.tokensPadded; ++i) {
     similarities[i] = i < query.tokens ? -std::numeric_limits<float>::infinity() : 0.0f;
     rows[i] = 0;
-    for (uint32_t j = 0; i < query.tokens && j < chunk.rows; ++j) {
-      const float sim = similarity(query, i, chunk, j);
+  }
+  for (uint32_t j = 0; j < chunk.rows; ++j) {
+    similaritiesOf(query, chunk, j, [&](uint32_t i, float sim) {
       if (sim > similarities[i]) {
         similarities[i] = sim;
         rows[i] = j;
       }
-    }
+    });
   }
 }
 
@@ -58,10 +62,9 @@ void maxsim(const PackedQuery& query, const Chunk* chunks, size_t count, float* 
 void similarities(const PackedQuery& query, const Chunk& chunk, float* out) {
   calls.fetch_add(1, std::memory_order_relaxed);
   for (uint32_t j = 0; j < chunk.rows; ++j) {
-    for (uint32_t i = 0; i < query.tokensPadded; ++i) {
-      out[size_t(j) * query.tokensPadded + i] =
-          i < query.tokens ? similarity(query, i, chunk, j) : 0.0f;
-    }
+    float* similarities = out + size_t(j) * query.tokensPadded;
+    std::fill(similarities + query.tokens, similarities + query.tokensPadded, 0.0f);
+    similaritiesOf(query, chunk, j, [&](uint32_t i, float sim) { similarities[i] = sim; });
   }
 }
 

@@ -174,7 +174,9 @@ const Case unpacked("kernels", "rows of few bits score as their components do", 
       const Documents documents(random, shape, {20}, Values::any);
       std::vector<int8_t> components(20 * size_t(dim) + readPaddingBytes), query(9 * size_t(dim));
       unpackRows(documents.chunks[0].vectors, shape, 20, components.data());
-      for (const int8_t component : std::span(components).first(20 * size_t(dim))) {
+      for (size_t at = 0; at < 20 * size_t(dim); ++at) {
+        const int8_t component = components[at];
+        CHECK(component == componentOf(documents.chunks[0].vectors + at / dim * shape.bytes(), bits, at % dim));
         CHECK(component % 2 != 0 && std::abs(component) <= componentMost(bits));
       }
       for (auto& value : query) value = int8_t(random());
