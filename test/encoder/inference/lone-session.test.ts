@@ -77,10 +77,11 @@ describe('a lone query', () => {
         return threads().filter((thread) => !before.has(thread) && isBusy(thread)).length;
       };
       // Threads of the runtime's start and of other work end meanwhile.
-      await eventually(async () => (await busyWhile(false)) === 1);
-      await eventually(async () => (await busyWhile(true)) === 2);
+      const patience = { timeout: 30_000 };
+      await expect.poll(() => busyWhile(false), patience).toBe(1);
+      await expect.poll(() => busyWhile(true), patience).toBe(2);
       free = 1;
-      await eventually(async () => (await busyWhile(true)) === 1);
+      await expect.poll(() => busyWhile(true), patience).toBe(1);
     },
   );
 });
