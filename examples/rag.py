@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from maxsimd import Maxsimd
+from maxsimd import Maxsimd, passage
 
 PROMPT = """Answer the question from the passages alone. Name the passages that you used by their ids.
 If they hold no answer, say so.
@@ -32,5 +32,6 @@ with Maxsimd(url, os.environ["MAXSIMD_API_KEY"]) as client:
         print(failure.doc_id, failure.error, file=sys.stderr)
     results = client.search(index.id, question, top_k=3).results
 
-passages = [f"[{result.doc_id}] {texts[result.doc_id]}" for result in results if result.doc_id in texts]
+found = [result for result in results if result.doc_id in texts]
+passages = [f"[{result.doc_id}] {passage(texts[result.doc_id], result)}" for result in found]
 print(PROMPT.format(passages="\n\n".join(passages), question=question))

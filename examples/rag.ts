@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 // In a project of your own: `from '@maxsimd/client'`.
-import { Maxsimd } from '../clients/typescript/src/index.ts';
+import { Maxsimd, passage } from '../clients/typescript/src/index.ts';
 
 interface Page {
   readonly doc_id: string;
@@ -32,9 +32,9 @@ const report = await client.import(index.id, pages);
 for (const { doc_id, error } of report.failed) console.error(`${doc_id}: ${error}`);
 
 const { results } = await client.search(index.id, { query: question, top_k: 3 });
-const passages = results.flatMap(({ doc_id }) => {
-  const text = texts.get(doc_id);
-  return text === undefined ? [] : [`[${doc_id}] ${text}`];
+const passages = results.flatMap((result) => {
+  const text = texts.get(result.doc_id);
+  return text === undefined ? [] : [`[${result.doc_id}] ${passage(text, result)}`];
 });
 
 console.log(`Answer the question from the passages alone. Name the passages that you used by their ids.

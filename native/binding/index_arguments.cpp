@@ -57,8 +57,8 @@ std::optional<PartialCopy> takePartialCopy(const Napi::Value& value) {
 
 RecordParts takeRecord(const Napi::Value& value, RowShape shape) {
   const Napi::Object record = takeObject(value, "record");
-  const auto [versionId, givenRows, givenVectors, givenScales, givenTerms] =
-      properties(record, "versionId", "chunkRows", "vectors", "scales", "terms");
+  const auto [versionId, givenRows, givenVectors, givenScales, givenTerms, givenRanges, givenPlaces] =
+      properties(record, "versionId", "chunkRows", "vectors", "scales", "terms", "chunkRanges", "rowPlaces");
   RecordParts parts;
   parts.versionId = takeInteger(versionId, "record.versionId");
   const auto chunkRows = takeArray<uint32_t>(givenRows, "record.chunkRows");
@@ -82,6 +82,18 @@ RecordParts takeRecord(const Napi::Value& value, RowShape shape) {
   parts.vectors.resize(vectors.size() + readPaddingBytes);
   parts.scales.assign(scales.begin(), scales.end());
   parts.terms.assign(terms.begin(), terms.end());
+  if (!givenRanges.IsUndefined()) {
+    const auto ranges = takeArray<uint32_t>(givenRanges, "record.chunkRanges");
+    const auto places = takeArray<uint8_t>(givenPlaces, "record.rowPlaces");
+    require(ranges.size() == chunkRows.size() * 3, "record.chunkRanges must hold three values per chunk");
+    uint64_t placeBytes = 0;
+    for (size_t c = 0; c < chunkRows.size(); ++c) {
+      parts.ranges.push_back({ranges[c * 3], ranges[c * 3 + 1], ranges[c * 3 + 2]});
+      placeBytes += ranges[c * 3 + 2];
+    }
+    require(placeBytes == places.size(), "record.rowPlaces must hold the bytes that record.chunkRanges states");
+    parts.places.assign(places.begin(), places.end());
+  }
   return parts;
 }
 

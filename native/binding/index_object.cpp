@@ -30,6 +30,7 @@ Napi::Object segmentInfo(Napi::Env env, const SegmentInfo& info) {
   object.Set("postingBytes", double(info.counts.postingBytes));
   object.Set("centroids", info.centroids);
   object.Set("codebook", info.codebook);
+  object.Set("keepsRanges", Napi::Boolean::New(env, info.counts.keepsRanges));
   object.Set("codesOutdated", Napi::Boolean::New(env, info.codesOutdated));
   return object;
 }
@@ -45,13 +46,18 @@ Napi::Value seenRecords(Napi::Env env, const Index::SeenRecords& seen) {
 Napi::Object recordObject(Napi::Env env, const uint8_t* bytes, RowShape shape) {
   RecordView view{bytes, {}};
   const RecordHeader& header = view.header();
-  view.layout = RecordLayout::of(shape, header.chunks, header.rows, header.terms);
+  view.layout = RecordLayout::of(shape, header);
   Napi::Object object = Napi::Object::New(env);
   object.Set("versionId", double(header.versionId));
   object.Set("chunkRows", makeArray<uint32_t, Napi::Uint32Array>(env, view.chunkRows(), header.chunks));
   object.Set("vectors", makeArray<int8_t, Napi::Int8Array>(env, view.vectors(), header.rows * shape.bytes()));
   object.Set("scales", makeArray<uint16_t, Napi::Uint16Array>(env, view.scales(), header.rows));
   object.Set("terms", makeArray<uint8_t, Napi::Uint8Array>(env, view.terms(), size_t(header.terms) * termBytes));
+  if (view.ranged()) {
+    object.Set("chunkRanges", makeArray<uint32_t, Napi::Uint32Array>(
+                                  env, reinterpret_cast<const uint32_t*>(view.ranges().data()), header.chunks * 3));
+    object.Set("rowPlaces", makeArray<uint8_t, Napi::Uint8Array>(env, view.places().data(), view.places().size()));
+  }
   return object;
 }
 
@@ -66,6 +72,7 @@ Napi::Value searchResult(Napi::Env env, TimedSearch& timed, bool components) {
   auto versionIds = Napi::Float64Array::New(env, count);
   auto chunkIndexes = Napi::Uint32Array::New(env, count);
   auto scores = Napi::Float32Array::New(env, count);
+  auto chunkRanges = Napi::Uint32Array::New(env, 2 * count);
   auto candidateScores = Napi::Float32Array::New(env, count);
   auto candidateRanks = Napi::Uint32Array::New(env, count);
   for (size_t i = 0; i < count; ++i) {
@@ -73,6 +80,8 @@ Napi::Value searchResult(Napi::Env env, TimedSearch& timed, bool components) {
     versionIds[i] = double(result.versionId);
     chunkIndexes[i] = result.chunkIndex;
     scores[i] = result.score;
+    chunkRanges[2 * i] = result.rangeStart;
+    chunkRanges[2 * i + 1] = result.rangeEnd;
     candidateScores[i] = result.candidateScore;
     candidateRanks[i] = result.candidateRank;
   }
@@ -80,6 +89,7 @@ Napi::Value searchResult(Napi::Env env, TimedSearch& timed, bool components) {
   object.Set("versionIds", versionIds);
   object.Set("chunkIndexes", chunkIndexes);
   object.Set("scores", scores);
+  object.Set("chunkRanges", chunkRanges);
   object.Set("candidateCount", outcome.candidateCount);
   object.Set("plan", planName(outcome.plan));
   object.Set("codesLost", Napi::Boolean::New(env, outcome.codesLost));
@@ -92,6 +102,12 @@ Napi::Value searchResult(Napi::Env env, TimedSearch& timed, bool components) {
                makeArray<float, Napi::Float32Array>(env, outcome.similarities.data(), outcome.similarities.size()));
     object.Set("documentTokens", makeArray<uint32_t, Napi::Uint32Array>(env, outcome.documentTokens.data(),
                                                                         outcome.documentTokens.size()));
+    auto rowPlaces = Napi::Array::New(env, count);
+    for (uint32_t i = 0; i < count; ++i) {
+      const std::vector<uint8_t>& places = outcome.rowPlaces[i];
+      rowPlaces[i] = makeArray<uint8_t, Napi::Uint8Array>(env, places.data(), places.size());
+    }
+    object.Set("rowPlaces", rowPlaces);
   }
   Napi::Object timings = Napi::Object::New(env);
   timings.Set("queueMs", timed.queueMs);

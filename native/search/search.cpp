@@ -123,6 +123,23 @@ void addComponents(const Index& index, const Query& query, const std::vector<Sel
   }
 }
 
+/// Says where the results lie in the texts of their documents. Their records were found intact when they were scored.
+void addPlaces(const std::vector<Selection>& selections, const std::vector<Candidate>& candidates,
+               const std::vector<Ranked>& top, bool components, SearchOutcome& outcome) {
+  for (size_t i = 0; i < top.size(); ++i) {
+    const Candidate& candidate = candidates[top[i].position];
+    const SegmentSnapshot& snapshot = selections[candidate.selection].snapshot;
+    const uint32_t record = snapshot.segment->chunk(candidate.chunk).record;
+    const uint32_t chunk = candidate.chunk - snapshot.segment->record(record).firstChunk;
+    const auto place = snapshot.segment->view(*snapshot.mapping, record).placeOf(chunk);
+    if (components) outcome.rowPlaces.emplace_back();
+    if (!place) continue;
+    outcome.results[i].rangeStart = place->start;
+    outcome.results[i].rangeEnd = place->end;
+    if (components) outcome.rowPlaces.back().assign(place->rows.begin(), place->rows.end());
+  }
+}
+
 /// Whether the device's scores equal the exact ones, to the last bit. If not, the device is left alone for a while.
 bool deviceIsRight(const Index& index, const std::vector<Selection>& selections, const CandidateSet& set,
                    const std::vector<float>& scores) {
@@ -211,13 +228,14 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
   outcome.preselected = !set.preselected.empty();
   outcome.plan = set.plan;
   for (const auto& [score, age, position] : top) {
-    SearchOutcome::Result result{age.versionId, age.chunkIndex, score, 0.0f, 0};
+    SearchOutcome::Result result{age.versionId, age.chunkIndex, score, 0.0f, 0, 0, 0};
     if (outcome.preselected) {
       result.candidateScore = set.preselected[position].score;
       result.candidateRank = set.preselected[position].rank;
     }
     outcome.results.push_back(result);
   }
+  addPlaces(selections, set.candidates, top, request.components, outcome);
   if (request.components) addComponents(index, query, selections, set.candidates, top, outcome);
   for (const Selection& selection : selections) {
     if (selection.chunks->count > 0) selection.snapshot.segment->requireRead(*selection.snapshot.mapping);

@@ -28,6 +28,9 @@ struct SearchOutcome {
     float score;
     float candidateScore;
     uint32_t candidateRank;
+    /// Where the chunk lies in the text of its document, in code points; 0 and 0 if that is unknown.
+    uint32_t rangeStart;
+    uint32_t rangeEnd;
   };
   /// Best first, at most topK; among equal scores the oldest first. A grouped search returns the chunks of the best
   /// topK documents, document by document, at most `chunksOfDocumentMost` of each.
@@ -38,6 +41,8 @@ struct SearchOutcome {
   /// [results x query tokens], empty unless components were asked for.
   std::vector<float> similarities;
   std::vector<uint32_t> documentTokens;
+  /// Packed places of the rows of each result, likewise; empty where they are unknown.
+  std::vector<std::vector<uint8_t>> rowPlaces;
   /// Codes could not be read and were not used: build them again.
   bool codesLost = false;
   double filterMs = 0;

@@ -6,13 +6,17 @@
 namespace maxsimd {
 namespace {
 
+size_t entryBytes(const FileTrailer& trailer) {
+  return trailer.version == footerVersion ? sizeof(RecordEntry) : rangelessEntryBytes;
+}
+
 struct FooterLayout {
   uint64_t chunks;
   uint64_t bytes;
 
   static FooterLayout of(const FileTrailer& trailer) {
     FooterLayout layout{};
-    layout.chunks = alignSection(uint64_t(trailer.records) * sizeof(RecordEntry));
+    layout.chunks = alignSection(uint64_t(trailer.records) * entryBytes(trailer));
     layout.bytes = layout.chunks + alignSection(uint64_t(trailer.chunks) * sizeof(ChunkEntry));
     return layout;
   }
@@ -22,7 +26,7 @@ struct FooterLayout {
 bool consistent(const Footer& footer, RowShape shape) {
   uint64_t offset = sizeof(FileHeader), chunk = 0, rows = 0;
   for (const RecordEntry& record : footer.records) {
-    const auto layout = RecordLayout::of(shape, record.chunks, record.rows, record.terms);
+    const auto layout = RecordLayout::of(shape, record);
     if (record.offset != offset || record.firstChunk != chunk || record.chunks == 0) return false;
     offset += layout.bytes;
     chunk += record.chunks;
@@ -39,6 +43,15 @@ bool consistent(const Footer& footer, RowShape shape) {
     if (c < record.firstChunk || c >= record.firstChunk + record.chunks || entry.firstRow >= end) return false;
   }
   return offset == footer.offset && chunk == footer.chunks.size() && rows == footer.rows;
+}
+
+/// The entries, which were shorter in an earlier version.
+std::vector<RecordEntry> recordsOf(std::span<const uint8_t> body, const FileTrailer& trailer) {
+  const size_t bytes = entryBytes(trailer);
+  const auto stored = section<uint8_t>(body, 0, trailer.records * uint64_t(bytes));
+  std::vector<RecordEntry> records(trailer.records);
+  for (size_t r = 0; r < records.size(); ++r) std::memcpy(&records[r], stored.data() + r * bytes, bytes);
+  return records;
 }
 
 }  // namespace
@@ -68,7 +81,7 @@ std::optional<Footer> readFooter(const File& file, uint64_t bytes, RowShape shap
   FileTrailer trailer;
   file.read(end, &trailer, sizeof trailer);
   if (trailer.magic != trailerMagic) return std::nullopt;
-  if (trailer.version != footerVersion) {
+  if (trailer.version != footerVersion && trailer.version != rangelessFooterVersion) {
     throw Error(ErrorCode::unsupportedVersion,
                 file.path() + ": footer format " + std::to_string(trailer.version) + " is not supported");
   }
@@ -87,7 +100,7 @@ std::optional<Footer> readFooter(const File& file, uint64_t bytes, RowShape shap
   footer.body.resize(layout.bytes);
   file.read(footer.offset, footer.body.data(), footer.body.size());
   if (footer.crc != crc32c(footer.body.data(), footer.body.size())) throw damaged();
-  footer.records = section<RecordEntry>(footer.body, 0, trailer.records);
+  footer.records = recordsOf(footer.body, trailer);
   footer.chunks = section<ChunkEntry>(footer.body, layout.chunks, trailer.chunks);
   if (!consistent(footer, shape)) throw damaged();
   return footer;

@@ -32,8 +32,8 @@ struct Footer {
   uint64_t rows;
   /// Distinguishes different contents under the same segment id.
   uint32_t crc;
-  /// Views into `body`.
-  std::span<const RecordEntry> records;
+  std::vector<RecordEntry> records;
+  /// A view into `body`.
   std::span<const ChunkEntry> chunks;
 };
 

@@ -9,7 +9,7 @@
 // FileHeader
 //   offset size field
 //   0      8    magic "MAXSIMSG"
-//   8      4    formatVersion: 2, or 3 with rows of 1, 2 or 4 bits
+//   8      4    formatVersion: 4; before text ranges 2, or 3 with rows of 1, 2 or 4 bits
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    segmentId
 //   24     4    dim, components of a token vector, 1..1024
@@ -19,27 +19,31 @@
 // Record: one document version
 //   RecordHeader
 //   0      4    magic "MXRC"
-//   4      4    crc32c of the data sections: vectors and scales with their padding
+//   4      4    crc32c of the data sections: vectors, scales and ranges with their padding
 //   8      8    bytes of the whole record
 //   16     8    versionId
 //   24     4    chunks (>= 1)
 //   28     4    rows, token vectors of all chunks (>= chunks)
 //   32     4    terms
-//   36     24   zero
+//   36     4    bytes of ranges and places; 0 = it is unknown where its chunks lie in their text
+//   40     20   zero
 //   60     4    crc32c of bytes [0, 60) and of the sections between the header and the vectors
 //   sections
 //     chunkRows    u32 [chunks]            rows of each chunk, each >= 1
 //     terms        u8  [terms][16]         hashes that filters match
 //     vectors      rows as kernels read them (kernels/rows.h), one behind another; of 8 bits i8 [rows][dim]
 //     scales       f16 [rows]              value = component * scale
+//     ranges       ChunkRange [chunks]     where each chunk lies in the text of its document
+//     places       u8                      where each row lies, chunk by chunk (src/encoder/protocol/row-places.ts);
+//                                          one section together with the ranges
 //
 // Directory, covered by the trailer's footerCrc
-//     records      RecordEntry [records]
+//     records      RecordEntry [records]; in footer version 3 without its last 8 bytes
 //     chunks       ChunkEntry [chunks]
 //
 // FileTrailer
 //   0      8    magic "MAXSIMFT"
-//   8      4    footerVersion (3)
+//   8      4    footerVersion: 4, or 3
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    footerOffset, where `records` starts
 //   24     8    fileBytes, including this trailer
@@ -69,9 +73,12 @@ static_assert(std::endian::native == std::endian::little, "segment files are map
 inline constexpr uint64_t fileMagic = 0x47534d495358414dull;     // "MAXSIMSG"
 inline constexpr uint64_t trailerMagic = 0x54464d495358414dull;  // "MAXSIMFT"
 inline constexpr uint32_t recordMagic = 0x4352584du;             // "MXRC"
-inline constexpr uint32_t formatVersion = 2;
-inline constexpr uint32_t fewBitsVersion = 3;
-inline constexpr uint32_t footerVersion = 3;
+inline constexpr uint32_t formatVersion = 4;
+/// Segments without text ranges have these.
+inline constexpr uint32_t rangelessVersion = 2;
+inline constexpr uint32_t rangelessFewBitsVersion = 3;
+inline constexpr uint32_t footerVersion = 4;
+inline constexpr uint32_t rangelessFooterVersion = 3;
 inline constexpr size_t sectionAlignment = 64;
 inline constexpr size_t termBytes = 16;
 inline constexpr uint32_t recordChunksMax = 1u << 20;
@@ -99,7 +106,8 @@ struct RecordHeader {
   uint32_t chunks;
   uint32_t rows;
   uint32_t terms;
-  uint8_t zero[24];
+  uint32_t rangeBytes;
+  uint8_t zero[20];
   uint32_t metaCrc;
 };
 static_assert(sizeof(RecordHeader) == 64);
@@ -127,8 +135,11 @@ struct RecordEntry {
   uint32_t chunks;
   uint32_t rows;
   uint32_t terms;
+  uint32_t rangeBytes;
+  uint32_t zero;
 };
-static_assert(sizeof(RecordEntry) == 32);
+static_assert(sizeof(RecordEntry) == 40);
+inline constexpr size_t rangelessEntryBytes = 32;
 
 struct ChunkEntry {
   uint32_t record;
@@ -136,6 +147,15 @@ struct ChunkEntry {
   uint32_t firstRow;
 };
 static_assert(sizeof(ChunkEntry) == 8);
+
+/// Where a chunk lies in the text of its document, in code points.
+struct ChunkRange {
+  uint32_t start;
+  uint32_t end;
+  /// Bytes of the places of its rows.
+  uint32_t placeBytes;
+};
+static_assert(sizeof(ChunkRange) == 12);
 
 constexpr uint64_t alignSection(uint64_t bytes) {
   return (bytes + sectionAlignment - 1) & ~uint64_t(sectionAlignment - 1);
@@ -147,15 +167,18 @@ struct RecordLayout {
   uint64_t terms;
   uint64_t vectors;
   uint64_t scales;
+  uint64_t ranges;
   uint64_t bytes;
 
-  static constexpr RecordLayout of(RowShape shape, uint32_t chunks, uint32_t rows, uint32_t terms) {
+  /// `record`: a RecordHeader or a RecordEntry.
+  static constexpr RecordLayout of(RowShape shape, const auto& record) {
     RecordLayout layout{};
     layout.chunkRows = sizeof(RecordHeader);
-    layout.terms = layout.chunkRows + alignSection(uint64_t(chunks) * 4);
-    layout.vectors = layout.terms + alignSection(uint64_t(terms) * termBytes);
-    layout.scales = layout.vectors + alignSection(uint64_t(rows) * shape.bytes());
-    layout.bytes = layout.scales + alignSection(uint64_t(rows) * 2);
+    layout.terms = layout.chunkRows + alignSection(uint64_t(record.chunks) * 4);
+    layout.vectors = layout.terms + alignSection(uint64_t(record.terms) * termBytes);
+    layout.scales = layout.vectors + alignSection(uint64_t(record.rows) * shape.bytes());
+    layout.ranges = layout.scales + alignSection(uint64_t(record.rows) * 2);
+    layout.bytes = layout.ranges + alignSection(record.rangeBytes);
     return layout;
   }
 };

@@ -31,7 +31,7 @@ struct Bytes {
 std::string damageOf(const RecordView& view) {
   if (view.bytes == nullptr) return "no record";
   if (!view.metaIntact()) return "header, terms or chunk sizes";
-  if (!view.dataIntact()) return "vectors or scales";
+  if (!view.dataIntact()) return "vectors, scales or ranges";
   return "";
 }
 
@@ -52,7 +52,7 @@ void inspectSealed(const File& file, const Footer& footer, const InspectionRange
   found.records = uint32_t(footer.records.size());
   found.chunks = uint32_t(footer.chunks.size());
   found.rows = footer.rows;
-  found.directoryBytes = footer.records.size_bytes() + footer.chunks.size_bytes();
+  found.directoryBytes = footer.body.size();
   found.recordBytes = footer.offset - sizeof(FileHeader);
   for (const RecordEntry& entry : footer.records) found.versionIds.push_back(entry.versionId);
   Bytes bytes;

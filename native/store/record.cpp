@@ -2,6 +2,7 @@
 
 #include "files/crc32c.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -25,7 +26,8 @@ std::vector<uint8_t> assembleRecord(const RecordParts& parts, RowShape shape) {
   header.chunks = uint32_t(parts.chunkRows.size());
   header.rows = rows;
   header.terms = uint32_t(parts.terms.size() / termBytes);
-  const auto layout = RecordLayout::of(shape, header.chunks, rows, header.terms);
+  header.rangeBytes = uint32_t(parts.ranges.size() * sizeof(ChunkRange) + parts.places.size());
+  const auto layout = RecordLayout::of(shape, header);
   header.bytes = layout.bytes;
 
   std::vector<uint8_t> bytes(layout.bytes);
@@ -33,6 +35,11 @@ std::vector<uint8_t> assembleRecord(const RecordParts& parts, RowShape shape) {
   if (!parts.terms.empty()) std::memcpy(bytes.data() + layout.terms, parts.terms.data(), parts.terms.size());
   std::memcpy(bytes.data() + layout.vectors, parts.vectors.data(), rows * shape.bytes());
   std::memcpy(bytes.data() + layout.scales, parts.scales.data(), size_t(rows) * 2);
+  if (!parts.ranges.empty()) {
+    const size_t rangesBytes = parts.ranges.size() * sizeof(ChunkRange);
+    std::memcpy(bytes.data() + layout.ranges, parts.ranges.data(), rangesBytes);
+    std::copy(parts.places.begin(), parts.places.end(), bytes.data() + layout.ranges + rangesBytes);
+  }
 
   header.dataCrc = crc32c(bytes.data() + layout.vectors, layout.bytes - layout.vectors);
   std::memcpy(bytes.data(), &header, sizeof header);
@@ -47,16 +54,27 @@ bool RecordView::dataIntact() const {
   return header().dataCrc == crc32c(bytes + layout.vectors, layout.bytes - layout.vectors);
 }
 
+std::optional<ChunkPlace> RecordView::placeOf(uint32_t chunk) const {
+  const auto all = ranges();
+  if (all.empty()) return std::nullopt;
+  uint64_t first = 0;
+  for (const ChunkRange& range : all.first(chunk)) first += range.placeBytes;
+  const ChunkRange& range = all[chunk];
+  if (first + range.placeBytes > places().size()) return std::nullopt;
+  return ChunkPlace{range.start, range.end, places().subspan(first, range.placeBytes)};
+}
+
 RecordView viewRecord(const uint8_t* bytes, uint64_t available, RowShape shape) {
   if (available < sizeof(RecordHeader)) return {};
   RecordHeader header;
   std::memcpy(&header, bytes, sizeof header);
   if (header.magic != recordMagic || header.bytes > available || header.chunks == 0 ||
       header.chunks > recordChunksMax || header.rows < header.chunks || header.rows > recordRowsMax ||
-      header.terms > recordTermsMax) {
+      header.terms > recordTermsMax ||
+      (header.rangeBytes != 0 && header.rangeBytes < header.chunks * sizeof(ChunkRange))) {
     return {};
   }
-  const auto layout = RecordLayout::of(shape, header.chunks, header.rows, header.terms);
+  const auto layout = RecordLayout::of(shape, header);
   if (layout.bytes != header.bytes) return {};
   return {bytes, layout};
 }

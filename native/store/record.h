@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,8 +20,18 @@ struct RecordParts {
   /// f16 [rows], likewise padded.
   std::vector<uint16_t> scales;
   std::vector<uint8_t> terms;
+  /// One a chunk, or none if they are unknown. `places` has the bytes that they state.
+  std::vector<ChunkRange> ranges;
+  std::vector<uint8_t> places;
 
   uint32_t rows() const;
+};
+
+/// The place of a chunk in its document's text, and the packed places of its rows.
+struct ChunkPlace {
+  uint32_t start;
+  uint32_t end;
+  std::span<const uint8_t> rows;
 };
 
 /// The bytes of a whole record, with both checksums set.
@@ -35,11 +46,20 @@ struct RecordView {
   const uint32_t* chunkRows() const { return reinterpret_cast<const uint32_t*>(bytes + layout.chunkRows); }
   const uint8_t* terms() const { return bytes + layout.terms; }
   const int8_t* vectors() const { return reinterpret_cast<const int8_t*>(bytes + layout.vectors); }
+  bool ranged() const { return header().rangeBytes >= header().chunks * sizeof(ChunkRange); }
+  std::span<const ChunkRange> ranges() const {
+    return {reinterpret_cast<const ChunkRange*>(bytes + layout.ranges), ranged() ? header().chunks : 0};
+  }
+  std::span<const uint8_t> places() const {
+    return {bytes + layout.ranges + ranges().size_bytes(), header().rangeBytes - ranges().size_bytes()};
+  }
+  /// `nullopt` if it is unknown. `chunk` is counted among the record's. Trusts the header, but not the ranges.
+  std::optional<ChunkPlace> placeOf(uint32_t chunk) const;
   const uint16_t* scales() const { return reinterpret_cast<const uint16_t*>(bytes + layout.scales); }
 
   /// Whether the header and the sections before the vectors match their checksum.
   bool metaIntact() const;
-  /// Whether vectors and scales match their checksum. Trusts the header.
+  /// Whether vectors, scales and ranges match their checksum. Trusts the header.
   bool dataIntact() const;
 };
 

@@ -57,13 +57,14 @@ void keepCommon(std::vector<uint32_t>& numbers, std::span<const uint32_t> other)
   numbers.resize(kept);
 }
 
-void checkFileHeader(const File& file, uint64_t id, RowShape shape, uint64_t bytes) {
+FileHeader checkFileHeader(const File& file, uint64_t id, RowShape shape, uint64_t bytes) {
   const FileHeader header = readFileHeader(file, bytes);
   if (header.segmentId != id) throw Error(ErrorCode::corrupt, file.path() + ": another segment's file");
   // The header is intact, so the caller named the wrong file.
   if (header.shape() != shape) {
     throw Error(ErrorCode::invalidArgument, file.path() + ": holds token vectors of another size");
   }
+  return header;
 }
 
 }  // namespace
@@ -74,14 +75,14 @@ FileHeader readFileHeader(const File& file, uint64_t bytes) {
   FileHeader header;
   file.read(0, &header, sizeof header);
   if (header.magic != fileMagic) throw damaged("not a segment file");
-  if (header.version != formatVersion && header.version != fewBitsVersion) {
+  if (header.version < rangelessVersion || header.version > formatVersion) {
     throw Error(ErrorCode::unsupportedVersion,
                 file.path() + ": segment format " + std::to_string(header.version) + " is not supported");
   }
   if (header.crc != headerChecksum(header)) throw damaged("damaged segment header");
   const bool fewBits = header.fewBits != 0;
   if (header.dim < 1 || header.dim > dimMax || !isRowBits(header.shape().bits) || header.fewBits == 8 ||
-      fewBits != (header.version == fewBitsVersion)) {
+      (header.version != formatVersion && fewBits != (header.version == rangelessFewBitsVersion))) {
     throw damaged("token vectors of an impossible size");
   }
   return header;
@@ -95,7 +96,7 @@ std::shared_ptr<Segment> Segment::create(uint64_t id, const std::string& path, R
   try {
     FileHeader header{};
     header.magic = fileMagic;
-    header.version = shape.bits == 8 ? formatVersion : fewBitsVersion;
+    header.version = formatVersion;
     header.segmentId = id;
     header.dim = shape.dim;
     header.fewBits = shape.bits == 8 ? 0 : shape.bits;
@@ -121,7 +122,7 @@ std::shared_ptr<Segment> Segment::open(uint64_t id, const std::string& path, Row
   if (partial != nullptr) {
     segment->file_.isBeingFetched(std::make_shared<PresentParts>(id, bytes, partial->partBytes, partial->parts));
   }
-  checkFileHeader(segment->file_, id, shape, bytes);
+  segment->keepsRanges_ = checkFileHeader(segment->file_, id, shape, bytes).version == formatVersion;
   if (!sealed) {
     segment->openActive(recordsReferenced, bytes);
     return segment;
@@ -188,6 +189,7 @@ SegmentCounts Segment::counts() const {
   counts.records = recordCount();
   counts.recordsLive = recordsLive_;
   counts.sealed = sealed();
+  counts.keepsRanges = keepsRanges_;
   counts.chunks = chunkCount_;
   counts.rows = rowCount_;
   counts.termBytes = termCount_ * termBytes;
@@ -233,6 +235,7 @@ uint32_t Segment::append(std::span<const uint8_t> record) {
   requireWritable();
   const RecordView view = viewRecord(record.data(), record.size(), shape_);
   if (view.bytes == nullptr) throw std::logic_error("this is a bug: append of bytes that are no record");
+  require(keepsRanges_ || view.header().rangeBytes == 0, "a segment of an earlier format takes no ranges");
   const uint64_t chunksAfter = uint64_t(chunkCount_) + view.header().chunks;
   require(recordCount_ < UINT32_MAX && chunksAfter < UINT32_MAX, "segment holds too many chunks");
   reserve(end_ + record.size());
@@ -266,6 +269,7 @@ void Segment::addRecord(const RecordView& view, uint64_t offset) {
   entry.chunks = header.chunks;
   entry.rows = header.rows;
   entry.terms = header.terms;
+  entry.rangeBytes = header.rangeBytes;
   uint32_t row = 0;
   for (uint32_t c = 0; c < header.chunks; ++c) {
     chunks_[firstChunk + c] = {number, row};
@@ -345,7 +349,7 @@ uint32_t Segment::chunkRows(uint32_t number) const {
 
 RecordView Segment::view(const Mapping& mapping, uint32_t record) const {
   const RecordEntry& entry = records_[record];
-  return {mapping.base() + entry.offset, RecordLayout::of(shape_, entry.chunks, entry.rows, entry.terms)};
+  return {mapping.base() + entry.offset, RecordLayout::of(shape_, entry)};
 }
 
 void Segment::addParts(std::span<const uint8_t> bits) {
@@ -355,7 +359,7 @@ void Segment::addParts(std::span<const uint8_t> bits) {
 void Segment::collectAbsent(uint32_t record, std::vector<AbsentPart>& absent) const {
   if (file_.parts() == nullptr) return;
   const RecordEntry& entry = records_[record];
-  const auto layout = RecordLayout::of(shape_, entry.chunks, entry.rows, entry.terms);
+  const auto layout = RecordLayout::of(shape_, entry);
   file_.parts()->collectAbsent(entry.offset, layout.bytes, absent);
 }
 

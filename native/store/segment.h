@@ -47,6 +47,8 @@ struct Lifespan {
 
 struct SegmentCounts {
   bool sealed;
+  /// Its format has room for the ranges of chunks in their texts.
+  bool keepsRanges;
   uint32_t records;
   uint32_t recordsLive;
   uint32_t chunks;
@@ -202,6 +204,8 @@ class Segment {
   const RowShape shape_;
   const std::string path_;
   File file_;
+  /// Set before anybody reads it.
+  bool keepsRanges_ = true;
 
   std::mutex writing_;
   /// Where the next record goes.

@@ -27,7 +27,7 @@ bool Segment::isDescribed(const RecordView& view, uint32_t record) const {
   const RecordEntry& entry = records_[record];
   const RecordHeader& header = view.header();
   return header.magic == recordMagic && header.bytes == view.layout.bytes && header.versionId == entry.versionId &&
-         header.chunks == entry.chunks && header.rows == entry.rows && header.terms == entry.terms;
+         header.chunks == entry.chunks && header.rows == entry.rows && header.terms == entry.terms && header.rangeBytes == entry.rangeBytes;
 }
 
 bool Segment::metaIntact(const Mapping& mapping, uint32_t record) const {
@@ -78,7 +78,7 @@ Segment::Verified Segment::readAgain(uint32_t record) const {
     }
     if (record >= recordCount()) return {};
     const RecordEntry& entry = records_[record];
-    const auto layout = RecordLayout::of(shape_, entry.chunks, entry.rows, entry.terms);
+    const auto layout = RecordLayout::of(shape_, entry);
     mapping()->release(entry.offset, layout.bytes);
     file_.forget(entry.offset, layout.bytes);
     std::vector<uint8_t> bytes(layout.bytes);

@@ -98,6 +98,10 @@ inline RecordParts randomRecord(Random& random, const Clusters& clusters, uint64
     }
   }
   parts.vectors.resize(parts.vectors.size() + readPaddingBytes);
+  for (uint32_t c = 0; c < chunkRows.size(); ++c) {
+    parts.ranges.push_back({c, c + 1 + uint32_t(versionId), chunkRows[c]});
+    for (uint32_t r = 0; r < chunkRows[c]; ++r) parts.places.push_back(uint8_t(16 * c + r));
+  }
   for (const Term& one : terms) parts.terms.insert(parts.terms.end(), one.begin(), one.end());
   return parts;
 }

@@ -310,11 +310,14 @@ export class LocalIndex implements OpenIndex {
   }
 
   #resumeSegments(): void {
-    const { segments } = this.#deps;
+    const { segments, native } = this.#deps;
     const active = [...segments.values()].filter((segment) => segment.state === 'active');
     const [newest, ...older] = active.toSorted((a, b) => b.id - a.id);
     for (const segment of older) this.#writer.retire(segment);
     if (newest !== undefined) this.#writer.resume(newest);
+    // Records of a segment of an earlier format have no ranges, so it takes no more.
+    const takesRanges = native.segments().find(({ segmentId }) => segmentId === newest?.id)?.keepsRanges;
+    if (newest !== undefined && takesRanges !== true) this.#writer.retire(newest);
     this.#upkeep.resume();
   }
 

@@ -117,8 +117,16 @@ export interface ResultComponents {
   /** For each query token: its best similarity in the chunk, and the token of the chunk with that. */
   readonly similarities: Float32Array;
   readonly documentTokens: Uint32Array;
+  /** For each query token: where that token of the chunk lies in the text; `undefined` if it is no text or that is unknown. */
+  readonly textRanges: readonly (TextRange | undefined)[];
   readonly candidateScore?: number;
   readonly candidateRank?: number;
+}
+
+/** In code points of the text that was submitted. */
+export interface TextRange {
+  readonly start: number;
+  readonly end: number;
 }
 
 export interface ResultItem {
@@ -126,6 +134,8 @@ export interface ResultItem {
   readonly chunkId: string;
   readonly chunkIndex: number;
   readonly score: number;
+  /** Where the chunk lies in the text. Absent if that is unknown, as in segments of earlier releases. */
+  readonly textRange?: TextRange;
   readonly metadata: JsonObjectText;
   readonly components?: ResultComponents;
   /** In a grouped search: the best chunks of the document. This one is the first of them. */

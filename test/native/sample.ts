@@ -72,7 +72,19 @@ export class Clusters {
         scales[row] = toHalf(scale);
       }
     }
-    return { versionId, chunkRows: Uint32Array.from(chunkRows), vectors, scales, terms };
+    const chunkRanges = Uint32Array.from(
+      chunkRows.flatMap((count, chunk) => [chunk, chunk + versionId + 1, count]),
+    );
+    const rowPlaces = Uint8Array.from({ length: rows }, () => Math.floor(this.#random() * 256));
+    return {
+      versionId,
+      chunkRows: Uint32Array.from(chunkRows),
+      vectors,
+      scales,
+      terms,
+      chunkRanges,
+      rowPlaces,
+    };
   }
 
   search(generation: number, options: Partial<NativeSearch> = {}): NativeSearch {

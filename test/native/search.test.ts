@@ -393,6 +393,39 @@ describe('a record', () => {
     index.close();
   });
 
+  it('says where its chunks lie in their text, also as a copy and after a reopening', async () => {
+    const { index, file } = await open();
+    const target = newPath();
+    await index.createSegment(2, target);
+    const copies = await index.copyRecords(1, Uint32Array.of(0, 1, 2), 2);
+    expect(await index.readRecord(2, copies[0]!)).toEqual(records[0]);
+    const { chunkRanges: _, rowPlaces: __, ...unlocated } = clusters.record(4, [3]);
+    await index.append(2, unlocated);
+    expect(await index.readRecord(2, 3)).toEqual(unlocated);
+    await index.seal(2);
+    index.close();
+    const opened = engine.createIndex({ dim, exactTokenVectorsMax: 0 });
+    await opened.openSegment(1, file, { recordsReferenced: 3, sealed: false });
+    await opened.openSegment(2, target, { recordsReferenced: 4, sealed: true });
+    opened.publish(1, columns(2, [0, 1, 2, 3]), noLifespans);
+    const search = clusters.search(1, { topK: 10 });
+    const found = await opened.search({ ...search, components: true });
+    const places = Array.from(found.versionIds, (version, place) => {
+      const record = records.find(({ versionId }) => versionId === version);
+      const chunk = found.chunkIndexes[place]!;
+      const first = record?.chunkRows.subarray(0, chunk).reduce((sum, count) => sum + count, 0) ?? 0;
+      return {
+        range: record?.chunkRanges?.subarray(3 * chunk, 3 * chunk + 2) ?? Uint32Array.of(0, 0),
+        rows: record?.rowPlaces?.slice(first, first + record.chunkRows[chunk]!) ?? new Uint8Array(),
+      };
+    });
+    expect(places).toHaveLength(7);
+    expect([...found.chunkRanges]).toEqual(places.flatMap(({ range }) => [...range]));
+    expect(found.rowPlaces).toEqual(places.map(({ rows }) => rows));
+    expect((await opened.search(search)).rowPlaces).toBeUndefined();
+    opened.close();
+  });
+
   it('that is not what was written is named, and not read', async () => {
     const { index, file } = await open();
     await index.seal(1);

@@ -3,6 +3,8 @@ export type { MaxsimdOptions } from './client.ts';
 export { ApiError, ConnectionError, ImportError, MaxsimdError } from './errors.ts';
 export type { ErrorCode, Issue, RequestError } from './errors.ts';
 export type { ImportBatch, ImportFailure, ImportOptions, ImportProgress, ImportReport } from './import.ts';
+export { highlights, passage } from './passages.ts';
+export type { Highlight, LocatedResult } from './passages.ts';
 export type { AnswerDetails, ApiRequest, RequestOptions } from './transport.ts';
 export type {
   Chunking,
@@ -22,6 +24,7 @@ export type {
   Score,
   Search,
   StoredDocument,
+  TextRange,
   UpsertResult,
   UsageDays,
   UsageOfDay,

@@ -197,10 +197,16 @@ export interface components {
             /** @example 3 */
             readonly latency_ms: number;
         };
+        /** @description Where it lies in the text that was submitted, in Unicode code points, `end` excluded. A word that is cut at the border of a chunk counts whole. Absent for special tokens, where the tokenizer cannot say, and for documents that were upserted before there were ranges. */
+        readonly TextRange: {
+            readonly start: number;
+            readonly end: number;
+        };
         /** @description A token of the query, and the token of the chunk that is most similar to it. */
         readonly TokenMatch: {
             readonly token_index: number;
             readonly document_token_index: number;
+            readonly text_range?: components["schemas"]["TextRange"];
             readonly similarity: number;
         };
         readonly Components: {
@@ -217,6 +223,7 @@ export interface components {
             readonly chunk_index: number;
             /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
+            readonly text_range?: components["schemas"]["TextRange"];
             readonly components?: components["schemas"]["Components"];
         };
         readonly Result: {
@@ -226,6 +233,7 @@ export interface components {
             readonly chunk_index: number;
             /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
+            readonly text_range?: components["schemas"]["TextRange"];
             /** @description Metadata of the document, as it was sent. */
             readonly metadata: {
                 readonly [key: string]: unknown;
@@ -241,12 +249,13 @@ export interface components {
             readonly chunk_index?: number;
             /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
+            readonly text_range?: components["schemas"]["TextRange"];
             /** @description Metadata of the document, as it was sent. */
             readonly metadata: {
                 readonly [key: string]: unknown;
             };
             readonly components?: components["schemas"]["Components"];
-            /** @description Only in a grouped search, instead of `chunk_id`, `chunk_index` and `components`: the best chunks of the document, best first. `score` is the score of the first. */
+            /** @description Only in a grouped search, instead of `chunk_id`, `chunk_index`, `text_range` and `components`: the best chunks of the document, best first. `score` is the score of the first. */
             readonly chunks?: readonly components["schemas"]["QueryChunk"][];
         };
         readonly QueryAnswer: {

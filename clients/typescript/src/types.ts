@@ -24,6 +24,7 @@ export type Result = Schemas['Result'];
 export type Score = Schemas['ScoreInput'];
 export type Search = Schemas['SearchInput'];
 export type StoredDocument = Schemas['StoredDocument'];
+export type TextRange = Schemas['TextRange'];
 export type UpsertResult = Schemas['UpsertResult'];
 export type UsageDays = Schemas['UsageDays'];
 export type UsageOfDay = Schemas['UsageOfDay'];

@@ -67,6 +67,10 @@ void readThrough(const Segment& segment) {
     segment.dataIntact(*mapping, r);
     const RecordEntry& entry = segment.record(r);
     for (uint32_t c = entry.firstChunk; c < entry.firstChunk + entry.chunks; ++c) CHECK(segment.chunkRows(c) > 0);
+    if (!segment.dataIntact(*mapping, r)) continue;
+    for (uint32_t c = 0; c < entry.chunks; ++c) {
+      if (const auto place = segment.view(*mapping, r).placeOf(c)) sum.assign(place->rows.begin(), place->rows.end());
+    }
   }
   const std::vector<Term> terms{term(1)};
   segment.recordsMatching(terms, segment.recordCount(), [] {});
@@ -128,7 +132,7 @@ const Case segmentFields("crafted", "no field of a segment leads outside of it",
          mendFooter, look);
 
   const uint64_t record = footer + sizeof(RecordEntry), chunks = footer + records * sizeof(RecordEntry);
-  tryAll(files.sealed, {{record, 8}, {record + 16, 4}, {record + 20, 4}, {record + 24, 4}, {record + 28, 4}},
+  tryAll(files.sealed, {{record, 8}, {record + 16, 4}, {record + 20, 4}, {record + 24, 4}, {record + 28, 4}, {record + 32, 4}},
          mendFooter, look);
   tryAll(files.sealed, {{chunks + 8, 4}, {chunks + 12, 4}, {chunks + 16, 4}}, mendFooter, look);
 });
@@ -138,14 +142,21 @@ const Case recordFields("crafted", "no field of a record leads outside of its fi
   const auto look = [&files](const Bytes& bytes) { files.look(bytes); };
   constexpr uint64_t at = sizeof(FileHeader);
   // Keep the sections where they are: other counts would move them, and the checksum would fail.
-  const uint64_t vectors = at + RecordLayout::of(dim, 2, 5, 1).vectors;
+  const auto layout = viewRecord(files.sealed.data() + at, files.sealed.size() - at, dim).layout;
+  const uint64_t vectors = at + layout.vectors, ranges = at + layout.ranges;
   const auto mend = [=](Bytes& bytes) {
     const uint32_t header = crc32c(bytes.data() + at, 60);
     put(bytes, at + 60, crc32c(bytes.data() + at + 64, vectors - at - 64, header));
   };
+  const auto mendData = [=](Bytes& bytes) {
+    put(bytes, at + 4, crc32c(bytes.data() + vectors, at + layout.bytes - vectors));
+    mend(bytes);
+  };
   for (const Bytes& whole : {files.active, files.sealed}) {
     tryAll(whole, {{at + 8, 8}, {at + 24, 4}, {at + 28, 4}, {at + 32, 4}}, mend, look);
     tryAll(whole, {{at + 64, 4}, {at + 68, 4}}, mend, look);
+    tryAll(whole, {{at + 36, 4}}, mend, look);
+    tryAll(whole, {{ranges, 4}, {ranges + 8, 4}, {ranges + 20, 4}}, mendData, look);
   }
 });
 

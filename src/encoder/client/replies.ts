@@ -11,6 +11,7 @@ import type {
   TokenSpans,
 } from '../protocol/contract.ts';
 import { areFinite } from '../protocol/finite.ts';
+import { rangeFields } from '../protocol/row-places.ts';
 import {
   alignedCopy,
   type EncodeQueryResponse,
@@ -78,6 +79,9 @@ interface Part {
   readonly chunkRows: Uint32Array;
   readonly vectors: Uint8Array;
   readonly scales: Uint16Array;
+  /** Empty where it is unknown. */
+  readonly chunkRanges: Uint32Array;
+  readonly rowPlaces: Uint8Array;
 }
 
 /** Collects the parts of documents until they are whole. */
@@ -159,27 +163,57 @@ function decodePart(message: PartMessage, bytes: number): Part {
   ensure(scales.length === rows && message.vectors.length === rows * bytes, 'part size');
   // Larger bits are halves that are negative, infinite or no numbers.
   for (const bits of scales) ensure(bits < 0x7c00, 'scale');
-  return { chunkRows, vectors: message.vectors, scales };
+  return { chunkRows, vectors: message.vectors, scales, ...decodePlaces(message, chunkRows.length) };
 }
 
-function joined(parts: readonly Part[]): Pick<EncodedDocument, 'chunkRows' | 'vectors' | 'scales'> {
+function decodePlaces(message: PartMessage, chunks: number): Pick<Part, 'chunkRanges' | 'rowPlaces'> {
+  const bytes = alignedCopy(message.chunkRanges, 4);
+  ensure(bytes !== undefined, 'range');
+  const chunkRanges = new Uint32Array(bytes);
+  ensure(chunkRanges.length === 0 || chunkRanges.length === chunks * rangeFields, 'range');
+  let placeBytes = 0;
+  for (let at = 0; at < chunkRanges.length; at += rangeFields) {
+    const [start, end, length] = chunkRanges.subarray(at, at + rangeFields) as unknown as [
+      number,
+      number,
+      number,
+    ];
+    ensure(start < end, 'range');
+    placeBytes += length;
+  }
+  ensure(message.rowPlaces.length === placeBytes, 'range');
+  return { chunkRanges, rowPlaces: message.rowPlaces };
+}
+
+function joined(
+  parts: readonly Part[],
+): Pick<EncodedDocument, 'chunkRows' | 'vectors' | 'scales' | 'chunkRanges' | 'rowPlaces'> {
   const total = (length: (part: Part) => number): number =>
     parts.reduce((sum, part) => sum + length(part), 0);
   const chunkRows = new Uint32Array(total((part) => part.chunkRows.length));
   const vectors = new Int8Array(total((part) => part.vectors.length));
   const scales = new Uint16Array(total((part) => part.scales.length));
+  const chunkRanges = new Uint32Array(total((part) => part.chunkRanges.length));
+  const rowPlaces = new Uint8Array(total((part) => part.rowPlaces.length));
   let chunk = 0;
   let byte = 0;
   let row = 0;
+  let range = 0;
+  let place = 0;
   for (const part of parts) {
     chunkRows.set(part.chunkRows, chunk);
     vectors.set(new Int8Array(part.vectors.buffer, part.vectors.byteOffset, part.vectors.length), byte);
     scales.set(part.scales, row);
+    chunkRanges.set(part.chunkRanges, range);
+    rowPlaces.set(part.rowPlaces, place);
     chunk += part.chunkRows.length;
     byte += part.vectors.length;
     row += part.scales.length;
+    range += part.chunkRanges.length;
+    place += part.rowPlaces.length;
   }
-  return { chunkRows, vectors, scales };
+  const isLocated = chunkRanges.length > 0 && chunkRanges.length === chunkRows.length * rangeFields;
+  return { chunkRows, vectors, scales, ...(isLocated ? { chunkRanges, rowPlaces } : {}) };
 }
 
 function floats(bytes: Uint8Array, count: number, what: string): Float32Array {

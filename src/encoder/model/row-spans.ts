@@ -1,5 +1,6 @@
-/** Finds the part of the text that each row of a sequence comes from. */
-import { chunkingProblem, tokenWindows } from './chunker.ts';
+/** Finds the part of the text that each chunk, and each row of a sequence, comes from. */
+import { packRowPlaces } from '../protocol/row-places.ts';
+import { chunkingProblem, tokenWindows, type TokenWindow } from './chunker.ts';
 import { documentSequence, querySequence, type Sequence } from './colbert-rules.ts';
 import type { ChunkingParameters } from '../protocol/contract.ts';
 import type { ServedModel } from './served-model.ts';
@@ -14,6 +15,66 @@ export interface RowSpans {
   /** u32 [rows], in UTF-16 units. Start and end are equal for rows that come from no text (special tokens). */
   readonly starts: Uint32Array;
   readonly ends: Uint32Array;
+}
+
+/** The tokens of a document. */
+export interface DocumentTokens {
+  readonly ids: Int32Array;
+  /** In code points of the text. Absent where they are unknown. */
+  readonly places?: TokenPlaces;
+}
+
+/** Where a chunk lies in the text of its document, in code points, and the packed places of its rows. */
+export interface ChunkPlace {
+  readonly start: number;
+  readonly end: number;
+  readonly rows: Uint8Array;
+}
+
+export async function documentTokens(
+  { rules, tokenizer }: Pick<ServedModel, 'rules' | 'tokenizer'>,
+  text: string,
+  signal: AbortSignal,
+): Promise<DocumentTokens> {
+  const led = rules.documentLead + text;
+  const places = await tokenizer.locateInSlices(led, signal);
+  if (places === undefined) return { ids: await tokenizer.encodeInSlices(led, signal) };
+  const points = codePointsBefore(led);
+  const inText = (unit: number): number => Math.max(0, points[unit]! - points[rules.documentLead.length]!);
+  return {
+    ids: places.ids,
+    places: { ...places, starts: places.starts.map(inText), ends: places.ends.map(inText) },
+  };
+}
+
+/** For each UTF-16 unit of the text and for its end, the number of code points before it. */
+function codePointsBefore(text: string): Uint32Array {
+  const points = new Uint32Array(text.length + 1);
+  for (let unit = 0; unit < text.length; unit++) {
+    // The second half of a pair counts for nothing.
+    points[unit + 1] = points[unit]! + ((text.charCodeAt(unit) & 0xfc00) === 0xdc00 ? 0 : 1);
+  }
+  return points;
+}
+
+/** The place of a window of tokens, with the whole of words that it cuts. `sequence`: that of the window. */
+export function placeOfChunk(
+  rules: ServedModel['rules'],
+  places: TokenPlaces,
+  window: TokenWindow,
+  sequence: Sequence,
+): ChunkPlace {
+  const { wordStarts } = places;
+  let { start: first, end } = window;
+  while (first > 0 && wordStarts[first] === 0) first--;
+  while (end < wordStarts.length && wordStarts[end] === 0) end++;
+  const start = places.starts[first]!;
+  const rows = spans(sequence, places, {
+    head: rules.documentHead.length,
+    first: window.start,
+    end: window.end,
+  });
+  return { start, end: places.ends[end - 1]!, rows: packRowPlaces(start, rows.starts, rows.ends) };
 }
 
 /** `chunk` absent: the text is a query. Returns undefined when the text has no such chunk. */

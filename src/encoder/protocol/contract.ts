@@ -71,6 +71,9 @@ export interface EncodedDocument {
   readonly vectors: Int8Array;
   /** IEEE half bits [sum(chunkRows)]; value = vector * scale. */
   readonly scales: Uint16Array;
+  /** u32 [chunks x 3] and bytes: where chunks and rows lie in the text (`row-places.ts`). Absent where that is unknown. */
+  readonly chunkRanges?: Uint32Array;
+  readonly rowPlaces?: Uint8Array;
   readonly timings: EncodeTimings;
 }
 

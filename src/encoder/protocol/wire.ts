@@ -69,7 +69,7 @@ export type EncoderClient = InstanceType<typeof EncoderClient>;
 export const encoderService = EncoderClient.service;
 
 /** The bytes of an array, without a copy. They are little-endian on every supported platform. */
-export function bytesOf(array: Int8Array | Uint16Array | Uint32Array | Float32Array): Buffer {
+export function bytesOf(array: Int8Array | Uint8Array | Uint16Array | Uint32Array | Float32Array): Buffer {
   return Buffer.from(array.buffer, array.byteOffset, array.byteLength);
 }
 

@@ -6,6 +6,7 @@
 import { assertInvariant } from '../../errors.ts';
 import { type TokenWindow, tokenWindows } from '../model/chunker.ts';
 import { type ColbertRules, documentSequence, windowTokensMax } from '../model/colbert-rules.ts';
+import { type ChunkPlace, type DocumentTokens, placeOfChunk } from '../model/row-spans.ts';
 import type { ChunkingParameters, EncodeTimings } from '../protocol/contract.ts';
 import { EncoderFailure } from './encoder-failure.ts';
 import type { Entry, EntryRun, Job } from './scheduler.ts';
@@ -17,6 +18,8 @@ export interface DocumentPart {
   /** Stored rows and f16 [rows] of each chunk. */
   readonly vectors: readonly Int8Array[];
   readonly scales: readonly Uint16Array[];
+  /** One a chunk, or none where they are unknown. */
+  readonly places: readonly ChunkPlace[];
   readonly last: boolean;
   /** The timings of the whole document, with its last part. */
   readonly timings: EncodeTimings | undefined;
@@ -32,8 +35,7 @@ export interface DocumentJobOptions {
   /** Bytes of a stored row, without its scale. */
   readonly rowBytes: number;
   readonly chunking: ChunkingParameters;
-  /** Token ids of each document. */
-  readonly documents: readonly Int32Array[];
+  readonly documents: readonly DocumentTokens[];
   readonly tokenizeMs: readonly number[];
   readonly signal: AbortSignal;
   /** Writes a part. Resolves when the transport has taken it. */
@@ -47,6 +49,14 @@ export interface DocumentJobOptions {
 interface Finished {
   readonly vectors: Int8Array;
   readonly scales: Uint16Array;
+  readonly place: ChunkPlace | undefined;
+}
+
+/** A chunk that waits for its rows. */
+interface OpenChunk {
+  readonly document: OpenDocument;
+  readonly chunk: number;
+  readonly place: ChunkPlace | undefined;
 }
 
 interface OpenDocument {
@@ -76,7 +86,7 @@ export class DocumentJob implements Job {
   readonly #options: DocumentJobOptions;
   readonly #source: Iterator<Entry, void>;
   readonly #open = new Map<number, OpenDocument>();
-  readonly #places = new Map<number, { document: OpenDocument; chunk: number }>();
+  readonly #places = new Map<number, OpenChunk>();
   readonly #startedAt = performance.now();
   #pending: Entry[] = [];
   #sourceEnded = false;
@@ -98,8 +108,8 @@ export class DocumentJob implements Job {
       bytesOfRow(options) * (documentHead.length + options.chunking.maxTokens + tail.length);
     this.#source = this.#entries();
     // A document without tokens has no entry and is finished at once.
-    for (const [index, tokens] of options.documents.entries()) {
-      if (tokens.length === 0) this.#emit(this.#openDocument(index, 0));
+    for (const [index, { ids }] of options.documents.entries()) {
+      if (ids.length === 0) this.#emit(this.#openDocument(index, 0));
     }
   }
 
@@ -145,12 +155,12 @@ export class DocumentJob implements Job {
   deliver(entry: Entry, rows: BatchOutput, { startedAt, runMs }: EntryRun): void {
     assertInvariant(rows.kind === 'document', 'a document got query rows');
     if (this.#failed) return;
-    const { document, chunk } = this.#placeOf(entry);
+    const { document, chunk, place } = this.#placeOf(entry);
     if (document.refused) {
       this.#giveBack(entry);
       return;
     }
-    document.finished.set(chunk, rows);
+    document.finished.set(chunk, { vectors: rows.vectors, scales: rows.scales, place });
     document.queueMs ??= Math.max(0, startedAt - this.#startedAt);
     document.runMs += runMs;
     this.#emit(document);
@@ -175,7 +185,7 @@ export class DocumentJob implements Job {
     void this.#send(document, [], 0, problem);
   }
 
-  #placeOf({ position }: Entry): { document: OpenDocument; chunk: number } {
+  #placeOf({ position }: Entry): OpenChunk {
     const place = this.#places.get(position);
     assertInvariant(place !== undefined, 'an entry ends once');
     this.#places.delete(position);
@@ -191,14 +201,16 @@ export class DocumentJob implements Job {
   *#entries(): Generator<Entry, void, undefined> {
     const { documents, chunking, rules } = this.#options;
     let position = 0;
-    for (const [index, tokens] of documents.entries()) {
-      if (tokens.length === 0) continue;
-      const windows: TokenWindow[] = [...tokenWindows(tokens.length, chunking, windowTokensMax(rules))];
+    for (const [index, { ids, places }] of documents.entries()) {
+      if (ids.length === 0) continue;
+      const windows: TokenWindow[] = [...tokenWindows(ids.length, chunking, windowTokensMax(rules))];
       const document = this.#openDocument(index, windows.length);
-      for (const [chunk, { start, end }] of windows.entries()) {
+      for (const [chunk, window] of windows.entries()) {
         if (document.refused) break;
-        this.#places.set(position, { document, chunk });
-        yield { sequence: documentSequence(rules, tokens.subarray(start, end)), position };
+        const sequence = documentSequence(rules, ids.subarray(window.start, window.end));
+        const place = places && placeOfChunk(rules, places, window, sequence);
+        this.#places.set(position, { document, chunk, place });
+        yield { sequence, position };
         position++;
       }
     }
@@ -263,7 +275,7 @@ export class DocumentJob implements Job {
     const { tokenizeMs, write, onRoom, onDocument, documents } = this.#options;
     if (last) {
       this.#open.delete(document.index);
-      onDocument(documents[document.index]!.length);
+      onDocument(documents[document.index]!.ids.length);
     }
     this.#bytesWriting += bytes;
     try {
@@ -272,6 +284,7 @@ export class DocumentJob implements Job {
         chunkRows: Uint32Array.from(ready, ({ scales }) => scales.length),
         vectors: ready.map(({ vectors }) => vectors),
         scales: ready.map(({ scales }) => scales),
+        places: ready.flatMap(({ place }) => place ?? []),
         last,
         timings: last
           ? { tokenizeMs: tokenizeMs[document.index]!, queueMs: document.queueMs ?? 0, runMs: document.runMs }

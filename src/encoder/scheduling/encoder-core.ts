@@ -8,7 +8,13 @@ import { assertInvariant } from '../../errors.ts';
 import { paddedTexts } from './batch-shape.ts';
 import { chunkingProblem, windowedTokens } from '../model/chunker.ts';
 import { querySequence, type Sequence } from '../model/colbert-rules.ts';
-import { spansOfRows, type LocatedChunk, type RowSpans } from '../model/row-spans.ts';
+import {
+  documentTokens,
+  spansOfRows,
+  type DocumentTokens,
+  type LocatedChunk,
+  type RowSpans,
+} from '../model/row-spans.ts';
 import type { ChunkingParameters, EncodeTimings } from '../protocol/contract.ts';
 import { DocumentJob, type DocumentPart } from './document-job.ts';
 import { EncoderFailure } from './encoder-failure.ts';
@@ -171,17 +177,16 @@ export class EncoderCore {
     const problem = chunkingProblem(request.chunking, model.windowTokensMax);
     if (problem !== undefined) throw new EncoderFailure('invalid', problem);
     const reservation = this.#reserve(0);
-    const documents: Int32Array[] = [];
+    const documents: DocumentTokens[] = [];
     let windowTokens = 0;
     const tokenizeMs: number[] = [];
     try {
       for await (const text of texts) {
         const startedAt = performance.now();
-        const { rules, tokenizer } = model;
-        const tokens = await tokenizer.encodeInSlices(rules.documentLead + text, request.signal);
+        const document = await documentTokens(model, text, request.signal);
         tokenizeMs.push(performance.now() - startedAt);
-        documents.push(tokens);
-        const work = windowedTokens(tokens.length, request.chunking);
+        documents.push(document);
+        const work = windowedTokens(document.ids.length, request.chunking);
         windowTokens += work;
         if (windowTokens > requestBounds.windowTokens) throw tooMuchOverlap();
         if (!reservation.grow(work)) throw this.#full();
@@ -194,8 +199,8 @@ export class EncoderCore {
       throw error;
     }
     return {
-      tokenCounts: Uint32Array.from(documents, (tokens) => tokens.length),
-      unknownCounts: Uint32Array.from(documents, (tokens) => countOf(model.tokenizer.unknownId, tokens)),
+      tokenCounts: Uint32Array.from(documents, ({ ids }) => ids.length),
+      unknownCounts: Uint32Array.from(documents, ({ ids }) => countOf(model.tokenizer.unknownId, ids)),
       release: () => reservation.release(),
       run: async (write) => {
         const job = new DocumentJob({

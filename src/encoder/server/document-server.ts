@@ -90,12 +90,16 @@ function partMessage(part: DocumentPart): PartMessage {
     chunkRows: bytesOf(part.chunkRows),
     vectors: joined(part.vectors),
     scales: joined(part.scales),
+    chunkRanges: bytesOf(
+      Uint32Array.from(part.places.flatMap(({ start, end, rows }) => [start, end, rows.length])),
+    ),
+    rowPlaces: joined(part.places.map(({ rows }) => rows)),
     last: part.last,
     timings: part.timings ?? null,
     problem: part.problem === undefined ? '' : refusalMessage,
   };
 }
 
-function joined(arrays: readonly (Int8Array | Uint16Array)[]): Buffer {
+function joined(arrays: readonly (Int8Array | Uint8Array | Uint16Array)[]): Buffer {
   return arrays.length === 1 ? bytesOf(arrays[0]!) : Buffer.concat(arrays.map((array) => bytesOf(array)));
 }

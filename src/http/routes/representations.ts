@@ -202,8 +202,9 @@ function chunksField({ chunks }: Pick<ResultItem, 'chunks'>): string {
   return `,"chunks":[${texts.join(',')}]`;
 }
 
-function chunkFields({ chunkId, chunkIndex, score }: ResultItem): string {
-  return `"chunk_id":${JSON.stringify(chunkId)},"chunk_index":${chunkIndex},"score":${number(score)}`;
+function chunkFields({ chunkId, chunkIndex, score, textRange }: ResultItem): string {
+  const range = textRange === undefined ? '' : `,"text_range":${JSON.stringify(textRange)}`;
+  return `"chunk_id":${JSON.stringify(chunkId)},"chunk_index":${chunkIndex},"score":${number(score)}${range}`;
 }
 
 function componentsField({ components }: ResultItem): string {
@@ -212,12 +213,13 @@ function componentsField({ components }: ResultItem): string {
 
 /** Up to 51,200 query tokens an answer. One call of the serialiser takes half as long as a call for each token. */
 function componentsText(components: ResultComponents): string {
-  const { maxsim, similarities, documentTokens, candidateScore, candidateRank } = components;
+  const { maxsim, similarities, documentTokens, textRanges, candidateScore, candidateRank } = components;
   const body: z.output<typeof ComponentsSchema> = {
     maxsim,
     per_query_token: Array.from(similarities, (similarity, tokenIndex) => ({
       token_index: tokenIndex,
       document_token_index: documentTokens[tokenIndex] ?? 0,
+      text_range: textRanges[tokenIndex],
       similarity,
     })),
     candidate_score: candidateScore,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { candidateKMax, chunksOfDocumentMax, topKDefault } from '../../service/contract.ts';
 import { addition } from '../routes/answers.ts';
+import { candidateKMax, chunksOfDocumentMax, topKDefault } from '../../service/contract.ts';
 import { filterFieldsMax, queriesMax, queryComponentsMax, queryResultsMax, topKMax } from '../limits.ts';
 import { Documents, Query, RequestUsage, addIssue, customerObject, returnedObject } from './fields.ts';
 
@@ -114,10 +114,18 @@ export const ScoreBody = z
   .strictObject({ query: Query, documents: Documents, return_components: ReturnComponents })
   .meta({ id: 'Score' });
 
+const TextRange = z.strictObject({ start: z.int().min(0), end: z.int().min(1) }).meta({
+  id: 'TextRange',
+  ...addition,
+  description:
+    'Where it lies in the text that was submitted, in Unicode code points, `end` excluded. A word that is cut at the border of a chunk counts whole. Absent for special tokens, where the tokenizer cannot say, and for documents that were upserted before there were ranges.',
+});
+
 const TokenMatch = z
   .strictObject({
     token_index: z.int().min(0),
     document_token_index: z.int().min(0),
+    text_range: TextRange.optional(),
     similarity: z.number(),
   })
   .meta({
@@ -149,6 +157,7 @@ const QueryChunk = z
     chunk_id: ChunkId,
     chunk_index: ChunkIndex,
     score: Score,
+    text_range: TextRange.optional(),
     components: Components.optional(),
   })
   .meta({ id: 'QueryChunk' });
@@ -159,6 +168,7 @@ const RankedResult = z
     chunk_id: ChunkId,
     chunk_index: ChunkIndex,
     score: Score,
+    text_range: TextRange.optional(),
     metadata: returnedObject('Metadata of the document, as it was sent.'),
     components: Components.optional(),
     chunks: z
@@ -179,11 +189,12 @@ const QueryResult = z
     chunk_id: RankedResult.shape.chunk_id.optional(),
     chunk_index: RankedResult.shape.chunk_index.optional(),
     score: RankedResult.shape.score,
+    text_range: TextRange.optional(),
     metadata: RankedResult.shape.metadata,
     components: Components.optional(),
     chunks: z.array(QueryChunk).optional().meta({
       description:
-        'Only in a grouped search, instead of `chunk_id`, `chunk_index` and `components`: the best chunks of the document, best first. `score` is the score of the first.',
+        'Only in a grouped search, instead of `chunk_id`, `chunk_index`, `text_range` and `components`: the best chunks of the document, best first. `score` is the score of the first.',
     }),
   })
   .meta({ id: 'QueryResult' });

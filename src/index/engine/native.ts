@@ -87,6 +87,9 @@ export interface NativeRecord {
   readonly scales: Uint16Array;
   /** Metadata terms, 16 bytes each, concatenated. Filters match them. */
   readonly terms: Uint8Array;
+  /** u32 [chunks x 3]: start and end of each chunk in its text, and its bytes of `rowPlaces`. Absent = unknown. */
+  readonly chunkRanges?: Uint32Array;
+  readonly rowPlaces?: Uint8Array;
 }
 
 export interface SegmentInfo {
@@ -106,6 +109,8 @@ export interface SegmentInfo {
   readonly centroids: number;
   /** Name of the codebook's file, in the segment's folder; '' = none. */
   readonly codebook: string;
+  /** Records may have `chunkRanges`. Segments of earlier formats keep none. */
+  readonly keepsRanges: boolean;
   /** The codes were made with an older codebook than the index has now: `buildCodes` is due again. */
   readonly codesOutdated: boolean;
 }
@@ -162,6 +167,8 @@ export interface NativeSearchResult {
   readonly versionIds: Float64Array;
   readonly chunkIndexes: Uint32Array;
   readonly scores: Float32Array;
+  /** u32 [results x 2]: start and end of each chunk in its text; 0 and 0 if that is unknown. */
+  readonly chunkRanges: Uint32Array;
   /** The number of chunks that were scored exactly. */
   readonly candidateCount: number;
   /** Present when components were asked for and candidates were preselected. */
@@ -170,6 +177,8 @@ export interface NativeSearchResult {
   /** Present when components were asked for: [results x query rows]. */
   readonly similarities?: Float32Array;
   readonly documentTokens?: Uint32Array;
+  /** For each result the places of its rows, as they were appended; empty if they are unknown. */
+  readonly rowPlaces?: readonly Uint8Array[];
   readonly plan: 'exact' | 'codes' | 'lists' | 'device';
   /** Codes could not be read and were not used. They must be built again. */
   readonly codesLost: boolean;

@@ -1,5 +1,6 @@
 /** The components of a score, which searching and scoring share. */
-import type { ResultComponents } from '../contract.ts';
+import { unpackRowPlaces } from '../../encoder/protocol/row-places.ts';
+import type { ResultComponents, TextRange } from '../contract.ts';
 
 export interface ScoredRows {
   readonly score: number;
@@ -11,6 +12,9 @@ export interface ScoredRows {
   readonly documentTokens?: Uint32Array;
   readonly candidateScores?: Float32Array;
   readonly candidateRanks?: Uint32Array;
+  readonly textRange: TextRange | undefined;
+  /** Packed places of the rows of the chunk. Absent = unknown. */
+  readonly rowPlaces: Uint8Array | undefined;
 }
 
 /** The components of one score, whose similarities add up to it; `undefined` unless they were asked for. */
@@ -20,11 +24,24 @@ export function componentsOf(scored: ScoredRows): ResultComponents | undefined {
   const candidateScore = scored.candidateScores?.[position];
   const candidateRank = scored.candidateRanks?.[position];
   const [first, end] = [position * queryRows, (position + 1) * queryRows];
+  const { textRange, rowPlaces } = scored;
+  const places = textRange && rowPlaces ? unpackRowPlaces(textRange.start, rowPlaces) : [];
+  const matched = documentTokens.subarray(first, end);
   return {
     maxsim: scored.score,
     similarities: similarities.subarray(first, end),
-    documentTokens: documentTokens.subarray(first, end),
+    documentTokens: matched,
+    textRanges: Array.from(matched, (token) => places[token]),
     ...(candidateScore === undefined ? {} : { candidateScore }),
     ...(candidateRank === undefined ? {} : { candidateRank }),
   };
+}
+
+/** The range of a chunk in columns of start, end and perhaps more; `undefined` if it is unknown. */
+export function textRangeAt(
+  columns: Uint32Array | undefined,
+  { chunk, fields }: { readonly chunk: number; readonly fields: number },
+): TextRange | undefined {
+  const [start = 0, end = 0] = columns?.subarray(chunk * fields) ?? [];
+  return end === 0 ? undefined : { start, end };
 }

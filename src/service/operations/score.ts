@@ -7,6 +7,7 @@
  */
 import { rowBytes, type RowShape } from '../../row-shape.ts';
 import type { EncodedDocument, EncodedQuery } from '../../encoder/protocol/contract.ts';
+import { rangeFields } from '../../encoder/protocol/row-places.ts';
 import { assertInvariant, invalid } from '../../errors.ts';
 import { chunkingOf } from './create-index.ts';
 import type { DocumentInput, RankedResponse, RequestContext, ResultItem, ScoreRequest } from '../contract.ts';
@@ -20,7 +21,7 @@ import {
   tokensLeftBehind,
   type OperationDeps,
 } from '../operation-deps.ts';
-import { componentsOf } from './ranking.ts';
+import { componentsOf, textRangeAt } from './ranking.ts';
 import { chooseModel } from '../indexes/served-models.ts';
 import { scoringWork } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
@@ -30,6 +31,7 @@ interface Best {
   readonly documentIndex: number;
   readonly chunkIndex: number;
   readonly score: number;
+  readonly textRange: ResultItem['textRange'];
   readonly components: ResultItem['components'];
 }
 
@@ -158,13 +160,32 @@ async function bestChunk(
   const explained = request.returnComponents
     ? await deps.engine.score({ ...asked, components: true }, chunkOf(document, chunkIndex, rowBytes(shape)))
     : {};
+  const textRange = textRangeAt(document.chunkRanges, { chunk: chunkIndex, fields: rangeFields });
   return {
     input,
     documentIndex: document.documentIndex,
     chunkIndex,
     score,
-    components: componentsOf({ ...explained, score, position: 0, queryRows: query.rows }),
+    textRange,
+    components: componentsOf({
+      ...explained,
+      score,
+      position: 0,
+      queryRows: query.rows,
+      textRange,
+      rowPlaces: rowPlacesOf(document, chunkIndex),
+    }),
   };
+}
+
+function rowPlacesOf(
+  { chunkRanges, rowPlaces }: EncodedDocument,
+  chunkIndex: number,
+): Uint8Array | undefined {
+  const bytesOf = (chunk: number): number => chunkRanges?.[chunk * rangeFields + 2] ?? 0;
+  let first = 0;
+  for (let chunk = 0; chunk < chunkIndex; chunk++) first += bytesOf(chunk);
+  return rowPlaces?.subarray(first, first + bytesOf(chunkIndex));
 }
 
 function chunkOf(document: EncodedDocument, chunkIndex: number, bytes: number): TokenMatrices {
@@ -187,11 +208,12 @@ function resultItems({ best, chunkCounts }: Scored): ResultItem[] {
     chunks += count;
   }
   const ranked = best.toSorted((a, b) => b.score - a.score || a.documentIndex - b.documentIndex);
-  return ranked.map(({ input, documentIndex, chunkIndex, score, components }) => ({
+  return ranked.map(({ input, documentIndex, chunkIndex, score, textRange, components }) => ({
     docId: input.docId,
     chunkId: `transient_${(firstChunks[documentIndex] ?? 0) + chunkIndex}`,
     chunkIndex,
     score,
+    ...(textRange === undefined ? {} : { textRange }),
     metadata: input.metadata,
     ...(components === undefined ? {} : { components }),
   }));

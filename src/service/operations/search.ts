@@ -26,7 +26,7 @@ import {
   tokensLeftBehind,
   type OperationDeps,
 } from '../operation-deps.ts';
-import { componentsOf } from './ranking.ts';
+import { componentsOf, textRangeAt } from './ranking.ts';
 import { readableIndex, type ReadableIndex } from './read-index.ts';
 import { assertAffordable, engineWork, exactWork, queryTokens } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
@@ -288,12 +288,15 @@ function resultItems(
     assertInvariant(version !== undefined, 'every result was resolved');
     const chunkIndex = found.chunkIndexes[position] ?? 0;
     const score = found.scores[position] ?? 0;
-    const components = componentsOf({ ...found, score, position, queryRows });
+    const textRange = textRangeAt(found.chunkRanges, { chunk: position, fields: 2 });
+    const rowPlaces = found.rowPlaces?.[position];
+    const components = componentsOf({ ...found, score, position, queryRows, textRange, rowPlaces });
     items.push({
       docId: version.docId,
       chunkId: chunkIdOf(versionId, chunkIndex),
       chunkIndex,
       score,
+      ...(textRange === undefined ? {} : { textRange }),
       metadata: version.metadata,
       ...(components === undefined ? {} : { components }),
     });

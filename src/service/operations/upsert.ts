@@ -174,13 +174,14 @@ async function appendDocument(
   input: DocumentInput,
   document: EncodedDocument,
 ): Promise<UnplacedVersion> {
-  const { chunkRows, vectors, scales } = document;
+  const { chunkRows, vectors, scales, chunkRanges, rowPlaces } = document;
   await writer.append({
     versionId,
     chunkRows,
     vectors,
     scales,
     terms: metadataTerms(input.metadata),
+    ...(chunkRanges && rowPlaces ? { chunkRanges, rowPlaces } : {}),
   });
   return {
     docId: input.docId,

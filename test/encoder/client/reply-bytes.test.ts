@@ -13,6 +13,7 @@ import {
   DocumentCollector,
 } from '../../../src/encoder/client/replies.ts';
 import type { EncodedDocument, EncodedQuery } from '../../../src/encoder/protocol/contract.ts';
+import { rangeFields } from '../../../src/encoder/protocol/row-places.ts';
 import {
   bytesOf,
   encoderService,
@@ -64,6 +65,8 @@ const part = fc.record({
   last: fc.boolean(),
   timings,
   problem: text,
+  chunkRanges: bytes,
+  rowPlaces: bytes,
 });
 const spans = fc.record({ starts: bytes, ends: bytes, problem: text });
 const model = fc.record({ name: text, version: text, dim: uint32, windowTokensMax: uint32 });
@@ -88,11 +91,15 @@ function checkQuery({ rows, vectors, offsets, problem }: EncodedQuery): void {
   expect([...vectors, ...offsets].every(Number.isFinite)).toBe(true);
 }
 
-function checkDocument({ chunkRows, vectors, scales, problem, inputTokens }: EncodedDocument): void {
+function checkDocument(document: EncodedDocument): void {
+  const { chunkRows, vectors, scales, problem, inputTokens, chunkRanges, rowPlaces } = document;
   const rows = chunkRows.reduce((sum, count) => sum + count, 0);
   expect([vectors.length, scales.length]).toEqual([rows * dim, rows]);
   expect(chunkRows.every((count) => count >= 1)).toBe(true);
   expect(scales.every((bits) => bits < 0x7c00)).toBe(true);
+  const lengths = [...(chunkRanges ?? [])].filter((_, at) => at % rangeFields === 2);
+  expect(lengths.length).toBe(chunkRanges === undefined ? 0 : chunkRows.length);
+  expect(lengths.reduce((sum, length) => sum + length, 0)).toBe(rowPlaces?.length ?? 0);
   if (problem === undefined) expect(chunkRows.length > 0).toBe(inputTokens > 0);
 }
 
@@ -134,6 +141,8 @@ const honestPart = {
   last: true,
   timings: null,
   problem: '',
+  chunkRanges: bytesOf(Uint32Array.of(0, 2, 1, 3, 300, 4)),
+  rowPlaces: Buffer.of(0x02, 0x0f, 0x00, 0xa9, 0x02),
 };
 const honestSpans = {
   starts: bytesOf(Uint32Array.of(0, 6)),

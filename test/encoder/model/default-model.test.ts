@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
 import type { EncodedDocument } from '../../../src/encoder/protocol/contract.ts';
+import { rangeFields } from '../../../src/encoder/protocol/row-places.ts';
+import { rowBytes } from '../../../src/row-shape.ts';
 import { halfValues } from '../../../src/encoder/inference/quantize.ts';
 import { callOptions, encodeAll, type Encoders, startEncoders } from '../../support/encoder/encoders.ts';
 import { eventually } from '../../support/running/eventually.ts';
@@ -63,6 +65,28 @@ describe.each(models)('$served.name', ({ directory, served }) => {
       }
     }
     expect(different / components).toBeLessThanOrEqual(0.01);
+  });
+
+  it('gives the passage of a chunk the vectors of the chunk, to the bit, where no word is cut', async () => {
+    const [document] = await encodeAll(encoders.pool, [prose], {
+      chunking: { maxTokens: 40, overlapTokens: 8, minimumChunkTokens: 8 },
+    });
+    const { chunkRows, chunkRanges, vectors, scales } = document!;
+    const points = Array.from(prose);
+    const bytes = rowBytes(served);
+    let compared = 0;
+    let first = 0;
+    for (const [chunk, rows] of chunkRows.entries()) {
+      const [start, end] = chunkRanges!.subarray(chunk * rangeFields);
+      const [alone] = await encodeAll(encoders.pool, [points.slice(start, end).join('')], { chunking });
+      if (alone!.scales.length === rows) {
+        compared += 1;
+        expect(alone!.vectors).toEqual(vectors.subarray(first * bytes, (first + rows) * bytes));
+        expect(alone!.scales).toEqual(scales.subarray(first, first + rows));
+      }
+      first += rows;
+    }
+    expect(compared).toBeGreaterThan(chunkRows.length / 3);
   });
 
   it('gives a query the same vectors alone and among others', async () => {

@@ -130,6 +130,7 @@ describe('the document', () => {
     ]);
     const usage = document.paths?.['/v1/usage']?.get?.responses?.['200'] as Response | undefined;
     expect(usage?.headers?.['ratelimit-limit']).toMatchObject({ 'x-maxsimd-addition': true });
+    expect(document.components?.schemas?.['TextRange']).toMatchObject({ 'x-maxsimd-addition': true });
   });
 
   test('states limits and defaults', () => {
@@ -239,11 +240,13 @@ test('answers keep to the schemas that describe them', async () => {
         chunkId: 'c\\1',
         chunkIndex: 3,
         score: 1e-7,
+        textRange: { start: 3, end: 70 },
         metadata: '{"a": [1]}',
         components: {
           maxsim: -0.5,
-          similarities: Float32Array.of(0.25),
-          documentTokens: Uint32Array.of(9),
+          similarities: Float32Array.of(0.25, 0.5),
+          documentTokens: Uint32Array.of(9, 0),
+          textRanges: [{ start: 8, end: 12 }, undefined],
           candidateScore: 2,
           candidateRank: 0,
         },
@@ -260,10 +263,14 @@ test('answers keep to the schemas that describe them', async () => {
         chunk_id: 'c\\1',
         chunk_index: 3,
         score: 1e-7,
+        text_range: { start: 3, end: 70 },
         metadata: { a: [1] },
         components: {
           maxsim: -0.5,
-          per_query_token: [{ token_index: 0, document_token_index: 9, similarity: 0.25 }],
+          per_query_token: [
+            { token_index: 0, document_token_index: 9, text_range: { start: 8, end: 12 }, similarity: 0.25 },
+            { token_index: 1, document_token_index: 0, similarity: 0.5 },
+          ],
           candidate_score: 2,
           candidate_rank: 0,
         },

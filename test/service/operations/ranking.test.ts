@@ -1,6 +1,6 @@
 /** Searching and scoring. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { RankedResponse } from '../../../src/service/contract.ts';
+import type { RankedResponse, TextRange } from '../../../src/service/contract.ts';
 import {
   documentsOf,
   openServiceStage,
@@ -18,6 +18,14 @@ beforeAll(async () => {
 afterAll(() => stage[Symbol.asyncDispose]());
 
 const docIds = ({ results }: RankedResponse) => results.map(({ docId }) => docId);
+
+const scoreOf = (
+  own: TenantStage,
+  query: string,
+  texts: Readonly<Record<string, string>>,
+  returnComponents = false,
+) =>
+  stage.service.score(own.context(), { query, documents: documentsOf(texts, '{"m":1}'), returnComponents });
 
 describe('searching', () => {
   it('ranks the chunks and answers with their references', async () => {
@@ -96,6 +104,34 @@ describe('searching', () => {
       expect(sum).toBeCloseTo(score, 4);
     }
     expect([...(results[0]?.components?.documentTokens ?? [])]).toEqual([1, 2]);
+  });
+
+  it('says where chunks and matched tokens lie in the text, in code points, as a score does', async () => {
+    const indexId = await tenant.createIndex();
+    const texts = { a: '🎈  red 東京 blue', b: `${'hay '.repeat(300)} needle` };
+    const wordsAt = (docId: keyof typeof texts, { start, end }: TextRange) =>
+      Array.from(texts[docId]).slice(start, end).join('');
+    const located = ({ results }: RankedResponse) =>
+      results.map(({ docId, textRange, components }) => ({
+        passage: wordsAt(docId as keyof typeof texts, textRange!),
+        matched: components?.textRanges.map((range) => wordsAt(docId as keyof typeof texts, range!)),
+      }));
+    await tenant.upsert(indexId, texts);
+    const found = await tenant.search(indexId, 'needle 東京', { topK: 3, returnComponents: true });
+    const places = located(found);
+    expect(places).toContainEqual({ passage: texts.a, matched: [expect.any(String), '東京'] });
+    expect(places).toContainEqual({
+      passage: `${'hay '.repeat(44)} needle`,
+      matched: ['needle', expect.any(String)],
+    });
+    expect(places).toContainEqual(expect.objectContaining({ passage: 'hay '.repeat(256).trimEnd() }));
+    const scored = located(await scoreOf(tenant, 'needle 東京', texts, true));
+    expect(places).toEqual(expect.arrayContaining(scored));
+    const { textRange } = (await tenant.search(indexId, '東京', { topK: 1 })).results[0]!;
+    expect(wordsAt('a', textRange!)).toBe(texts.a);
+    // New metadata move the record, and nothing in the text.
+    await stage.service.updateMetadata(tenant.context(), indexId, 'a', '{"new":1}');
+    expect((await tenant.search(indexId, '東京', { topK: 1 })).results[0]).toMatchObject({ textRange });
   });
 
   it('filters by JSON equality of top-level fields', async () => {
@@ -237,17 +273,9 @@ describe('work', () => {
 });
 
 describe('scoring', () => {
-  const score = (
-    own: TenantStage,
-    query: string,
-    texts: Readonly<Record<string, string>>,
-    returnComponents = false,
-  ) =>
-    stage.service.score(own.context(), { query, documents: documentsOf(texts, '{"m":1}'), returnComponents });
-
   it('ranks documents by their best chunk and stores nothing but the usage', async () => {
     const own = await stage.newTenant();
-    const answer = await score(own, 'needle', {
+    const answer = await scoreOf(own, 'needle', {
       far: 'other words',
       near: `${'hay '.repeat(300)} needle`,
       blank: ' ',
@@ -273,14 +301,14 @@ describe('scoring', () => {
     const texts = { a: 'red green blue', b: 'blue', c: 'red' };
     await own.upsert(indexId, texts);
     const searched = await own.search(indexId, 'red blue', { returnComponents: true });
-    const scored = await score(own, 'red blue', texts, true);
+    const scored = await scoreOf(own, 'red blue', texts, true);
     const parts = ({ results }: RankedResponse) =>
       results.map(({ docId, score: points, components }) => ({ docId, points, components }));
     expect(parts(scored)).toEqual(parts(searched));
   });
 
   it('orders ties as the documents were submitted', async () => {
-    expect(docIds(await score(tenant, 'w', { c: 'w', x: 'w w', a: 'w', b: 'w' }))).toEqual([
+    expect(docIds(await scoreOf(tenant, 'w', { c: 'w', x: 'w w', a: 'w', b: 'w' }))).toEqual([
       'c',
       'x',
       'a',
@@ -290,7 +318,7 @@ describe('scoring', () => {
 
   it('explains the chunk that is answered and no other', async () => {
     const explain = vi.spyOn(stage.engine, 'score');
-    const answer = await score(
+    const answer = await scoreOf(
       tenant,
       'needle',
       { long: `${'hay '.repeat(600)} needle`, short: 'hay' },

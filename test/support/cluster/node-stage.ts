@@ -24,6 +24,7 @@ import { newDirectory } from '../machine/temporary-directory.ts';
 import { newIndex, newTenant } from '../stages/catalog-fixture.ts';
 import {
   appendDocuments,
+  assertRanges,
   conditionIn,
   deletionOf,
   dim,
@@ -216,9 +217,10 @@ async function openNode(
     },
     found: (filter = {}, where = '{}') =>
       index.read(async (reader) => {
-        const { versionIds } = await reader.search({ ...exactSearch(filter), ...conditionIn(where) });
-        const versions = await catalog.resolveVersions(indexId, [...new Set(versionIds)]);
-        return [...versionIds]
+        const results = await reader.search({ ...exactSearch(filter), ...conditionIn(where) });
+        const versions = await catalog.resolveVersions(indexId, [...new Set(results.versionIds)]);
+        assertRanges(results, versions);
+        return [...results.versionIds]
           .map((versionId) => {
             const version = versions.get(versionId);
             if (version === undefined) throw new Error(`version ${versionId} cannot be resolved`);

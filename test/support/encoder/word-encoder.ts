@@ -12,7 +12,15 @@ import type {
   EncoderModel,
   TokenSpans,
 } from '../../../src/encoder/protocol/contract.ts';
-import { documentVectors, queryVectors, wordDim, wordScaleBits, wordsOf } from './word-vectors.ts';
+import { packRowPlaces } from '../../../src/encoder/protocol/row-places.ts';
+import {
+  documentVectors,
+  placesOfWords,
+  queryVectors,
+  wordDim,
+  wordScaleBits,
+  wordsOf,
+} from './word-vectors.ts';
 
 export const wordModel: EncoderModel = {
   name: 'words',
@@ -103,6 +111,7 @@ export class WordEncoder implements EncoderPool {
         chunkRows,
         vectors: documentVectors(words),
         scales: new Uint16Array(words.length).fill(wordScaleBits),
+        ...rangesOf(text, chunkRows),
         timings: { tokenizeMs: 0, queueMs: 0, runMs: 0 },
       };
     }
@@ -111,6 +120,21 @@ export class WordEncoder implements EncoderPool {
   async close(): Promise<void> {
     this.closed = true;
   }
+}
+
+function rangesOf(text: string, chunkRows: Uint32Array): Pick<EncodedDocument, 'chunkRanges' | 'rowPlaces'> {
+  const { starts, ends } = placesOfWords(text);
+  const ranges: number[] = [];
+  const packed: number[] = [];
+  let first = 0;
+  for (const rows of chunkRows) {
+    const end = first + rows;
+    const places = packRowPlaces(starts[first]!, starts.subarray(first, end), ends.subarray(first, end));
+    ranges.push(starts[first]!, ends[end - 1]!, places.length);
+    packed.push(...places);
+    first = end;
+  }
+  return { chunkRanges: Uint32Array.from(ranges), rowPlaces: Uint8Array.from(packed) };
 }
 
 async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {

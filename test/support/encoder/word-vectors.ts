@@ -9,6 +9,16 @@ export function wordsOf(text: string): readonly string[] {
   return text.split(/\s+/).filter((word) => word !== '');
 }
 
+/** In code points. */
+export function placesOfWords(text: string): { readonly starts: Uint32Array; readonly ends: Uint32Array } {
+  const words = [...text.matchAll(/\S+/g)];
+  const points = (unit: number): number => Array.from(text.slice(0, unit)).length;
+  return {
+    starts: Uint32Array.from(words, ({ index }) => points(index)),
+    ends: Uint32Array.from(words, ({ index, 0: word }) => points(index + word.length)),
+  };
+}
+
 /** As documents hold them: int8 [words x dim]. */
 export function documentVectors(words: readonly string[]): Int8Array {
   return Int8Array.from(words.flatMap((word) => [...vectorOf(word)]));

@@ -207,6 +207,9 @@ function partOf(text: string, documentIndex: number): PartMessage {
     last: true,
     timings,
     problem: '',
+    // As an encoder of an earlier release.
+    chunkRanges: Buffer.alloc(0),
+    rowPlaces: Buffer.alloc(0),
   };
 }
 

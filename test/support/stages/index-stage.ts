@@ -2,6 +2,7 @@
  * One index on the real catalog, the real engine and a real directory, driven below the service: documents
  * are token matrices made here. Dimension 8; a chunk has one to a few rows.
  */
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,7 +20,11 @@ import { createLocalStore } from '../../../src/index/local-store.ts';
 import { openLocalBlobStore } from '../../../src/index/storage/local-blob-store.ts';
 import { conditionOf } from '../../../src/index/terms/condition.ts';
 import { metadataTerms } from '../../../src/index/terms/metadata-terms.ts';
-import { createEngine, type NativeEngine } from '../../../src/index/engine/native.ts';
+import {
+  createEngine,
+  type NativeEngine,
+  type NativeSearchResult,
+} from '../../../src/index/engine/native.ts';
 import type { Verification } from '../../../src/index/segments/scrub.ts';
 import type { LocalIndex } from '../../../src/index/local-index.ts';
 import { catalogSegments } from '../../../src/service/indexes/catalog-segments.ts';
@@ -206,6 +211,7 @@ export async function openStage(
       index.read(async (reader) => {
         const found = await reader.search({ ...exactSearch(filter), topK, ...conditionIn(where) });
         const versions = await catalog.resolveVersions(indexId, [...new Set(found.versionIds)]);
+        assertRanges(found, versions);
         return [...found.versionIds].map((versionId, position) => {
           const version = versions.get(versionId);
           if (version === undefined) throw new Error(`version ${versionId} cannot be resolved`);
@@ -257,10 +263,30 @@ export async function appendDocuments(
       vectors: Int8Array.from(rows.flat()),
       scales: new Uint16Array(rows.length).fill(scaleBits),
       terms: metadataTerms(metadata),
+      chunkRanges: Uint32Array.from(
+        chunks.flatMap((chunk, index) => [...rangeOf(docId, index), chunk.length]),
+      ),
+      rowPlaces: new Uint8Array(rows.length),
     });
     versions.push({ docId, versionId, metadata, chunkCount: chunks.length, tokenVectors: rows.length });
   }
   return versions;
+}
+
+/** The range of a chunk in its text, which no test has: any that tells chunks apart. */
+function rangeOf(docId: string, chunkIndex: number): readonly [start: number, end: number] {
+  return [docId.length, docId.length + chunkIndex + 1];
+}
+
+/** Every result has the range that was appended with it, wherever its record lies now. */
+export function assertRanges(
+  { versionIds, chunkIndexes, chunkRanges }: NativeSearchResult,
+  versions: ReadonlyMap<number, { readonly docId: string }>,
+): void {
+  const appended = [...versionIds].flatMap((versionId, position) =>
+    rangeOf(versions.get(versionId)?.docId ?? '', chunkIndexes[position]!),
+  );
+  assert.deepEqual([...chunkRanges], appended);
 }
 
 /** A delete of the catalog, as an open index publishes it. */

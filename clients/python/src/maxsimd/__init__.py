@@ -28,6 +28,7 @@ from .models import (
     Index,
     Issue,
     QueryAnswers,
+    QueryChunk,
     QueryItemInput,
     QueryResult,
     Ranked,
@@ -35,11 +36,13 @@ from .models import (
     RequestUsage,
     Result,
     StoredDocument,
+    TextRange,
     UpsertResult,
     UsageDays,
     UsageOfDay,
     UsageSummary,
 )
+from .passages import Highlight, highlights, passage
 from .synchronous import Maxsimd
 
 __all__ = [
@@ -54,6 +57,7 @@ __all__ = [
     "DocumentCount",
     "DocumentFailure",
     "DocumentInput",
+    "Highlight",
     "ImportProgress",
     "ImportReport",
     "ImportStopped",
@@ -66,6 +70,7 @@ __all__ = [
     "NotFoundError",
     "PermissionDeniedError",
     "QueryAnswers",
+    "QueryChunk",
     "QueryItemInput",
     "QueryResult",
     "Ranked",
@@ -76,9 +81,12 @@ __all__ = [
     "ServiceUnavailableError",
     "StoredDocument",
     "TenantSuspendedError",
+    "TextRange",
     "UpsertResult",
     "UsageDays",
     "UsageLimitError",
     "UsageOfDay",
     "UsageSummary",
+    "highlights",
+    "passage",
 ]

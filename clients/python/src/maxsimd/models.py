@@ -433,9 +433,15 @@ class RequestUsage(BaseModel):
     latency_ms: Annotated[int, Field(examples=[3], ge=0)]
 
 
+class TextRange(BaseModel):
+    start: Annotated[int, Field(ge=0)]
+    end: Annotated[int, Field(ge=1)]
+
+
 class TokenMatch(BaseModel):
     token_index: Annotated[int, Field(ge=0)]
     document_token_index: Annotated[int, Field(ge=0)]
+    text_range: TextRange | None = None
     similarity: float
 
 
@@ -463,6 +469,7 @@ class QueryChunk(BaseModel):
         float,
         Field(description="Orders the results of one answer. It has no fixed range."),
     ]
+    text_range: TextRange | None = None
     components: Components | None = None
 
 
@@ -479,6 +486,7 @@ class Result(BaseModel):
         float,
         Field(description="Orders the results of one answer. It has no fixed range."),
     ]
+    text_range: TextRange | None = None
     metadata: Annotated[
         dict[str, Any], Field(description="Metadata of the document, as it was sent.")
     ]
@@ -504,6 +512,7 @@ class QueryResult(BaseModel):
         float,
         Field(description="Orders the results of one answer. It has no fixed range."),
     ]
+    text_range: TextRange | None = None
     metadata: Annotated[
         dict[str, Any], Field(description="Metadata of the document, as it was sent.")
     ]
@@ -511,7 +520,7 @@ class QueryResult(BaseModel):
     chunks: Annotated[
         list[QueryChunk] | None,
         Field(
-            description="Only in a grouped search, instead of `chunk_id`, `chunk_index` and `components`: the best chunks of the document, best first. `score` is the score of the first."
+            description="Only in a grouped search, instead of `chunk_id`, `chunk_index`, `text_range` and `components`: the best chunks of the document, best first. `score` is the score of the first."
         ),
     ] = None
 

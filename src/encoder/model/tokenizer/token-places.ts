@@ -1,6 +1,6 @@
 /**
- * Finds where the tokens of a text lie in it. A BERT normaliser works character by character, except for the order of some marks.
- * So each unit of the normalised text comes from one character, and the pieces of a word follow one another. The caller must
+ * Finds where the tokens of a text lie in it. A BERT normaliser moves nothing beyond a character and the marks that follow it. So
+ * each unit of the normalised text comes from one such cluster, and the pieces of a word follow one another. The caller must
  * compare the ids with those of the tokenizer. If they differ, the places are unknown.
  */
 import { forEachBertWord } from './bert-text.ts';
@@ -11,6 +11,8 @@ export interface TokenPlaces {
   readonly ids: Int32Array;
   readonly starts: Uint32Array;
   readonly ends: Uint32Array;
+  /** 1 = the token is the first of its word. */
+  readonly wordStarts: Uint8Array;
 }
 
 export interface PieceLengths {
@@ -38,8 +40,11 @@ export interface FoundPlaces {
   readonly ids: number[];
   readonly starts: number[];
   readonly ends: number[];
+  readonly wordStarts: number[];
 }
 
+/** A character, and what the normaliser drops or may reorder behind it: marks, controls, format characters. */
+const clusterPattern = /[^][[\p{M}\p{Cc}\p{Cf}\p{Co}\ufffd]--[\t\n\r]]*/gv;
 /** Characters of a step, which takes at most about 1 ms. */
 const stepCharacters = 1024;
 
@@ -52,12 +57,12 @@ export function* locateBertTokens(
     readonly pieces: () => PieceLengths;
     readonly unknownId: number;
   },
-  { ids, starts, ends }: FoundPlaces,
+  { ids, starts, ends, wordStarts }: FoundPlaces,
 ): Generator<void, void, undefined> {
-  const characters: Characters = { normal: [], starts: [], ends: [] };
-  yield* normalizeByCharacter(text, options.normalize, characters);
-  const { starts: characterStarts, ends: characterEnds } = characters;
-  const normal = characters.normal.join('');
+  const clusters: Clusters = { normal: [], starts: [], ends: [] };
+  yield* normalizeByCluster(text, options.normalize, clusters);
+  const { starts: clusterStarts, ends: clusterEnds } = clusters;
+  const normal = clusters.normal.join('');
   const { first, further } = options.pieces();
   const take = (from: number, to: number): void => {
     const word = ids.length;
@@ -67,8 +72,9 @@ export function* locateBertTokens(
       // A word that has no pieces is one unknown token.
       const isWhole = id === options.unknownId && ids.length === word + 1;
       const end = isWhole ? to : Math.min(to, at + ((piece === word ? first : further).get(id) ?? 0));
-      starts.push(characterStarts[at] ?? text.length);
-      ends.push(characterEnds[end - 1] ?? text.length);
+      starts.push(clusterStarts[at] ?? text.length);
+      ends.push(clusterEnds[end - 1] ?? text.length);
+      wordStarts.push(piece === word ? 1 : 0);
       at = end;
     }
   };
@@ -77,32 +83,75 @@ export function* locateBertTokens(
   }
 }
 
-/** A normalised text. For each of its units, the start and end of the character that it comes from. */
-interface Characters {
+/** A normalised text. For each of its units, the start and end of the part that it comes from. */
+interface Clusters {
   readonly normal: string[];
   readonly starts: number[];
   readonly ends: number[];
 }
 
-function* normalizeByCharacter(
+function* normalizeByCluster(
   text: string,
   normalize: (text: string) => string,
-  into: Characters,
+  into: Clusters,
 ): Generator<void, void, undefined> {
-  const known = new Map<number, string>();
+  const known = new Map<string, string>();
+  const normalized = (character: string): string => {
+    let normal = known.get(character);
+    if (normal === undefined) known.set(character, (normal = normalize(character)));
+    return normal;
+  };
   let stepAt = stepCharacters;
-  for (let at = 0, next = 0; at < text.length; at = next) {
-    const code = text.codePointAt(at)!;
-    next = at + (code > 0xffff ? 2 : 1);
-    let normalized = known.get(code);
-    if (normalized === undefined) known.set(code, (normalized = normalize(text.slice(at, next))));
-    into.normal.push(normalized);
-    for (let unit = 0; unit < normalized.length; unit++) {
+  /** Where the units of the last part of the cluster begin. */
+  let last = 0;
+  let at = 0;
+  const add = ({ written, normal }: Part): void => {
+    // A mark that leaves nothing belongs to the part before it.
+    if (normal === '') into.ends.fill(at + written.length, last);
+    else last = into.ends.length;
+    for (let unit = 0; unit < normal.length; unit++) {
       into.starts.push(at);
-      into.ends.push(next);
+      into.ends.push(at + written.length);
     }
-    if (next < stepAt) continue;
-    stepAt = next + stepCharacters;
+    into.normal.push(normal);
+    at += written.length;
+  };
+  while (at < text.length) {
+    const written = text.slice(at, clusterEnd(text, at));
+    last = into.ends.length;
+    if (written.length === 1) add({ written, normal: normalized(written) });
+    else partsOf(written, normalize, normalized).forEach(add);
+    if (at < stepAt) continue;
+    stepAt = at + stepCharacters;
     yield;
   }
+}
+
+interface Part {
+  readonly written: string;
+  readonly normal: string;
+}
+
+/** A cluster in the smallest parts that are normalised independently: its characters, or its marks together, or all. */
+function partsOf(
+  cluster: string,
+  normalize: (text: string) => string,
+  normalized: (character: string) => string,
+): Part[] {
+  const characters = Array.from(cluster);
+  const single = characters.map((written) => ({ written, normal: normalized(written) }));
+  const [first] = single;
+  if (characters.length === 1) return single;
+  const normal = normalize(cluster);
+  const marks = cluster.slice(first!.written.length);
+  for (const parts of [single, [first!, { written: marks, normal: normalize(marks) }]]) {
+    if (parts.map((part) => part.normal).join('') === normal) return parts;
+  }
+  return [{ written: cluster, normal }];
+}
+
+function clusterEnd(text: string, at: number): number {
+  clusterPattern.lastIndex = at;
+  clusterPattern.test(text);
+  return clusterPattern.lastIndex;
 }

@@ -132,12 +132,17 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
     locateInSlices: async (text, signal) => {
       if (locate === undefined || lowercaseFirst) return undefined;
       const wellFormed = text.toWellFormed();
-      const found: FoundPlaces = { ids: [], starts: [], ends: [] };
+      const found: FoundPlaces = { ids: [], starts: [], ends: [], wordStarts: [] };
       await inSlices(locate(wellFormed, found), signal);
       const ids: number[] = [];
       await inSlices(stepsOf(wellFormed, ids), signal);
       if (!isSame(found.ids, ids)) return undefined;
-      return { ids: finish(ids), starts: Uint32Array.from(found.starts), ends: Uint32Array.from(found.ends) };
+      return {
+        ids: finish(ids),
+        starts: Uint32Array.from(found.starts),
+        ends: Uint32Array.from(found.ends),
+        wordStarts: Uint8Array.from(found.wordStarts),
+      };
     },
     idOf: (token) => withSpecials.token_to_id(token),
     prompt: (text) => promptOf(text, withSpecials, described.added_tokens),

@@ -19,14 +19,9 @@ const text = fc.oneof(
 );
 
 test('any text: the ids of the tokenizer, in order, each of a part of the text', async () => {
-  let located = 0;
-  let all = 0;
   await fc.assert(
     fc.asyncProperty(text, async (given) => {
-      all += 1;
-      const places = await locate(given);
-      if (places === undefined) return;
-      located += 1;
+      const places = (await locate(given))!;
       expect(places.ids).toEqual(tokenizer.encode(given));
       let before = 0;
       for (const [token, start] of places.starts.entries()) {
@@ -41,8 +36,6 @@ test('any text: the ids of the tokenizer, in order, each of a part of the text',
     }),
     { numRuns: 3000 },
   );
-  // Those with marks in an order of their own are left out, and are few.
-  expect(located / all).toBeGreaterThan(0.99);
 });
 
 test('words are found as they are written', async () => {

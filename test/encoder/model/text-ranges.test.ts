@@ -1,0 +1,134 @@
+/** Where chunks lie in their texts: a chunk's passage has its tokens, and its token vectors the places of their tokens. */
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { tokenWindows, type TokenWindow } from '../../../src/encoder/model/chunker.ts';
+import { documentSequence } from '../../../src/encoder/model/colbert-rules.ts';
+import { documentTokens, placeOfChunk } from '../../../src/encoder/model/row-spans.ts';
+import { loadModel } from '../../../src/encoder/model/served-model.ts';
+import { packRowPlaces, unpackRowPlaces } from '../../../src/encoder/protocol/row-places.ts';
+import { shippedModels } from '../../../src/installation.ts';
+
+const model = await loadModel(`${shippedModels()}/bge-small-maxsim/1`);
+const { tokenizer, rules, windowTokensMax } = model;
+const { signal } = new AbortController();
+const documents = 10_000;
+
+const scripts = [
+  'plain words of any kind, e.g. un-affable; ',
+  'Straße naïve Ångström ZU\u0308RICH ',
+  'съешь ещё этих мягких булок ',
+  'Ξεσκεπάζω την ψυχοφθόρα ΟΔΥΣΣΕΎΣ ',
+  'שָׁלוֹם עולם ',
+  'السَّلامُ عليكم ',
+  'नमस्ते दुनिया क्षि ',
+  'สวัสดีชาวโลก ',
+  '東京で한국어를 ',
+  '각 ᄒᆞᆫ글 ',
+  '👩‍👩‍👧‍👦🏳️‍🌈🎈 e\u0301\u0327\u0334 ',
+  'x'.repeat(120) + ' ',
+  'antidisestablishmentarianism-internationalisation ',
+  ' \t\n\u200b\u00ad\u0000\ufffd\ud800 ',
+  '------------............ ' + ' '.repeat(300),
+];
+const text = fc
+  .array(
+    fc.oneof(
+      { weight: 3, arbitrary: fc.constantFrom(...scripts) },
+      fc.constantFrom(...scripts).chain((script) => fc.nat(script.length).map((end) => script.slice(0, end))),
+      fc.string({ unit: 'grapheme', maxLength: 20 }),
+      fc.string({ unit: 'binary', maxLength: 20 }),
+    ),
+    { maxLength: 12 },
+  )
+  .map((parts) => parts.join(''));
+const chunking = fc
+  .record({ maxTokens: fc.integer({ min: 1, max: 40 }), overlap: fc.nat(39), minimum: fc.nat(40) })
+  .map(({ maxTokens, overlap, minimum }) => ({
+    maxTokens,
+    overlapTokens: Math.min(overlap, maxTokens - 1),
+    minimumChunkTokens: Math.min(minimum, maxTokens),
+  }));
+
+/** Tokens of the window, with the whole of the words that it cuts. */
+function wholeWords(wordStarts: Uint8Array, { start, end }: TokenWindow): TokenWindow {
+  const first = wordStarts.lastIndexOf(1, start);
+  const next = wordStarts.indexOf(1, end);
+  return { start: first, end: next === -1 ? wordStarts.length : next };
+}
+
+function isSame(some: Int32Array, others: Int32Array): boolean {
+  return some.length === others.length && some.every((id, at) => id === others[at]);
+}
+
+test('the passage of a chunk has its tokens, and every row lies in it where its token does', async () => {
+  let chunks = 0;
+  await fc.assert(
+    fc.asyncProperty(text, chunking, async (given, parameters) => {
+      const points = Array.from(given);
+      const { ids, places } = await documentTokens(model, given, signal);
+      expect(places, 'every text is located').toBeDefined();
+      expect(isSame(ids, tokenizer.encode(given))).toBe(true);
+      const covered = new Uint8Array(points.length);
+      for (const window of tokenWindows(ids.length, parameters, windowTokensMax)) {
+        chunks += 1;
+        const sequence = documentSequence(rules, ids.subarray(window.start, window.end));
+        const place = placeOfChunk(rules, places!, window, sequence);
+        const words = wholeWords(places!.wordStarts, window);
+        const passage = points.slice(place.start, place.end).join('');
+        const passageIds = tokenizer.encode(passage);
+        const rows = unpackRowPlaces(place.start, place.rows);
+        const isInside = rows.every((row) => !row || (row.start >= place.start && row.end <= place.end));
+        // One expectation a chunk: they take most of the time.
+        expect([
+          isSame(passageIds, ids.subarray(words.start, words.end)),
+          rows.length === sequence.rows,
+          isInside,
+        ]).toEqual([true, true, true]);
+        covered.fill(1, place.start, place.end);
+      }
+      for (const [at, point] of points.entries()) {
+        if (covered[at] === 0 && tokenizer.encode(point).length > 0) expect.fail(`${at} is in no range`);
+      }
+    }),
+    { numRuns: documents },
+  );
+  expect(chunks).toBeGreaterThan(documents);
+}, 300_000);
+
+test('a row lies where its word is written', async () => {
+  const given = '🎈 Zu\u0308rich, naïve 東京';
+  const { ids, places } = await documentTokens(model, given, signal);
+  const window = { start: 0, end: ids.length };
+  const { start, end, rows } = placeOfChunk(rules, places!, window, documentSequence(rules, ids));
+  const points = Array.from(given);
+  const words = unpackRowPlaces(start, rows).map((row) => row && points.slice(row.start, row.end).join(''));
+  expect(points.slice(start, end).join('')).toBe(given);
+  expect(words.filter((word) => word !== undefined)).toEqual([
+    '🎈',
+    'Zu\u0308rich',
+    ',',
+    'naïve',
+    '東',
+    '京',
+  ]);
+  // CLS, the mark of documents, and SEP are no text.
+  expect([words[0], words.at(-1)]).toEqual([undefined, undefined]);
+});
+
+test('places of any step and length are packed, most in one byte', () => {
+  const number = fc.oneof(fc.nat(20), fc.nat(1 << 20));
+  fc.assert(
+    fc.property(fc.nat(1 << 20), fc.array(fc.tuple(number, number)), (start, given) => {
+      let at = start;
+      const starts = given.map(([step, length]) => (length === 0 ? 0 : (at += step)));
+      const ends = starts.map((from, row) => from + given[row]![1]);
+      const packed = packRowPlaces(start, Uint32Array.from(starts), Uint32Array.from(ends));
+      expect(unpackRowPlaces(start, packed)).toEqual(
+        starts.map((from, row) => (ends[row] === from ? undefined : { start: from, end: ends[row] })),
+      );
+    }),
+  );
+  expect(packRowPlaces(7, Uint32Array.of(0, 7, 22, 40), Uint32Array.of(0, 21, 36, 41))).toEqual(
+    Uint8Array.of(0x00, 0x0e, 0xfe, 0x0f, 18, 1),
+  );
+});
