@@ -102,6 +102,31 @@ export interface DeletedMatching {
   readonly hint?: string;
 }
 
+/** A value of metadata, as JSON text. */
+type JsonText = string;
+
+export interface FacetRequest {
+  /** Top-level fields of the metadata, each once. */
+  readonly fields: readonly string[];
+  readonly filter?: JsonObjectText | undefined;
+  readonly where?: JsonObjectText | undefined;
+  /** Values of a field at most. */
+  readonly limit: number;
+}
+
+export interface Facets {
+  /** Documents that match. */
+  readonly documents: number;
+  /** In the order of the fields. */
+  readonly facets: readonly {
+    readonly field: string;
+    /** Distinct values. */
+    readonly distinct: number;
+    /** The most frequent first. */
+    readonly values: readonly { readonly value: JsonText; readonly count: number }[];
+  }[];
+}
+
 export interface ScoreRequest {
   /** Absent = the default model. */
   readonly model?: string | undefined;
@@ -263,6 +288,7 @@ export interface Service {
   listDocuments(context: RequestContext, indexId: string, page: Page<string>): Promise<DocumentPage>;
   getDocument(context: RequestContext, indexId: string, docId: string): Promise<StoredDocument>;
   countDocuments(context: RequestContext, indexId: string): Promise<DocumentCount>;
+  countValues(context: RequestContext, indexId: string, request: FacetRequest): Promise<Facets>;
   /** Makes a new version of the document, with the same token vectors. */
   updateMetadata(
     context: RequestContext,

@@ -11,6 +11,7 @@ import { createIndex } from './operations/create-index.ts';
 import { deleteDocument, deleteMatching } from './operations/delete-document.ts';
 import { countDocuments, getDocument, listDocuments, listIndexPage } from './operations/lists.ts';
 import { describeIndex } from './operations/describe-index.ts';
+import { countValues } from './operations/facets.ts';
 import { FairQueue } from './limits/fair-queue.ts';
 import { InFlight } from './in-flight.ts';
 import { claimSweep, createIndexStore, type ClusterBlobs } from './indexes/store.ts';
@@ -71,6 +72,9 @@ export interface RunningService extends Service {
 /** Long reads of the catalog at a time: one thread does them, or some of the connections to PostgreSQL. */
 const ownScansMax = 1;
 const sharedScansMax = 3;
+
+/** Requests that count values at a time. Each may hold some 50 MiB. */
+const countsMax = 2;
 
 /** A node may notice this late that other nodes have used up an allowance. */
 const sharedLedgerAgeMsMax = 2_000;
@@ -173,6 +177,7 @@ function composed(deps: ServiceDeps) {
     // One more than there are threads waits in the engine, so that no thread waits for this process.
     engineQueue: new FairQueue({ runningMax: threads + 1, longRunningMax: Math.max(1, threads - 1) }),
     scanQueue,
+    countQueue: new FairQueue({ runningMax: countsMax }),
     versions: new VersionResolver(catalog),
     defaultModel: deps.defaultModel,
     nowMs,
@@ -205,6 +210,7 @@ function requestsOf({ operation, admission, readiness }: ReturnType<typeof compo
     listDocuments: (context, indexId, page) => listDocuments(operation, context, indexId, page),
     getDocument: (context, indexId, docId) => getDocument(operation, context, indexId, docId),
     countDocuments: (context, indexId) => countDocuments(operation, context, indexId),
+    countValues: (context, indexId, request) => countValues(operation, context, indexId, request),
     updateMetadata: (context, indexId, docId, metadata) =>
       updateMetadata(operation, context, { indexId, docId, metadata }),
     search: (context, indexId, request) =>

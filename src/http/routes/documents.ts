@@ -11,6 +11,9 @@ import {
   DocumentList,
   DocumentListQuery,
   DocumentParams,
+  facetValuesDefault,
+  FacetsAnswer,
+  FacetsBody,
   StoredDocument,
   UpdateDocumentBody,
   UpsertBody,
@@ -18,9 +21,9 @@ import {
 } from '../schemas/indexes.ts';
 import { deletedMax } from '../limits.ts';
 import { pageItemsDefault } from '../schemas/pages.ts';
-import { documentListAnswer, storedDocumentText, upsertText } from './representations.ts';
+import { documentListAnswer, facetsAnswer, storedDocumentText, upsertText } from './representations.ts';
 
-export const documentRoutes = [documentBatches, documentReads, documentChanges];
+export const documentRoutes = [documentBatches, documentReads, documentFacets, documentChanges];
 
 function documentBatches(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
@@ -148,6 +151,37 @@ function documentReads(service: Service): FastifyPluginAsyncZod {
         const { index_id: indexId, doc_id: docId } = request.params;
         const document = await request.scope.run((context) => service.getDocument(context, indexId, docId));
         return reply.type(jsonContentType).send(storedDocumentText(document));
+      },
+    });
+  };
+}
+
+function documentFacets(service: Service): FastifyPluginAsyncZod {
+  return async (app) => {
+    app.post('/indexes/:index_id/facets', {
+      config: { reads: true, deadline: 'upsert' },
+      schema: {
+        operationId: 'countValues',
+        summary: 'Count documents by the values of metadata fields',
+        description:
+          'Counts the documents that match `filter` and `where`, or all, by the values of each field. The counts are exact. An array counts each of its values once; a document without the field counts nothing. The time grows with the number of documents. A field with more than 100,000 distinct values is refused.',
+        tags: ['documents'],
+        ...addition,
+        params: IndexParams,
+        body: FacetsBody,
+        response: answers({ 200: [FacetsAnswer, 'The most frequent values of each field.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+        ]),
+      },
+      handler: async (request, reply) => {
+        const { fields, filter, where, limit = facetValuesDefault } = request.body;
+        const wanted = { fields, filter: filter?.text, where: where?.text, limit };
+        const counted = await request.scope.run((context) =>
+          service.countValues(context, request.params.index_id, wanted),
+        );
+        return reply.type(jsonContentType).send(await facetsAnswer(counted));
       },
     });
   };

@@ -8,6 +8,7 @@ import type { TenantLimits } from '../../catalog/contract.ts';
 import { assertInvariant } from '../../errors.ts';
 import type {
   DocumentResult,
+  Facets,
   QueryResponse,
   RankedResponse,
   RequestUsage,
@@ -224,6 +225,20 @@ function componentsText(components: ResultComponents): string {
     candidate_rank: candidateRank,
   };
   return JSON.stringify(body);
+}
+
+/** Up to 16 MiB: a hundred long values of ten fields. */
+export function facetsAnswer({ documents, facets }: Facets): Promise<string | Buffer> {
+  return joined(facetPieces(documents, facets));
+}
+
+function* facetPieces(documents: number, facets: Facets['facets']): Generator<string> {
+  yield `{"documents":${documents},"facets":[`;
+  for (const [place, { field, distinct, values }] of facets.entries()) {
+    const head = `${place === 0 ? '' : ','}{"field":${JSON.stringify(field)},"distinct":${distinct},"values":[`;
+    yield* listPieces(head, values, ({ value, count }) => `{"value":${value},"count":${count}}`, ']}');
+  }
+  yield ']}';
 }
 
 export function usageText(summary: UsageSummary): string {

@@ -1,12 +1,13 @@
 /** Deletes one document by its id, or several by their metadata, in one transaction. An open index then makes it visible. */
 import type { CommitDeleteVersionsResult } from '../../catalog/contract.ts';
+import { invalid, type ServiceError } from '../../errors.ts';
 import type { CommitWork } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { DeleteMatchingRequest, DeletedMatching, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import { assertWanted, type OperationDeps } from '../operation-deps.ts';
-import { matchingVersions } from './matching.ts';
-import { hintFor } from './search.ts';
+import { withMatching } from './matching.ts';
+import { filtersFor, hintFor } from './search.ts';
 
 /** Returns whether there was such a document. */
 export async function deleteDocument(
@@ -30,7 +31,9 @@ export async function deleteMatching(
   indexId: string,
   { limit, ...wanted }: DeleteMatchingRequest,
 ): Promise<DeletedMatching> {
-  const matching = await matchingVersions(deps, context, indexId, wanted);
+  const filters = filtersFor(wanted, '');
+  if (filters.filterTerms === undefined && filters.where === undefined) throw unconditional();
+  const matching = await withMatching(deps, context, indexId, filters, async (versionIds) => versionIds);
   if (matching.length === 0) return { deleted: 0, more: false, ...hintFor(wanted) };
   assertWanted(context, deps.nowMs());
   const versionIds = [...matching.subarray(0, limit)];
@@ -38,6 +41,15 @@ export async function deleteMatching(
     deps.catalog.commitDeleteVersions({ ...input, versionIds }),
   );
   return { deleted, more: matching.length > limit, ...hintFor(wanted) };
+}
+
+/** A condition that was left empty by mistake must not delete every document. */
+function unconditional(): ServiceError {
+  return invalid(
+    '',
+    'filter and where must hold a condition that a document can fail; to delete every document, delete the index',
+    'too_small',
+  );
 }
 
 type Deletion = Parameters<OperationDeps['catalog']['commitDeleteVersions']>[0];

@@ -220,6 +220,19 @@ export function createMemoryService(): MemoryService {
       const { size } = stored.get(find(indexId).id) ?? new Map();
       return { documents: size, chunks: size };
     },
+    async countValues(context, indexId, request) {
+      await enter('countValues', context, indexId, request);
+      const { size } = stored.get(find(indexId).id) ?? new Map();
+      const facets = request.fields.map((field) => ({
+        field,
+        distinct: 2,
+        values: [
+          { value: '"insect"', count: 2 },
+          { value: '1e400', count: 1 },
+        ],
+      }));
+      return { documents: size, facets };
+    },
     async updateMetadata(context, indexId, docId, metadata) {
       await enter('updateMetadata', context, indexId, docId, metadata);
       stored.get(indexId)?.set(docId, { ...findDocument(indexId, docId), metadata });
