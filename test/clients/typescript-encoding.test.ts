@@ -35,6 +35,7 @@ const ofIndex: Record<string, Call> = {
   countDocuments: (id) => client.countDocuments(id),
   updateMetadata: (id) => client.updateMetadata(id, 'd', {}),
   deleteDocument: (id) => client.deleteDocument(id, 'd'),
+  facets: (id) => client.facets(id, { fields: ['a'] }),
   deleteDocuments: (id) => client.deleteDocuments(id, { filter: { a: 1 } }),
   search: (id) => client.search(id, { query: 'q' }),
   query: (id) => client.query(id, [{ query: 'q' }]),

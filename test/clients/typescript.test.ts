@@ -51,6 +51,8 @@ test('an index, from its making to its end', async () => {
     exact: true,
   });
   expect(grouped.results.map(({ doc_id, chunks }) => [doc_id, chunks?.length])).toEqual([['bee/1', 1]]);
+  const counted = await client.facets(index.id, { fields: ['kind'], limit: 1 });
+  expect(counted.facets[0]?.values).toEqual([{ value: 'insect', count: 1 }]);
   const filtered = await client.search(index.id, { query: 'insects', filter: { kind: 'mammal' } });
   expect(filtered.results.map(({ doc_id, metadata }) => [doc_id, metadata])).toEqual([
     ['whale', { kind: 'mammal' }],

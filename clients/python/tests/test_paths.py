@@ -19,6 +19,7 @@ DOCUMENTS = [{"doc_id": "d", "text": "t"}]
 
 OF_DOCUMENT: dict[str, Callable[[Any, str], Any]] = {
     "get_document": lambda client, doc_id: client.get_document(INDEX, doc_id),
+    "facets": lambda client, index_id: client.facets(index_id, ["a"]),
     "update_metadata": lambda client, doc_id: client.update_metadata(INDEX, doc_id, {}),
     "delete_document": lambda client, doc_id: client.delete_document(INDEX, doc_id),
 }

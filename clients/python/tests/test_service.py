@@ -64,6 +64,8 @@ def test_an_index_from_its_making_to_its_end(url: str, key: str, name: str) -> N
         assert [[result.doc_id for result in answer.results] for answer in several.results] == [["bee/1"], ["whale"]]
         assert several.results[1].results[0].chunks is not None
         assert client.delete_documents(index.id, where={"kind": "reptile"}).deleted == 0
+        counted = client.facets(index.id, ["kind"], limit=1)
+        assert [(value.value, value.count) for value in counted.facets[0].values] == [("insect", 1)]
         scored = client.score(
             "largest animal",
             [{"doc_id": "a", "text": "An elephant is big."}, {"doc_id": "b", "text": "The blue whale is the largest."}],

@@ -13,6 +13,8 @@ import type {
   Document,
   DocumentCount,
   DocumentList,
+  Facets,
+  FacetsRequest,
   Index,
   IndexList,
   QueryAnswers,
@@ -165,6 +167,11 @@ export class Maxsimd {
 
   countDocuments(indexId: string, options?: RequestOptions): Promise<DocumentCount> {
     return this.#get(indexPath(indexId, 'count'), options);
+  }
+
+  /** Counts the documents that match by the values of metadata fields, the most frequent first. */
+  facets(indexId: string, body: FacetsRequest, options?: RequestOptions): Promise<Facets> {
+    return this.#post(indexPath(indexId, 'facets'), body, options);
   }
 
   /** Replaces the whole metadata object. The text is not encoded again. */

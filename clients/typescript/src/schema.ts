@@ -131,6 +131,25 @@ export interface components {
             /** @description Documents with unique `doc_id` values. */
             readonly documents: readonly components["schemas"]["DocumentInput"][];
         };
+        readonly FacetsRequestInput: {
+            /**
+             * @description Top-level metadata fields, at most 10, of at most 255 code points.
+             * @example [
+             *       "kind"
+             *     ]
+             */
+            readonly fields: readonly string[];
+            /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */
+            readonly filter?: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            readonly where?: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Values of each field at most. Default 10. */
+            readonly limit?: number;
+        };
         readonly UpdateDocumentInput: {
             /** @description Replaces the whole object. */
             readonly metadata: {
@@ -379,6 +398,35 @@ export interface components {
             readonly documents: number;
             /** @example 3 */
             readonly chunks: number;
+        };
+        readonly FacetValue: {
+            /** @description Any JSON value. Numbers that are equal are one value. */
+            readonly value: unknown;
+            /**
+             * @description Documents with this value.
+             * @example 3
+             */
+            readonly count: number;
+        };
+        readonly Facet: {
+            readonly field: string;
+            /**
+             * @description Distinct values of the field.
+             * @example 3
+             */
+            readonly distinct: number;
+            /** @description The most frequent first. Of equal counts numbers come first, in order, then strings by their code points. */
+            readonly values: readonly components["schemas"]["FacetValue"][];
+        };
+        /** @description Counts at the moment of the request. */
+        readonly Facets: {
+            /**
+             * @description Documents that match.
+             * @example 3
+             */
+            readonly documents: number;
+            /** @description In the order of the fields. */
+            readonly facets: readonly components["schemas"]["Facet"][];
         };
         readonly UsageCounts: {
             /**

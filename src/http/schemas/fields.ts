@@ -37,6 +37,9 @@ function codePointString(lengthMax: number) {
 
 export const Name = codePointString(nameLengthMax).meta({ minLength: 1, maxLength: nameLengthMax });
 
+/** The name of a metadata field. */
+export const FieldName = codePointString(nameLengthMax);
+
 export const DocId = codePointString(docIdLengthMax)
   .superRefine((docId, context) => {
     if (docId === '.' || docId === '..')

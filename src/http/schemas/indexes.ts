@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { addition } from '../routes/answers.ts';
-import { deletedMax, facetFieldsMax, facetValuesMax } from '../limits.ts';
+import { deletedMax, facetFieldsMax, facetValuesMax, nameLengthMax } from '../limits.ts';
 import { Filter, Hint, Where } from './ranking.ts';
 import {
   Count,
   DocId,
   Documents,
+  FieldName,
   IndexId,
   Metadata,
   Name,
@@ -190,7 +191,7 @@ export const facetValuesDefault = 10;
 export const FacetsBody = z
   .strictObject({
     fields: z
-      .array(Name)
+      .array(FieldName)
       .min(1)
       .max(facetFieldsMax)
       .superRefine((fields, context) => {
@@ -198,7 +199,10 @@ export const FacetsBody = z
           if (fields.indexOf(field) < at) addIssue(context, 'duplicate', 'must be unique', [at]);
         }
       })
-      .meta({ description: `Top-level metadata fields, at most ${facetFieldsMax}.`, example: ['kind'] }),
+      .meta({
+        description: `Top-level metadata fields, at most ${facetFieldsMax}, of at most ${nameLengthMax} code points.`,
+        example: ['kind'],
+      }),
     filter: Filter,
     where: Where,
     limit: z

@@ -154,6 +154,17 @@ export const deleted = z.strictObject({ deleted: z.boolean() });
 
 export const deletedDocuments = z.strictObject({ deleted: count, more: z.boolean(), hint });
 
+export const facets = z.strictObject({
+  documents: count,
+  facets: z.array(
+    z.strictObject({
+      field: z.string(),
+      distinct: count,
+      values: z.array(z.strictObject({ value: z.unknown(), count })),
+    }),
+  ),
+});
+
 export const usageSummary = z.strictObject({
   period_start: timestamp,
   period_end: timestamp,

@@ -25,6 +25,7 @@ from .models import (
     DocumentCount,
     DocumentInput,
     DocumentList,
+    Facets,
     Index,
     IndexList,
     Issue,
@@ -114,6 +115,17 @@ def get_document(index_id: UUID | str, doc_id: str) -> Call[StoredDocument]:
 
 def count_documents(index_id: UUID | str) -> Call[DocumentCount]:
     return Call("GET", _index_path(index_id, "count"), DocumentCount, is_safe=True)
+
+
+def facets(
+    index_id: UUID | str,
+    fields: Iterable[str],
+    filter: Mapping[str, Any] | None,
+    where: Mapping[str, Any] | None,
+    limit: int | None,
+) -> Call[Facets]:
+    body = _body({"fields": list(fields), "filter": filter, "where": where, "limit": limit})
+    return Call("POST", _index_path(index_id, "facets"), Facets, is_safe=True, body=body)
 
 
 def update_metadata(index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> Call[StoredDocument]:

@@ -23,6 +23,7 @@ from .models import (
     Deleted,
     DeletedDocuments,
     DocumentCount,
+    Facets,
     DocumentFailure,
     Index,
     QueryAnswers,
@@ -140,6 +141,18 @@ class Maxsimd:
 
     def count_documents(self, index_id: UUID | str) -> DocumentCount:
         return self._send(calls.count_documents(index_id))
+
+    def facets(
+        self,
+        index_id: UUID | str,
+        fields: Iterable[str],
+        *,
+        filter: Mapping[str, Any] | None = None,
+        where: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+    ) -> Facets:
+        """Counts the documents that match by the values of metadata fields, the most frequent first."""
+        return self._send(calls.facets(index_id, fields, filter, where, limit))
 
     def update_metadata(self, index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> StoredDocument:
         """Takes the place of the whole object before; the text is not encoded again."""
