@@ -223,11 +223,17 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
   });
 
   describe('stored documents', () => {
+    const nowMs = 1_800_000_000_000;
     const large = 1_000_000;
     const listAll = async (writer: DocumentWriter, limit: number): Promise<readonly StoredDocument[]> => {
       const listed: StoredDocument[] = [];
       for (let after: string | undefined; ;) {
-        const page = await writer.catalog.listDocuments(writer.index.id, { limit, after, bytesMax: large });
+        const page = await writer.catalog.listDocuments(writer.index.id, {
+          limit,
+          after,
+          nowMs,
+          bytesMax: large,
+        });
         listed.push(...(page?.documents ?? []));
         expect(page?.documents.length).toBeLessThanOrEqual(limit);
         if (page?.hasMore !== true) return listed;
@@ -267,11 +273,15 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
         expect(await listAll(writer, limit)).toEqual(expected);
       // A page that is exactly full, and one with a document more.
       const { id } = writer.index;
-      const full = await writer.catalog.listDocuments(id, { limit: stored.length, bytesMax: large });
+      const full = await writer.catalog.listDocuments(id, { limit: stored.length, nowMs, bytesMax: large });
       expect(full?.hasMore).toBe(false);
-      const short = await writer.catalog.listDocuments(id, { limit: stored.length - 1, bytesMax: large });
+      const short = await writer.catalog.listDocuments(id, {
+        limit: stored.length - 1,
+        nowMs,
+        bytesMax: large,
+      });
       expect(short?.hasMore).toBe(true);
-      const beyond = { limit: 5, after: stored.at(-1)!, bytesMax: large };
+      const beyond = { limit: 5, after: stored.at(-1)!, nowMs, bytesMax: large };
       expect(await writer.catalog.listDocuments(id, beyond)).toEqual({ documents: [], hasMore: false });
     });
 
@@ -281,7 +291,7 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       await writer.upsert(['a', 'b', 'c', 'd'], metadata);
       const bytes = Buffer.byteLength(metadata);
       const pageOf = async (bytesMax: number, limit = 10) => {
-        const page = await writer.catalog.listDocuments(writer.index.id, { limit, bytesMax });
+        const page = await writer.catalog.listDocuments(writer.index.id, { limit, nowMs, bytesMax });
         return [page?.documents.map(({ docId }) => docId).join(''), page?.hasMore];
       };
       expect(await pageOf(1)).toEqual(['a', true]);
@@ -329,13 +339,13 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
     it('are counted with their chunks', async () => {
       const writer = await start();
       const { id } = writer.index;
-      expect(await writer.catalog.countDocuments(id)).toEqual({ documents: 0, chunks: 0 });
+      expect(await writer.catalog.countDocuments(id, nowMs)).toEqual({ documents: 0, chunks: 0 });
       const versions = await writer.versions(['a', 'b', 'c']);
       await writer.commit(versions.map((version, place) => ({ ...version, chunkCount: 1 + place * 10 })));
-      expect(await writer.catalog.countDocuments(id)).toEqual({ documents: 3, chunks: 33 });
+      expect(await writer.catalog.countDocuments(id, nowMs)).toEqual({ documents: 3, chunks: 33 });
       await writer.upsert(['c']);
       await writer.delete('a');
-      expect(await writer.catalog.countDocuments(id)).toEqual({ documents: 2, chunks: 12 });
+      expect(await writer.catalog.countDocuments(id, nowMs)).toEqual({ documents: 2, chunks: 12 });
     });
 
     it('of an index that is not there are neither listed, found nor counted', async () => {
@@ -343,9 +353,97 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       await writer.upsert(['a']);
       const { id, tenantId } = writer.index;
       await writer.catalog.deleteIndex(tenantId, id);
-      expect(await writer.catalog.listDocuments(id, { limit: 1, bytesMax: 1 })).toBeUndefined();
+      expect(await writer.catalog.listDocuments(id, { limit: 1, nowMs, bytesMax: 1 })).toBeUndefined();
       expect(await writer.catalog.findDocument(id, 'a')).toBeUndefined();
-      expect(await writer.catalog.countDocuments(id)).toBeUndefined();
+      expect(await writer.catalog.countDocuments(id, nowMs)).toBeUndefined();
+    });
+  });
+
+  describe('documents that expire', () => {
+    const at = 1_800_000_000_000;
+    const commitAs = async (
+      writer: DocumentWriter,
+      expiries: Readonly<Record<string, number | undefined>>,
+    ) => {
+      const versions = await writer.versions(Object.keys(expiries));
+      const expiring = versions.map(({ docId, ...version }) => {
+        const expiresAtMs = expiries[docId];
+        return { ...version, docId, ...(expiresAtMs === undefined ? {} : { expiresAtMs }) };
+      });
+      expect(await writer.commit(expiring)).toMatchObject({ outcome: 'committed' });
+      return expiring;
+    };
+    const seen = async ({ catalog, index }: DocumentWriter, nowMs: number) => {
+      const page = await catalog.listDocuments(index.id, { limit: 10, nowMs, bytesMax: 1_000_000 });
+      const documents = page?.documents.map(({ docId }) => docId) ?? [];
+      expect(await catalog.countDocuments(index.id, nowMs)).toEqual({
+        documents: documents.length,
+        chunks: documents.length,
+      });
+      return documents.join('');
+    };
+
+    it('are neither listed nor counted from that moment on, and each read says when they expire', async () => {
+      const writer = await start();
+      const { catalog, index } = writer;
+      const [a] = await commitAs(writer, { a: at, b: at + 1, c: undefined, d: -1 });
+      expect(await seen(writer, at - 1)).toBe('abc');
+      expect(await seen(writer, at)).toBe('bc');
+      expect(await seen(writer, at + 1)).toBe('c');
+      expect(await catalog.findDocument(index.id, 'a')).toEqual(a);
+      const resolved = { docId: 'a', metadata: '{}', expiresAtMs: at };
+      for (const read of [catalog.resolveVersions, catalog.readMetadata])
+        expect(await read(index.id, [a!.versionId])).toEqual(new Map([[a!.versionId, resolved]]));
+      const page = await catalog.listDocuments(index.id, { limit: 1, nowMs: at, bytesMax: 1 });
+      expect(page).toEqual({
+        documents: [{ docId: 'b', metadata: '{}', chunkCount: 1, expiresAtMs: at + 1 }],
+        hasMore: true,
+      });
+    });
+
+    it('lose the expiry when they are replaced without one, and have the new one otherwise', async () => {
+      const writer = await start();
+      await commitAs(writer, { a: at, b: at, c: undefined });
+      await commitAs(writer, { a: undefined, b: at + 5, c: at });
+      expect(await seen(writer, at + 4)).toBe('ab');
+      expect(await seen(writer, at + 5)).toBe('a');
+    });
+
+    it('are found to be ended, the first to expire first, and are stored until then', async () => {
+      const writer = await start();
+      const { catalog, index } = writer;
+      const { tenantId } = index;
+      const other = await DocumentWriter.start(catalog, tenantId);
+      const versions = await commitAs(writer, { a: at, b: at - 1, c: at + 1, d: undefined });
+      await commitAs(other, { a: at + 1 });
+      const idsOf = (...places: number[]) => places.map((place) => versions[place]!.versionId);
+      const mine = async (nowMs: number) =>
+        (await catalog.expiredIndexes(nowMs)).filter((found) => found.tenantId === tenantId);
+      expect(await mine(at - 2)).toEqual([]);
+      expect(await mine(at)).toEqual([{ id: index.id, tenantId }]);
+      expect((await mine(at + 1)).map(({ id }) => id).toSorted()).toEqual(
+        [index.id, other.index.id].toSorted(),
+      );
+      expect(await catalog.expiredVersions(index.id, at, 10)).toEqual(idsOf(1, 0));
+      expect(await catalog.expiredVersions(index.id, at, 1)).toEqual(idsOf(1));
+      expect(await catalog.expiredVersions(index.id, at - 2, 10)).toEqual([]);
+      const documents = async () => (await catalog.usageTotals(tenantId, month)).documents;
+      expect(await documents()).toBe(5);
+      const today = new Date().toISOString().slice(0, 10);
+      const ended = await catalog.commitDeleteVersions({
+        tenantId,
+        indexId: index.id,
+        versionIds: idsOf(1, 0),
+        usage: { tenantId, month },
+      });
+      expect(ended).toMatchObject({ outcome: 'committed', died: [{}, {}] });
+      expect(await documents()).toBe(3);
+      expect(await catalog.usageDays(tenantId, '2000-01-01', today)).toEqual([]);
+      expect(await catalog.expiredVersions(index.id, at, 10)).toEqual([]);
+      expect(await mine(at)).toEqual([]);
+      await catalog.deleteIndex(tenantId, index.id);
+      expect(await catalog.expiredVersions(index.id, at + 1, 10)).toEqual([]);
+      expect(await mine(at + 1)).toEqual([{ id: other.index.id, tenantId }]);
     });
   });
 
