@@ -54,6 +54,18 @@ export interface DocumentInput {
   readonly metadata: JsonObjectText;
 }
 
+export interface DocumentExpiry {
+  /** Milliseconds since the epoch. Absent = never. */
+  readonly expiresAtMs?: number;
+}
+
+/** What is absent stays as it is. */
+export interface DocumentChange {
+  readonly metadata?: JsonObjectText | undefined;
+  /** Null = it does not expire any more. */
+  readonly expiresAtMs?: number | null | undefined;
+}
+
 export interface RequestUsage {
   readonly inputTokens: number;
   readonly documentCount: number;
@@ -277,6 +289,7 @@ export interface Service {
     context: RequestContext,
     indexId: string,
     documents: readonly DocumentInput[],
+    expiry?: DocumentExpiry,
   ): Promise<UpsertResponse>;
   deleteDocument(context: RequestContext, indexId: string, docId: string): Promise<boolean>;
   deleteMatching(
@@ -290,11 +303,11 @@ export interface Service {
   countDocuments(context: RequestContext, indexId: string): Promise<DocumentCount>;
   countValues(context: RequestContext, indexId: string, request: FacetRequest): Promise<Facets>;
   /** Makes a new version of the document, with the same token vectors. */
-  updateMetadata(
+  updateDocument(
     context: RequestContext,
     indexId: string,
     docId: string,
-    metadata: JsonObjectText,
+    change: DocumentChange,
   ): Promise<StoredDocument>;
   search(context: RequestContext, indexId: string, request: SearchRequest): Promise<RankedResponse>;
   query(context: RequestContext, indexId: string, queries: readonly SearchRequest[]): Promise<QueryResponse>;

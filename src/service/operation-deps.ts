@@ -10,6 +10,7 @@ import { invalid, unavailable } from '../errors.ts';
 import type { Asker } from '../index/contract.ts';
 import type { NativeEngine } from '../index/engine/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
+import type { Expiry } from './indexes/expiry.ts';
 import type { Indexes } from './indexes/indexes.ts';
 import type { ModelChoice } from './indexes/served-models.ts';
 import type { FairQueue, Piece } from './limits/fair-queue.ts';
@@ -33,6 +34,7 @@ export interface OperationDeps {
   readonly allowance: TokenAllowance;
   readonly usage: UsageRecorder;
   readonly versions: VersionResolver;
+  readonly expiry: Expiry;
   readonly defaultModel: ModelChoice;
   readonly nowMs: () => number;
 }

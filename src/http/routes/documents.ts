@@ -17,6 +17,7 @@ import {
   StoredDocument,
   UpdateDocumentBody,
   UpsertBody,
+  UpsertQuery,
   UpsertResult,
 } from '../schemas/indexes.ts';
 import { deletedMax } from '../limits.ts';
@@ -36,6 +37,7 @@ function documentBatches(service: Service): FastifyPluginAsyncZod {
           'Each document is stored whole or not at all. Documents that cannot be processed are listed in `failed`, and the status is still 200. A request that passes its deadline stores nothing and gets 503.',
         tags: ['documents'],
         params: IndexParams,
+        querystring: UpsertQuery,
         body: UpsertBody,
         response: answers({ 200: [UpsertResult, 'Every document was processed. Look into `failed`.'] }, [
           ...changeErrors,
@@ -46,9 +48,15 @@ function documentBatches(service: Service): FastifyPluginAsyncZod {
       },
       handler: async (request, reply) => {
         const { index_id: indexId } = request.params;
+        const { expires_at: expiresAtMs } = request.query;
         const documents = documentInputs(request.body.documents);
         const response = await request.scope.run((context) =>
-          service.upsertDocuments(context, indexId, documents),
+          service.upsertDocuments(
+            context,
+            indexId,
+            documents,
+            expiresAtMs === undefined ? {} : { expiresAtMs },
+          ),
         );
         return reply.type(jsonContentType).send(upsertText(response));
       },
@@ -192,14 +200,14 @@ function documentChanges(service: Service): FastifyPluginAsyncZod {
     app.patch('/indexes/:index_id/documents/:doc_id', {
       schema: {
         operationId: 'updateDocument',
-        summary: 'Replace the metadata of a document',
+        summary: 'Replace the metadata of a document, or change when it expires',
         description:
           'The text is not encoded again, and no tokens are charged. The change is durable when it is answered, and every later search sees it. The `chunk_id` values of the document change.',
         tags: ['documents'],
         ...addition,
         params: DocumentParams,
         body: UpdateDocumentBody,
-        response: answers({ 200: [StoredDocument, 'The document with its new metadata.'] }, [
+        response: answers({ 200: [StoredDocument, 'The changed document.'] }, [
           ...changeErrors,
           'not_found',
           'validation_error',
@@ -207,9 +215,10 @@ function documentChanges(service: Service): FastifyPluginAsyncZod {
       },
       handler: async (request, reply) => {
         const { index_id: indexId, doc_id: docId } = request.params;
-        const { metadata } = request.body;
+        const { metadata, expires_at: expiresAtMs } = request.body;
+        const change = { metadata: metadata?.text, expiresAtMs };
         const document = await request.scope.run((context) =>
-          service.updateMetadata(context, indexId, docId, metadata.text),
+          service.updateDocument(context, indexId, docId, change),
         );
         return reply.type(jsonContentType).send(storedDocumentText(document));
       },

@@ -71,8 +71,10 @@ export function storedDocumentText({
   docId,
   metadata,
   chunkCount,
+  expiresAtMs,
 }: DocumentPage['documents'][number]): string {
-  return `{"doc_id":${JSON.stringify(docId)},"metadata":${metadata},"chunk_count":${chunkCount}}`;
+  const expiry = expiresAtMs === undefined ? '' : `,"expires_at":"${timestamp(expiresAtMs)}"`;
+  return `{"doc_id":${JSON.stringify(docId)},"metadata":${metadata},"chunk_count":${chunkCount}${expiry}}`;
 }
 
 function nextCursor(hasMore: boolean, last: string | undefined): string {

@@ -16,12 +16,14 @@ export async function deleteDocument(
   indexId: string,
   docId: string,
 ): Promise<boolean> {
-  await deps.indexes.usableRow(context.tenant.id, indexId);
+  const { id } = await deps.indexes.usableRow(context.tenant.id, indexId);
+  const stored = await deps.catalog.findDocument(id, docId);
+  const wasThere = stored === undefined || !deps.expiry.hasExpired(stored);
   const deleted = await commitDeletion(deps, context, indexId, async (input) => {
     const result = await deps.catalog.commitDelete({ ...input, docId });
     return result.outcome === 'committed' ? { ...result, died: [result.died] } : result;
   });
-  return deleted > 0;
+  return deleted > 0 && wasThere;
 }
 
 /** Deletes the `limit` oldest documents that match. One that is replaced meanwhile stays. */
@@ -33,6 +35,8 @@ export async function deleteMatching(
 ): Promise<DeletedMatching> {
   const filters = filtersFor(wanted, '');
   if (filters.filterTerms === undefined && filters.where === undefined) throw unconditional();
+  const { id, tenantId } = await deps.indexes.usableRow(context.tenant.id, indexId);
+  await deps.expiry.end(tenantId, id);
   const matching = await withMatching(deps, context, indexId, filters, async (versionIds) => versionIds);
   if (matching.length === 0) return { deleted: 0, more: false, ...hintFor(wanted) };
   assertWanted(context, deps.nowMs());
@@ -60,25 +64,9 @@ async function commitDeletion(
   indexId: string,
   commit: (input: Omit<Deletion, 'versionIds'>) => Promise<CommitDeleteVersionsResult>,
 ): Promise<number> {
-  const transaction = () => claimed(deps, context, indexId, commit);
-  const result =
-    (await deps.indexes.useIfOpen(indexId, (index) => index.commitDelete(transaction))) ??
-    (await deleteFromClosed(deps, indexId, transaction));
+  const result = await deps.indexes.commitDelete(indexId, () => claimed(deps, context, indexId, commit));
   if (result.outcome === 'index_missing') throw missingIndex();
   return result.outcome === 'committed' ? result.died.length : 0;
-}
-
-/** Deletes without opening the index. If another request opens it meanwhile, that may have read the state before the delete. */
-async function deleteFromClosed(
-  deps: OperationDeps,
-  indexId: string,
-  transaction: () => Promise<CommitWork<CommitDeleteVersionsResult>>,
-): Promise<CommitDeleteVersionsResult> {
-  const { result, commit } = await transaction();
-  if (commit !== undefined) {
-    await deps.indexes.useIfOpen(indexId, (index) => index.catchUp(commit.generation));
-  }
-  return result;
 }
 
 /** Runs the transaction, which also counts the request. */

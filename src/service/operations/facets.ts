@@ -40,7 +40,7 @@ export async function countValues(
 
 /** Returns the number of documents. */
 async function countAll(
-  { catalog, indexes, scanQueue, nowMs }: OperationDeps,
+  { catalog, expiry, indexes, scanQueue, nowMs }: OperationDeps,
   context: RequestContext,
   indexId: string,
   { versionIds, counter }: { readonly versionIds: Float64Array; readonly counter: FieldCounter },
@@ -56,10 +56,11 @@ async function countAll(
     let documents = 0;
     let characters = 0;
     for await (const { versions } of metadataInParts(versionIds, read)) {
-      for (const { metadata } of versions) {
-        counter.add(metadata);
+      for (const version of versions) {
+        if (expiry.hasExpired(version)) continue;
+        counter.add(version.metadata);
         documents += 1;
-        characters += metadata.length;
+        characters += version.metadata.length;
         if (characters < charactersInTurn) continue;
         characters = 0;
         await setImmediate();

@@ -233,8 +233,8 @@ export function createMemoryService(): MemoryService {
       }));
       return { documents: size, facets };
     },
-    async updateMetadata(context, indexId, docId, metadata) {
-      await enter('updateMetadata', context, indexId, docId, metadata);
+    async updateDocument(context, indexId, docId, { metadata = '{}' }) {
+      await enter('updateDocument', context, indexId, docId, metadata);
       stored.get(indexId)?.set(docId, { ...findDocument(indexId, docId), metadata });
       return storedDocument(findDocument(indexId, docId));
     },
