@@ -150,11 +150,14 @@ export interface components {
             /** @description Values of each field at most. Default 10. */
             readonly limit?: number;
         };
+        /** @description At least one of the two fields. The other stays as it is. */
         readonly UpdateDocumentInput: {
             /** @description Replaces the whole object. */
-            readonly metadata: {
+            readonly metadata?: {
                 readonly [key: string]: unknown;
             };
+            /** @description RFC 3339. From then on the document is in no answer. Null: it does not expire any more. */
+            readonly expires_at?: string | null;
         };
         readonly RerankTextInput: {
             /** @description The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored. */
@@ -385,6 +388,11 @@ export interface components {
             };
             /** @example 3 */
             readonly chunk_count: number;
+            /**
+             * Format: date-time
+             * @description From then on the document is in no answer. Absent: it does not expire.
+             */
+            readonly expires_at?: string;
         };
         readonly DocumentList: {
             /** @description Ordered by the UTF-8 bytes of `doc_id`. */

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from random import random
 from types import TracebackType
 from typing import Any
@@ -119,9 +119,14 @@ class AsyncMaxsimd:
         """Sent once: a second one would be refused as not found."""
         return await self._send(calls.delete_index(index_id))
 
-    async def upsert(self, index_id: UUID | str, documents: Iterable[Document]) -> UpsertResult:
-        """1 to 50 documents; look at `failed`. `import_documents` takes any number."""
-        return await self._send(calls.upsert(index_id, documents))
+    async def upsert(
+        self, index_id: UUID | str, documents: Iterable[Document], *, expires_at: datetime | str | None = None
+    ) -> UpsertResult:
+        """1 to 50 documents; look at `failed`. `import_documents` takes any number.
+
+        From `expires_at` on the documents are in no answer. Without it they do not expire.
+        """
+        return await self._send(calls.upsert(index_id, documents, expires_at))
 
     async def list_documents(self, index_id: UUID | str) -> AsyncIterator[StoredDocument]:
         """All documents of the index by `doc_id`, fetched as they are taken."""
@@ -155,6 +160,12 @@ class AsyncMaxsimd:
     async def update_metadata(self, index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> StoredDocument:
         """Takes the place of the whole object before; the text is not encoded again."""
         return await self._send(calls.update_metadata(index_id, doc_id, metadata))
+
+    async def set_expiry(
+        self, index_id: UUID | str, doc_id: str, expires_at: datetime | str | None
+    ) -> StoredDocument:
+        """The document is in no answer from then on. None: it does not expire any more."""
+        return await self._send(calls.set_expiry(index_id, doc_id, expires_at))
 
     async def delete_document(self, index_id: UUID | str, doc_id: str) -> Deleted:
         """`deleted` may be false for a document that was there, when the first of two attempts lost its answer."""
@@ -326,7 +337,7 @@ class _Import:
     async def _upsert(self, items: list[Item]) -> None:
         """Sends the items until none is left that the service refuses alone."""
         while items:
-            call = calls.upsert_json(self._index_id, [item.json for item in items], is_patient=True)
+            call = calls.upsert_json(self._index_id, [item.json for item in items], items[0].expires_at, is_patient=True)
             try:
                 self._report.add(await self._client._send(call, self._slow_down))
                 break

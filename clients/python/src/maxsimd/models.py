@@ -345,7 +345,15 @@ class UpdateDocumentInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
-    metadata: Annotated[dict[str, Any], Field(description="Replaces the whole object.")]
+    metadata: Annotated[
+        dict[str, Any] | None, Field(description="Replaces the whole object.")
+    ] = None
+    expires_at: Annotated[
+        AwareDatetime | None,
+        Field(
+            description="RFC 3339. From then on the document is in no answer. Null: it does not expire any more."
+        ),
+    ] = None
 
 
 class RerankTextInput(BaseModel):
@@ -691,6 +699,12 @@ class StoredDocument(BaseModel):
     doc_id: str
     metadata: Annotated[dict[str, Any], Field(description="As it was sent.")]
     chunk_count: Annotated[int, Field(examples=[3], ge=1)]
+    expires_at: Annotated[
+        AwareDatetime | None,
+        Field(
+            description="From then on the document is in no answer. Absent: it does not expire."
+        ),
+    ] = None
 
 
 class DocumentList(BaseModel):
