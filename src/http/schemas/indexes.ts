@@ -261,7 +261,7 @@ export const UpdateDocumentBody = z
   })
   .superRefine(({ metadata, expires_at: expiresAt }, context) => {
     if (metadata === undefined && expiresAt === undefined)
-      addIssue(context, 'required', 'must have `metadata` or `expires_at`', ['metadata']);
+      addIssue(context, 'invalid', 'must have `metadata` or `expires_at`', ['metadata']);
   })
   .meta({ id: 'UpdateDocument', description: 'At least one of the two fields. The other stays as it is.' });
 

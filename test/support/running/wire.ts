@@ -37,6 +37,7 @@ export const storedDocument = z.strictObject({
   doc_id: z.string(),
   metadata: customerObject,
   chunk_count: z.int().min(1),
+  expires_at: timestamp.optional(),
 });
 export type StoredDocument = z.output<typeof storedDocument>;
 
