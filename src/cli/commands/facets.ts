@@ -20,7 +20,7 @@ export function addFacets(program: Command, environment: ProgramEnvironment): vo
       options: ServiceOptions & { index: string; limit?: number; filter?: string; where?: string },
     ) => {
       const { index, limit, filter, where } = options;
-      const { countValues } = await import('../facets.ts');
+      const { countValues } = await import('../index/facets.ts');
       environment.report(
         await countValues(endpointFrom(options, environment), index, { fields, limit, filter, where }),
       );

@@ -1,7 +1,7 @@
 /** `maxsimd facets`: the most frequent values of metadata fields as a table, or as the API's own answer. */
-import { clientOf, requireIndex, type Endpoint } from './client.ts';
-import { table, type CommandResult } from './output.ts';
-import { parseObject } from './search.ts';
+import { clientOf, requireIndex, type Endpoint } from '../client.ts';
+import { table, type CommandResult } from '../output.ts';
+import { parseObject } from '../search.ts';
 
 export interface FacetsCommand {
   readonly fields: readonly string[];
