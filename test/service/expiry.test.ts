@@ -40,7 +40,7 @@ function requestsOf(host: ServiceStage, { context, search }: TenantStage, indexI
       service.updateDocument(context(), indexId, docId, { expiresAtMs }),
     stored: async () => (await service.usage(context())).usage.documents,
     /** The ids that each kind of answer has, or how many. */
-    async answers() {
+    answers: async () => {
       const query = { query: 'word', returnComponents: false, groupByDocument: true, topK: 100 };
       const [grouped] = (await service.query(context(), indexId, [query])).results;
       const { documents } = await service.listDocuments(context(), indexId, all);

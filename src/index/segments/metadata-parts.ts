@@ -4,7 +4,7 @@ import { unavailable } from '../../errors.ts';
 const readCharactersMax = 1 << 20;
 /** The first read, when the size of the metadata is unknown. One document has at most 16 KiB. */
 const firstVersions = 64;
-const versionsMax = 4096;
+const versionsMax = 1024;
 
 export interface MetadataPart<Version> {
   /** The place of its first version. */
