@@ -131,6 +131,15 @@ export interface components {
             /** @description Documents with unique `doc_id` values. */
             readonly documents: readonly components["schemas"]["DocumentInput"][];
         };
+        /** @description At least one of the two fields. The other stays as it is. */
+        readonly UpdateDocumentInput: {
+            /** @description Replaces the whole object. */
+            readonly metadata?: {
+                readonly [key: string]: unknown;
+            };
+            /** @description RFC 3339. From then on the document is in no answer. Null: it does not expire any more. */
+            readonly expires_at?: string | null;
+        };
         readonly FacetsRequestInput: {
             /**
              * @description Top-level metadata fields, at most 10, of at most 255 code points.
@@ -149,15 +158,6 @@ export interface components {
             };
             /** @description Values of each field at most. Default 10. */
             readonly limit?: number;
-        };
-        /** @description At least one of the two fields. The other stays as it is. */
-        readonly UpdateDocumentInput: {
-            /** @description Replaces the whole object. */
-            readonly metadata?: {
-                readonly [key: string]: unknown;
-            };
-            /** @description RFC 3339. From then on the document is in no answer. Null: it does not expire any more. */
-            readonly expires_at?: string | null;
         };
         readonly RerankTextInput: {
             /** @description The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored. */
@@ -407,35 +407,6 @@ export interface components {
             /** @example 3 */
             readonly chunks: number;
         };
-        readonly FacetValue: {
-            /** @description Any JSON value. Numbers that are equal are one value. */
-            readonly value: unknown;
-            /**
-             * @description Documents with this value.
-             * @example 3
-             */
-            readonly count: number;
-        };
-        readonly Facet: {
-            readonly field: string;
-            /**
-             * @description Distinct values of the field.
-             * @example 3
-             */
-            readonly distinct: number;
-            /** @description The most frequent first. Of equal counts numbers come first, in order, then strings by their code points. */
-            readonly values: readonly components["schemas"]["FacetValue"][];
-        };
-        /** @description Counts at the moment of the request. */
-        readonly Facets: {
-            /**
-             * @description Documents that match.
-             * @example 3
-             */
-            readonly documents: number;
-            /** @description In the order of the fields. */
-            readonly facets: readonly components["schemas"]["Facet"][];
-        };
         readonly UsageCounts: {
             /**
              * @description An integer as a decimal string. Calculate with arbitrary precision.
@@ -514,6 +485,35 @@ export interface components {
         readonly UsageDays: {
             /** @description Days without usage are left out. */
             readonly data: readonly components["schemas"]["UsageOfDay"][];
+        };
+        readonly FacetValue: {
+            /** @description Any JSON value. Numbers that are equal are one value. */
+            readonly value: unknown;
+            /**
+             * @description Documents with this value.
+             * @example 3
+             */
+            readonly count: number;
+        };
+        readonly Facet: {
+            readonly field: string;
+            /**
+             * @description Distinct values of the field.
+             * @example 3
+             */
+            readonly distinct: number;
+            /** @description The most frequent first. Of equal counts numbers come first, in order, then strings by their code points. */
+            readonly values: readonly components["schemas"]["FacetValue"][];
+        };
+        /** @description Counts at the moment of the request. */
+        readonly Facets: {
+            /**
+             * @description Documents that match.
+             * @example 3
+             */
+            readonly documents: number;
+            /** @description In the order of the fields. */
+            readonly facets: readonly components["schemas"]["Facet"][];
         };
         readonly Health: {
             /** @constant */

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Service } from '../../service/contract.ts';
 import { addition, admissionErrors, answers, changeErrors } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
+import { FacetsAnswer, FacetsBody, facetValuesDefault } from '../schemas/facets.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';
 import {
   Deleted,
@@ -11,9 +12,6 @@ import {
   DocumentList,
   DocumentListQuery,
   DocumentParams,
-  facetValuesDefault,
-  FacetsAnswer,
-  FacetsBody,
   StoredDocument,
   UpdateDocumentBody,
   UpsertBody,

@@ -28,9 +28,9 @@ import {
 } from '../operation-deps.ts';
 import { componentsOf } from './ranking.ts';
 import { readableIndex, type ReadableIndex } from './read-index.ts';
-import { assertUnexpired, unexpired } from './unexpired.ts';
 import { assertAffordable, engineWork, exactWork, queryTokens } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
+import { assertUnexpired, unexpired } from './unexpired.ts';
 
 /** A filter that every document passes. */
 const noFields = '{}';

@@ -310,6 +310,21 @@ class UpsertInput(BaseModel):
     ]
 
 
+class UpdateDocumentInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    metadata: Annotated[
+        dict[str, Any] | None, Field(description="Replaces the whole object.")
+    ] = None
+    expires_at: Annotated[
+        AwareDatetime | None,
+        Field(
+            description="RFC 3339. From then on the document is in no answer. Null: it does not expire any more."
+        ),
+    ] = None
+
+
 class FacetsRequestInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
@@ -338,21 +353,6 @@ class FacetsRequestInput(BaseModel):
     limit: Annotated[
         int | None,
         Field(description="Values of each field at most. Default 10.", ge=1, le=100),
-    ] = None
-
-
-class UpdateDocumentInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    metadata: Annotated[
-        dict[str, Any] | None, Field(description="Replaces the whole object.")
-    ] = None
-    expires_at: Annotated[
-        AwareDatetime | None,
-        Field(
-            description="RFC 3339. From then on the document is in no answer. Null: it does not expire any more."
-        ),
     ] = None
 
 
@@ -725,35 +725,6 @@ class DocumentCount(BaseModel):
     chunks: Annotated[int, Field(examples=[3], ge=0)]
 
 
-class FacetValue(BaseModel):
-    value: Annotated[
-        Any, Field(description="Any JSON value. Numbers that are equal are one value.")
-    ]
-    count: Annotated[
-        int, Field(description="Documents with this value.", examples=[3], ge=0)
-    ]
-
-
-class Facet(BaseModel):
-    field: str
-    distinct: Annotated[
-        int, Field(description="Distinct values of the field.", examples=[3], ge=0)
-    ]
-    values: Annotated[
-        list[FacetValue],
-        Field(
-            description="The most frequent first. Of equal counts numbers come first, in order, then strings by their code points."
-        ),
-    ]
-
-
-class Facets(BaseModel):
-    documents: Annotated[
-        int, Field(description="Documents that match.", examples=[3], ge=0)
-    ]
-    facets: Annotated[list[Facet], Field(description="In the order of the fields.")]
-
-
 class UsageCounts(BaseModel):
     input_tokens: Annotated[
         str,
@@ -826,6 +797,35 @@ class UsageDays(BaseModel):
     data: Annotated[
         list[UsageOfDay], Field(description="Days without usage are left out.")
     ]
+
+
+class FacetValue(BaseModel):
+    value: Annotated[
+        Any, Field(description="Any JSON value. Numbers that are equal are one value.")
+    ]
+    count: Annotated[
+        int, Field(description="Documents with this value.", examples=[3], ge=0)
+    ]
+
+
+class Facet(BaseModel):
+    field: str
+    distinct: Annotated[
+        int, Field(description="Distinct values of the field.", examples=[3], ge=0)
+    ]
+    values: Annotated[
+        list[FacetValue],
+        Field(
+            description="The most frequent first. Of equal counts numbers come first, in order, then strings by their code points."
+        ),
+    ]
+
+
+class Facets(BaseModel):
+    documents: Annotated[
+        int, Field(description="Documents that match.", examples=[3], ge=0)
+    ]
+    facets: Annotated[list[Facet], Field(description="In the order of the fields.")]
 
 
 class Health(BaseModel):
