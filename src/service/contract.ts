@@ -137,6 +137,7 @@ export interface Facets {
     /** The most frequent first. */
     readonly values: readonly { readonly value: JsonText; readonly count: number }[];
   }[];
+  readonly hint?: string;
 }
 
 export interface ScoreRequest {

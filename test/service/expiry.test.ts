@@ -1,6 +1,6 @@
 /** Documents that expire, by a clock that the test drives. */
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { DocumentExpiry } from '../../src/service/contract.ts';
 import {
   documentsOf,
@@ -164,6 +164,31 @@ describe('a document that expires', () => {
     const { usage } = await stage.service.usage(context());
     expect(usage).toMatchObject({ documents: 0, requests: 1, documentUpserts: 50 });
     expect(stage.errors).toEqual([]);
+  });
+
+  it('holds up a search until its deadline at most, when very many are ended', async () => {
+    const { put, search, context, indexId } = await newIndex();
+    const expiresAtMs = stage.clock.ms + second;
+    await put(['a'], { expiresAtMs });
+    stage.clock.ms = expiresAtMs;
+    const ending = Promise.withResolvers<void>();
+    const commit = stage.catalog.commitDeleteVersions.bind(stage.catalog);
+    const held = vi.spyOn(stage.catalog, 'commitDeleteVersions').mockImplementationOnce(async (input) => {
+      await ending.promise;
+      return commit(input);
+    });
+    try {
+      const deadlineMs = stage.clock.ms + 50;
+      const query = { query: 'word', returnComponents: false };
+      expect(await rejection(stage.service.search(context({ deadlineMs }), indexId, query))).toMatchObject({
+        code: 'service_unavailable',
+        message: 'documents that have expired are being removed',
+      });
+    } finally {
+      ending.resolve();
+      held.mockRestore();
+    }
+    expect((await search(indexId, 'word')).results).toEqual([]);
   });
 
   it('does not come back with a restart or a merge', async () => {

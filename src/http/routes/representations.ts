@@ -230,17 +230,17 @@ function componentsText(components: ResultComponents): string {
 }
 
 /** Up to 16 MiB: a hundred long values of ten fields. */
-export function facetsAnswer({ documents, facets }: Facets): Promise<string | Buffer> {
-  return joined(facetPieces(documents, facets));
+export function facetsAnswer(facets: Facets): Promise<string | Buffer> {
+  return joined(facetPieces(facets));
 }
 
-function* facetPieces(documents: number, facets: Facets['facets']): Generator<string> {
+function* facetPieces({ documents, facets, hint }: Facets): Generator<string> {
   yield `{"documents":${documents},"facets":[`;
   for (const [place, { field, distinct, values }] of facets.entries()) {
     const head = `${place === 0 ? '' : ','}{"field":${JSON.stringify(field)},"distinct":${distinct},"values":[`;
     yield* listPieces(head, values, ({ value, count }) => `{"value":${value},"count":${count}}`, ']}');
   }
-  yield ']}';
+  yield hint === undefined ? ']}' : `],"hint":${JSON.stringify(hint)}}`;
 }
 
 export function usageText(summary: UsageSummary): string {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { facetFieldsMax, facetValuesMax, nameLengthMax } from '../limits.ts';
 import { Count, FieldName, addIssue } from './fields.ts';
-import { Filter, Where } from './ranking.ts';
+import { Filter, Hint, Where } from './ranking.ts';
 
 export const facetValuesDefault = 10;
 
@@ -54,5 +54,6 @@ export const FacetsAnswer = z
   .strictObject({
     documents: Count.meta({ description: 'Documents that match.' }),
     facets: z.array(Facet).meta({ description: 'In the order of the fields.' }),
+    hint: Hint,
   })
   .meta({ id: 'Facets', description: 'Counts at the moment of the request.' });

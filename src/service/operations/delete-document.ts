@@ -8,6 +8,7 @@ import { missingIndex } from '../indexes/indexes.ts';
 import { assertWanted, type OperationDeps } from '../operation-deps.ts';
 import { withMatching } from './matching.ts';
 import { filtersFor, hintFor } from './search.ts';
+import { endExpired } from './unexpired.ts';
 
 /** Returns whether there was such a document. */
 export async function deleteDocument(
@@ -35,8 +36,7 @@ export async function deleteMatching(
 ): Promise<DeletedMatching> {
   const filters = filtersFor(wanted, '');
   if (filters.filterTerms === undefined && filters.where === undefined) throw unconditional();
-  const { id, tenantId } = await deps.indexes.usableRow(context.tenant.id, indexId);
-  await deps.expiry.end(tenantId, id);
+  await endExpired(deps, context, await deps.indexes.usableRow(context.tenant.id, indexId));
   const matching = await withMatching(deps, context, indexId, filters, async (versionIds) => versionIds);
   if (matching.length === 0) return { deleted: 0, more: false, ...hintFor(wanted) };
   assertWanted(context, deps.nowMs());

@@ -11,7 +11,7 @@ import type { FacetRequest, Facets, RequestContext } from '../contract.ts';
 import { readingWork } from '../limits/work.ts';
 import { assertWanted, pieceOf, type OperationDeps } from '../operation-deps.ts';
 import { withMatching } from './matching.ts';
-import { filtersFor } from './search.ts';
+import { filtersFor, hintFor } from './search.ts';
 
 /** Distinct values of a field. */
 export const facetValuesMax = 100_000;
@@ -33,7 +33,7 @@ export async function countValues(
     return deps.countQueue.run(context.tenant.id, piece, async () => {
       const counter = new FieldCounter(fields);
       const documents = await countAll(deps, context, indexId, { versionIds, counter });
-      return { documents, facets: await counter.facets(limit) };
+      return { documents, facets: await counter.facets(limit), ...hintFor(wanted) };
     });
   });
 }

@@ -4,15 +4,18 @@ import { before } from '../../index/asking.ts';
 import type { RequestContext } from '../contract.ts';
 import { assertWanted, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
 
+type ExpiryDeps = Pick<OperationDeps, 'expiry' | 'nowMs'>;
+type OwnedIndex = Pick<IndexRow, 'id' | 'tenantId'>;
+
 class ExpiredResult extends Error {
   override readonly name = 'ExpiredResult';
 }
 
 /** Runs `work` again, after the expired documents are ended, while it meets one of them. */
 export async function unexpired<T>(
-  { expiry, nowMs }: Pick<OperationDeps, 'expiry' | 'nowMs'>,
+  deps: ExpiryDeps,
   context: RequestContext,
-  row: Pick<IndexRow, 'id' | 'tenantId'>,
+  index: OwnedIndex,
   work: () => Promise<T>,
 ): Promise<T> {
   for (;;) {
@@ -20,10 +23,7 @@ export async function unexpired<T>(
       return await work();
     } catch (error) {
       if (!(error instanceof ExpiredResult)) throw error;
-      assertWanted(context, nowMs());
-      const endsAt = performance.now() + timeLeftMs(context, nowMs());
-      const ending = expiry.end(row.tenantId, row.id);
-      await before(endsAt, ending, 'documents that have expired are being removed', context.signal);
+      await endExpired(deps, context, index);
     }
   }
 }
@@ -34,4 +34,20 @@ export function assertUnexpired(
   versions: Iterable<Pick<ResolvedVersion, 'expiresAtMs'>>,
 ): void {
   for (const version of versions) if (expiry.hasExpired(version)) throw new ExpiredResult();
+}
+
+/** Ends the expired documents of an index, within the deadline of the request. The rest goes on afterwards. */
+export async function endExpired(
+  { expiry, nowMs }: ExpiryDeps,
+  context: RequestContext,
+  { tenantId, id }: OwnedIndex,
+): Promise<void> {
+  assertWanted(context, nowMs());
+  const endsAt = performance.now() + timeLeftMs(context, nowMs());
+  await before(
+    endsAt,
+    expiry.end(tenantId, id),
+    'documents that have expired are being removed',
+    context.signal,
+  );
 }

@@ -164,6 +164,7 @@ export const facets = z.strictObject({
       values: z.array(z.strictObject({ value: z.unknown(), count })),
     }),
   ),
+  hint,
 });
 
 export const usageSummary = z.strictObject({

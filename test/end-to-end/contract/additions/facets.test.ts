@@ -53,6 +53,11 @@ test('counts the values of fields over the documents that match, the most freque
     documents: 0,
     facets: [{ distinct: 0, values: [] }],
   });
+  const asOperator = { fields: ['year'], filter: { kind: { $in: ['paper'] } } };
+  expect(await count(asOperator)).toMatchObject({
+    documents: 0,
+    hint: expect.stringContaining('kind') as string,
+  });
   const { id: empty } = await makeIndex(client);
   expectReply(await client.facets(empty, { fields: ['kind'] }), facets);
 });
