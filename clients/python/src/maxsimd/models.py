@@ -347,7 +347,7 @@ class FacetsRequestInput(BaseModel):
     where: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
+            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
         ),
     ] = None
     limit: Annotated[
@@ -826,6 +826,12 @@ class Facets(BaseModel):
         int, Field(description="Documents that match.", examples=[3], ge=0)
     ]
     facets: Annotated[list[Facet], Field(description="In the order of the fields.")]
+    hint: Annotated[
+        str | None,
+        Field(
+            description="For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it."
+        ),
+    ] = None
 
 
 class Health(BaseModel):
