@@ -9,6 +9,8 @@ export interface DocumentVersion extends RecordLocation {
   readonly metadata: string;
   readonly chunkCount: number;
   readonly tokenVectors: number;
+  /** From then on the document is in no answer. Milliseconds since the epoch; absent = it does not expire. */
+  readonly expiresAtMs?: number;
 }
 
 /** Counter increments of one answered request; omitted counters are 0. The caller also counts `requests`. */

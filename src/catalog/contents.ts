@@ -64,6 +64,7 @@ export const contentTables = {
     token_vectors: 'integer',
     doc_id: 'name',
     metadata: 'text',
+    expires_at_ms: 'integer',
   },
   usage_months: {
     tenant_id: 'text',

@@ -159,10 +159,7 @@ export type CommitDeleteVersionsResult =
   | { readonly outcome: 'committed'; readonly generation: number; readonly died: readonly DeadVersion[] }
   | Exclude<CommitDeleteResult, { readonly outcome: 'committed' }>;
 
-export interface ResolvedVersion {
-  readonly docId: string;
-  readonly metadata: string;
-}
+export interface ResolvedVersion extends Pick<DocumentVersion, 'docId' | 'metadata' | 'expiresAtMs'> {}
 
 export interface StoredDocument extends ResolvedVersion {
   readonly chunkCount: number;
@@ -174,6 +171,15 @@ export interface Page<Place> {
   readonly after?: Place | undefined;
   readonly limit: number;
 }
+
+export interface DocumentPageQuery extends Page<string> {
+  /** Documents that have expired by then are left out. */
+  readonly nowMs: number;
+  readonly bytesMax: number;
+}
+
+/** An index that holds documents which have expired. */
+export type ExpiredIndex = Pick<IndexRow, 'id' | 'tenantId'>;
 
 export interface DocumentPage {
   readonly documents: readonly StoredDocument[];
@@ -312,14 +318,15 @@ export interface Catalog extends CatalogActs {
    * Documents stored now, ordered by the UTF-8 bytes of their ids. A page ends early once its metadata have `bytesMax` bytes,
    * but it has at least one document. `undefined` when there is no such index.
    */
-  listDocuments(
-    indexId: string,
-    page: Page<string> & { readonly bytesMax: number },
-  ): Promise<DocumentPage | undefined>;
-  /** The live version of a document, and where it lies now. */
+  listDocuments(indexId: string, page: DocumentPageQuery): Promise<DocumentPage | undefined>;
+  /** The live version of a document, and where it lies now. It may have expired. */
   findDocument(indexId: string, docId: string): Promise<DocumentVersion | undefined>;
-  /** `undefined` when there is no such index. */
-  countDocuments(indexId: string): Promise<DocumentCount | undefined>;
+  /** Leaves out documents that have expired by then. `undefined` when there is no such index. */
+  countDocuments(indexId: string, nowMs: number): Promise<DocumentCount | undefined>;
+  /** A document that has expired stays stored, and counts for the allowance, until its version is ended. */
+  expiredIndexes(nowMs: number): Promise<readonly ExpiredIndex[]>;
+  /** Ids of live versions that have expired by then; the first to expire come first. */
+  expiredVersions(indexId: string, nowMs: number, limit: number): Promise<readonly number[]>;
 
   // Segments.
   createSegment(segment: NewSegment): Promise<void>;

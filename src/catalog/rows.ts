@@ -108,6 +108,14 @@ export function toIndexRow(row: IndexColumns): IndexRow {
   };
 }
 
+/** A row of a version, in which null means that it does not expire. */
+export function withExpiry<Row extends { readonly expiresAtMs: number | null }>({
+  expiresAtMs,
+  ...row
+}: Row): Omit<Row, 'expiresAtMs'> & { readonly expiresAtMs?: number } {
+  return expiresAtMs === null ? row : { ...row, expiresAtMs };
+}
+
 type UsageCounters = Omit<UsageDay, 'day'>;
 type Counts = Partial<Record<Exclude<keyof UsageCounters, 'inputTokens'>, number | null>>;
 
@@ -118,6 +126,9 @@ export interface UsagePart extends Counts {
 
 export const usageColumns = `requests, CAST(input_tokens AS text) AS "inputTokens",
   document_upserts AS "documentUpserts", searches, scores`;
+
+/** Removing expired documents writes usage of nothing. */
+export const wasUsed = 'requests + input_tokens + document_upserts + searches + scores > 0';
 
 export function sumOfUsage(parts: readonly UsagePart[]): UsageCounters {
   const sum = (counter: keyof Counts): number =>

@@ -10,6 +10,7 @@ import { addCluster } from './commands/cluster.ts';
 import { addCompletion } from './commands/completion.ts';
 import { addEval } from './commands/eval.ts';
 import type { ProgramEnvironment } from './commands/environment.ts';
+import { addFacets } from './commands/facets.ts';
 import { addImport } from './commands/import.ts';
 import { addIndex } from './commands/index.ts';
 import { addKey } from './commands/key.ts';
@@ -54,6 +55,7 @@ export async function runProgram(args: readonly string[], environment: ProgramEn
   addModels(program, environment);
   addImport(program, environment);
   addSearch(program, environment);
+  addFacets(program, environment);
   addEval(program, environment);
   addUsage(program, environment);
   addMcp(program, environment);

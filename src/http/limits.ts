@@ -22,6 +22,9 @@ export const metadataBytesMax = 16 * 1024;
 /** Nested objects and arrays, the outermost one included. */
 export const metadataDepthMax = 16;
 export const filterFieldsMax = 16;
+export const facetFieldsMax = 10;
+/** Values of one field. */
+export const facetValuesMax = 100;
 export const pageItemsMax = 1_000;
 export const issuesMax = 100;
 /**

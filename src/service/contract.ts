@@ -54,6 +54,18 @@ export interface DocumentInput {
   readonly metadata: JsonObjectText;
 }
 
+export interface DocumentExpiry {
+  /** Milliseconds since the epoch. Absent = never. */
+  readonly expiresAtMs?: number;
+}
+
+/** What is absent stays as it is. */
+export interface DocumentChange {
+  readonly metadata?: JsonObjectText | undefined;
+  /** Null = it does not expire any more. */
+  readonly expiresAtMs?: number | null | undefined;
+}
+
 export interface RequestUsage {
   readonly inputTokens: number;
   readonly documentCount: number;
@@ -99,6 +111,32 @@ export interface DeleteMatchingRequest {
 export interface DeletedMatching {
   readonly deleted: number;
   readonly more: boolean;
+  readonly hint?: string;
+}
+
+/** A value of metadata, as JSON text. */
+type JsonText = string;
+
+export interface FacetRequest {
+  /** Top-level fields of the metadata, each once. */
+  readonly fields: readonly string[];
+  readonly filter?: JsonObjectText | undefined;
+  readonly where?: JsonObjectText | undefined;
+  /** Values of a field at most. */
+  readonly limit: number;
+}
+
+export interface Facets {
+  /** Documents that match. */
+  readonly documents: number;
+  /** In the order of the fields. */
+  readonly facets: readonly {
+    readonly field: string;
+    /** Distinct values. */
+    readonly distinct: number;
+    /** The most frequent first. */
+    readonly values: readonly { readonly value: JsonText; readonly count: number }[];
+  }[];
   readonly hint?: string;
 }
 
@@ -262,6 +300,7 @@ export interface Service {
     context: RequestContext,
     indexId: string,
     documents: readonly DocumentInput[],
+    expiry?: DocumentExpiry,
   ): Promise<UpsertResponse>;
   deleteDocument(context: RequestContext, indexId: string, docId: string): Promise<boolean>;
   deleteMatching(
@@ -273,12 +312,13 @@ export interface Service {
   listDocuments(context: RequestContext, indexId: string, page: Page<string>): Promise<DocumentPage>;
   getDocument(context: RequestContext, indexId: string, docId: string): Promise<StoredDocument>;
   countDocuments(context: RequestContext, indexId: string): Promise<DocumentCount>;
+  countValues(context: RequestContext, indexId: string, request: FacetRequest): Promise<Facets>;
   /** Makes a new version of the document, with the same token vectors. */
-  updateMetadata(
+  updateDocument(
     context: RequestContext,
     indexId: string,
     docId: string,
-    metadata: JsonObjectText,
+    change: DocumentChange,
   ): Promise<StoredDocument>;
   search(context: RequestContext, indexId: string, request: SearchRequest): Promise<RankedResponse>;
   query(context: RequestContext, indexId: string, queries: readonly SearchRequest[]): Promise<QueryResponse>;

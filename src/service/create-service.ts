@@ -11,9 +11,11 @@ import { createIndex } from './operations/create-index.ts';
 import { deleteDocument, deleteMatching } from './operations/delete-document.ts';
 import { countDocuments, getDocument, listDocuments, listIndexPage } from './operations/lists.ts';
 import { describeIndex } from './operations/describe-index.ts';
+import { countValues } from './operations/facets.ts';
 import { FairQueue } from './limits/fair-queue.ts';
 import { InFlight } from './in-flight.ts';
 import { claimSweep, createIndexStore, type ClusterBlobs } from './indexes/store.ts';
+import { Expiry } from './indexes/expiry.ts';
 import { Indexes } from './indexes/indexes.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { OperationDeps } from './operation-deps.ts';
@@ -25,7 +27,7 @@ import { locateTokens } from './operations/locate-tokens.ts';
 import { scoreDocuments } from './operations/score.ts';
 import type { ModelChoice } from './indexes/served-models.ts';
 import { TokenAllowance } from './limits/token-allowance.ts';
-import { updateMetadata } from './operations/update-metadata.ts';
+import { updateDocument } from './operations/update-document.ts';
 import { Upkeep } from './indexes/upkeep.ts';
 import { upsertDocuments } from './operations/upsert.ts';
 import { UsageRecorder } from './usage/usage-recorder.ts';
@@ -72,6 +74,9 @@ export interface RunningService extends Service {
 const ownScansMax = 1;
 const sharedScansMax = 3;
 
+/** Requests that count values at a time. Each may hold some 50 MiB. */
+const countsMax = 2;
+
 /** A node may notice this late that other nodes have used up an allowance. */
 const sharedLedgerAgeMsMax = 2_000;
 
@@ -84,7 +89,7 @@ export async function createService(deps: ServiceDeps): Promise<RunningService> 
   const shared = sharedBlobs(deps);
   const parts = composed(deps);
   const { operation, admission, inFlight, store } = parts;
-  const { indexes, allowance, versions } = operation;
+  const { indexes, allowance, versions, expiry } = operation;
   shared?.catalog.watchEpoch(() => {
     for (const kept of [admission, allowance, versions]) kept.forgetAll();
     indexes.forgetAll().catch((error: unknown) => onBackgroundError('another epoch', error));
@@ -93,6 +98,7 @@ export async function createService(deps: ServiceDeps): Promise<RunningService> 
   const upkeep = new Upkeep({
     catalog,
     indexes,
+    expiry,
     onError: onBackgroundError,
     ...(shared === undefined ? {} : { claimSweep: () => claimSweep(shared) }),
   });
@@ -173,7 +179,9 @@ function composed(deps: ServiceDeps) {
     // One more than there are threads waits in the engine, so that no thread waits for this process.
     engineQueue: new FairQueue({ runningMax: threads + 1, longRunningMax: Math.max(1, threads - 1) }),
     scanQueue,
+    countQueue: new FairQueue({ runningMax: countsMax }),
     versions: new VersionResolver(catalog),
+    expiry: new Expiry({ catalog, indexes, nowMs }),
     defaultModel: deps.defaultModel,
     nowMs,
   };
@@ -199,14 +207,16 @@ function requestsOf({ operation, admission, readiness }: ReturnType<typeof compo
     swapIndexNames: (context, indexId, otherId) => indexes.swapNames(context.tenant.id, indexId, otherId),
     describeIndex: (context, indexId) => describeIndex(operation, context, indexId),
     deleteIndex: (context, indexId) => indexes.erase(context.tenant.id, indexId),
-    upsertDocuments: (context, indexId, documents) => upsertDocuments(operation, context, indexId, documents),
+    upsertDocuments: (context, indexId, documents, expiry) =>
+      upsertDocuments(operation, context, indexId, documents, expiry),
     deleteDocument: (context, indexId, docId) => deleteDocument(operation, context, indexId, docId),
     deleteMatching: (context, indexId, request) => deleteMatching(operation, context, indexId, request),
     listDocuments: (context, indexId, page) => listDocuments(operation, context, indexId, page),
     getDocument: (context, indexId, docId) => getDocument(operation, context, indexId, docId),
     countDocuments: (context, indexId) => countDocuments(operation, context, indexId),
-    updateMetadata: (context, indexId, docId, metadata) =>
-      updateMetadata(operation, context, { indexId, docId, metadata }),
+    countValues: (context, indexId, request) => countValues(operation, context, indexId, request),
+    updateDocument: (context, indexId, docId, change) =>
+      updateDocument(operation, context, { indexId, docId, ...change }),
     search: (context, indexId, request) =>
       searchWait.keep(context.tenant.id, searchesOf([request]), () =>
         searchIndex(operation, context, indexId, request),

@@ -10,6 +10,7 @@ import { invalid, unavailable } from '../errors.ts';
 import type { Asker } from '../index/contract.ts';
 import type { NativeEngine } from '../index/engine/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
+import type { Expiry } from './indexes/expiry.ts';
 import type { Indexes } from './indexes/indexes.ts';
 import type { ModelChoice } from './indexes/served-models.ts';
 import type { FairQueue, Piece } from './limits/fair-queue.ts';
@@ -24,6 +25,8 @@ export interface OperationDeps {
   readonly engineQueue: FairQueue;
   /** Long reads of the catalog wait here. */
   readonly scanQueue: FairQueue;
+  /** Counts of values wait here, because their values take memory. */
+  readonly countQueue: FairQueue;
   readonly catalog: Catalog;
   readonly encoders: EncoderPool;
   readonly engine: NativeEngine;
@@ -31,6 +34,7 @@ export interface OperationDeps {
   readonly allowance: TokenAllowance;
   readonly usage: UsageRecorder;
   readonly versions: VersionResolver;
+  readonly expiry: Expiry;
   readonly defaultModel: ModelChoice;
   readonly nowMs: () => number;
 }

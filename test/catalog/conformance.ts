@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Catalog } from '../../src/catalog/contract.ts';
 import { describeAdministration } from './administration-conformance.ts';
 import { describeDocuments } from './document-conformance.ts';
+import { describeExpiry } from './expiry-conformance.ts';
 import {
   DocumentWriter,
   generousLimits,
@@ -44,6 +45,7 @@ export function describeCatalog(name: string, start: () => Promise<CatalogUnderT
     describeUsage(current);
     describeAdministration(current);
     describeDocuments(current);
+    describeExpiry(current);
     describeSegments(current);
     describeModel(current);
   });

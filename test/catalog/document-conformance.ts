@@ -223,11 +223,17 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
   });
 
   describe('stored documents', () => {
+    const nowMs = 1_800_000_000_000;
     const large = 1_000_000;
     const listAll = async (writer: DocumentWriter, limit: number): Promise<readonly StoredDocument[]> => {
       const listed: StoredDocument[] = [];
       for (let after: string | undefined; ;) {
-        const page = await writer.catalog.listDocuments(writer.index.id, { limit, after, bytesMax: large });
+        const page = await writer.catalog.listDocuments(writer.index.id, {
+          limit,
+          after,
+          nowMs,
+          bytesMax: large,
+        });
         listed.push(...(page?.documents ?? []));
         expect(page?.documents.length).toBeLessThanOrEqual(limit);
         if (page?.hasMore !== true) return listed;
@@ -267,11 +273,15 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
         expect(await listAll(writer, limit)).toEqual(expected);
       // A page that is exactly full, and one with a document more.
       const { id } = writer.index;
-      const full = await writer.catalog.listDocuments(id, { limit: stored.length, bytesMax: large });
+      const full = await writer.catalog.listDocuments(id, { limit: stored.length, nowMs, bytesMax: large });
       expect(full?.hasMore).toBe(false);
-      const short = await writer.catalog.listDocuments(id, { limit: stored.length - 1, bytesMax: large });
+      const short = await writer.catalog.listDocuments(id, {
+        limit: stored.length - 1,
+        nowMs,
+        bytesMax: large,
+      });
       expect(short?.hasMore).toBe(true);
-      const beyond = { limit: 5, after: stored.at(-1)!, bytesMax: large };
+      const beyond = { limit: 5, after: stored.at(-1)!, nowMs, bytesMax: large };
       expect(await writer.catalog.listDocuments(id, beyond)).toEqual({ documents: [], hasMore: false });
     });
 
@@ -281,7 +291,7 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       await writer.upsert(['a', 'b', 'c', 'd'], metadata);
       const bytes = Buffer.byteLength(metadata);
       const pageOf = async (bytesMax: number, limit = 10) => {
-        const page = await writer.catalog.listDocuments(writer.index.id, { limit, bytesMax });
+        const page = await writer.catalog.listDocuments(writer.index.id, { limit, nowMs, bytesMax });
         return [page?.documents.map(({ docId }) => docId).join(''), page?.hasMore];
       };
       expect(await pageOf(1)).toEqual(['a', true]);
@@ -329,13 +339,13 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
     it('are counted with their chunks', async () => {
       const writer = await start();
       const { id } = writer.index;
-      expect(await writer.catalog.countDocuments(id)).toEqual({ documents: 0, chunks: 0 });
+      expect(await writer.catalog.countDocuments(id, nowMs)).toEqual({ documents: 0, chunks: 0 });
       const versions = await writer.versions(['a', 'b', 'c']);
       await writer.commit(versions.map((version, place) => ({ ...version, chunkCount: 1 + place * 10 })));
-      expect(await writer.catalog.countDocuments(id)).toEqual({ documents: 3, chunks: 33 });
+      expect(await writer.catalog.countDocuments(id, nowMs)).toEqual({ documents: 3, chunks: 33 });
       await writer.upsert(['c']);
       await writer.delete('a');
-      expect(await writer.catalog.countDocuments(id)).toEqual({ documents: 2, chunks: 12 });
+      expect(await writer.catalog.countDocuments(id, nowMs)).toEqual({ documents: 2, chunks: 12 });
     });
 
     it('of an index that is not there are neither listed, found nor counted', async () => {
@@ -343,9 +353,9 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       await writer.upsert(['a']);
       const { id, tenantId } = writer.index;
       await writer.catalog.deleteIndex(tenantId, id);
-      expect(await writer.catalog.listDocuments(id, { limit: 1, bytesMax: 1 })).toBeUndefined();
+      expect(await writer.catalog.listDocuments(id, { limit: 1, nowMs, bytesMax: 1 })).toBeUndefined();
       expect(await writer.catalog.findDocument(id, 'a')).toBeUndefined();
-      expect(await writer.catalog.countDocuments(id)).toBeUndefined();
+      expect(await writer.catalog.countDocuments(id, nowMs)).toBeUndefined();
     });
   });
 

@@ -15,11 +15,14 @@ type Step =
       readonly kind: 'upsert';
       readonly pick: number;
       readonly docIds: readonly string[];
+      /** From now on; absent = never. */
+      readonly expiresInMs: number | undefined;
       readonly tokens: number;
     }
   | { readonly kind: 'delete'; readonly pick: number; readonly docId: string }
   /** Replaces the live version, or names one that has died. */
   | { readonly kind: 'replace'; readonly pick: number; readonly docId: string; readonly isLate: boolean }
+  | { readonly kind: 'expire'; readonly pick: number; readonly afterMs: number }
   | { readonly kind: 'setDocumentsMax'; readonly documents: number }
   | { readonly kind: 'forget'; readonly pick: number; readonly behind: number }
   | { readonly kind: 'newSegment'; readonly pick: number }
@@ -40,6 +43,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       kind: fc.constant('upsert' as const),
       pick,
       docIds: fc.uniqueArray(docId, { minLength: 1, maxLength: 4 }),
+      expiresInMs: fc.option(fc.nat({ max: 6 }), { nil: undefined }),
       tokens,
     }),
   },
@@ -47,6 +51,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 5,
     arbitrary: fc.record({ kind: fc.constant('replace' as const), pick, docId, isLate: fc.boolean() }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('expire' as const), pick, afterMs: fc.nat({ max: 3 }) }),
   },
   {
     weight: 1,
@@ -121,7 +129,11 @@ class History {
         assert.equal(await this.#catalog.deleteIndex(this.#tenantId, index.id), true);
         return;
       case 'upsert':
-        return this.#upsert(index, next.docIds, BigInt(next.tokens));
+        return this.#upsert(index, next.docIds, BigInt(next.tokens), next.expiresInMs);
+      case 'expire':
+        this.#model.nowMs += next.afterMs;
+        await this.check();
+        return this.#expire(index);
       case 'delete':
         return this.#delete(index, next.docId);
       case 'replace':
@@ -197,20 +209,31 @@ class History {
     );
     assert.deepEqual(
       [...resolved],
-      index.versions.map(({ versionId, docId: id, metadata }) => [versionId, { docId: id, metadata }]),
+      index.versions.map(({ versionId, docId: id, metadata, ...version }) => [
+        versionId,
+        { docId: id, metadata, ...expiryOf(version) },
+      ]),
     );
     const docIds = ['a', 'b', 'c', 'd', 'e', 'f'];
     const live = this.#model.live(index).toSorted((one, other) => (one.docId < other.docId ? -1 : 1));
     assert.equal(await this.#catalog.countStored(index.id, docIds), live.length);
-    const count = { documents: live.length, chunks: live.length };
-    assert.deepEqual(await this.#catalog.countDocuments(index.id), count);
-    const page = { limit: 10, bytesMax: 1_000_000 };
+    const { nowMs } = this.#model;
+    const shown = live.filter((version) => !this.#model.isExpired(version));
+    const count = { documents: shown.length, chunks: shown.length };
+    assert.deepEqual(await this.#catalog.countDocuments(index.id, nowMs), count);
+    const page = { limit: 10, nowMs, bytesMax: 1_000_000 };
     assert.deepEqual(await this.#catalog.listDocuments(index.id, page), {
-      documents: live.map(({ docId: id, metadata }) => ({ docId: id, metadata, chunkCount: 1 })),
+      documents: shown.map(({ docId: id, metadata, ...version }) => ({
+        docId: id,
+        metadata,
+        chunkCount: 1,
+        ...expiryOf(version),
+      })),
       hasMore: false,
     });
-    for (const { docId: id, versionId, metadata, segmentId, record } of live) {
-      const found = { docId: id, versionId, metadata, segmentId, record, chunkCount: 1, tokenVectors: 1 };
+    for (const { docId: id, versionId, metadata, segmentId, record, ...version } of live) {
+      const place = { segmentId, record, chunkCount: 1, tokenVectors: 1 };
+      const found = { docId: id, versionId, metadata, ...place, ...expiryOf(version) };
       assert.deepEqual(await this.#catalog.findDocument(index.id, id), found);
     }
   }
@@ -243,13 +266,14 @@ class History {
   async #replace(index: ModelIndex, id: string, isLate: boolean): Promise<void> {
     const versions = index.versions.filter((version) => version.docId === id);
     const named = isLate ? versions.at(0) : versions.findLast(({ died }) => died === 0);
-    if (named !== undefined) await this.#upsert(index, [id], 0n, named);
+    if (named !== undefined) await this.#upsert(index, [id], 0n, undefined, named);
   }
 
   async #upsert(
     index: ModelIndex,
     docIds: readonly string[],
     inputTokens: bigint,
+    expiresInMs: number | undefined,
     named?: ModelVersion,
   ): Promise<void> {
     const segment = index.segments.at(-1);
@@ -263,6 +287,7 @@ class History {
       record: segment.nextRecord++,
       born: 0,
       died: 0,
+      ...(expiresInMs === undefined ? {} : { expiresAtMs: this.#model.nowMs + expiresInMs }),
     }));
     const isLate = named !== undefined && named.died !== 0;
     const expected = isLate ? 'document_changed' : this.#model.upsert(index, documents);
@@ -302,6 +327,26 @@ class History {
     if (result.outcome === 'committed') this.#model.requests++;
   }
 
+  async #expire(index: ModelIndex): Promise<void> {
+    const { nowMs } = this.#model;
+    const found = await this.#catalog.expiredVersions(index.id, nowMs, 10);
+    const expected = this.#model.expire(index);
+    assert.deepEqual(
+      found.toSorted((one, two) => one - two),
+      expected,
+    );
+    const result = await this.#catalog.commitDeleteVersions({
+      tenantId: this.#tenantId,
+      indexId: index.id,
+      versionIds: found,
+      usage: usageOf(this.#tenantId),
+    });
+    assert.equal(result.outcome, expected.length === 0 ? 'absent' : 'committed');
+    if (result.outcome === 'committed') assert.equal(result.generation, index.generation);
+    const indexes = await this.#catalog.expiredIndexes(nowMs);
+    assert.ok(!indexes.some(({ id }) => id === index.id));
+  }
+
   async #forget(index: ModelIndex, generation: number): Promise<void> {
     const expected = this.#model.forget(index, generation);
     assert.equal(await this.#catalog.forgetDeadVersions(index.id, generation), expected);
@@ -331,4 +376,8 @@ class History {
     target.nextRecord = moved.length;
     index.segments = [target];
   }
+}
+
+function expiryOf({ expiresAtMs }: Pick<ModelVersion, 'expiresAtMs'>) {
+  return expiresAtMs === undefined ? {} : { expiresAtMs };
 }

@@ -7,6 +7,7 @@ export interface ModelVersion {
   segmentId: number;
   record: number;
   readonly born: number;
+  readonly expiresAtMs?: number;
   died: number;
 }
 
@@ -29,9 +30,23 @@ export class Model {
   inputTokens = 0n;
   requests = 0;
   searches = 0;
+  nowMs = 0;
 
   live(index: ModelIndex): ModelVersion[] {
     return index.versions.filter(({ died }) => died === 0);
+  }
+
+  /** Those that are in no answer any more, although they are stored. */
+  isExpired({ expiresAtMs }: ModelVersion): boolean {
+    return expiresAtMs !== undefined && expiresAtMs <= this.nowMs;
+  }
+
+  /** Ends the versions that have expired. Returns their ids. */
+  expire(index: ModelIndex): readonly number[] {
+    const expired = this.live(index).filter((version) => this.isExpired(version));
+    if (expired.length > 0) index.generation++;
+    for (const version of expired) version.died = index.generation;
+    return expired.map(({ versionId }) => versionId);
   }
 
   get documents(): number {

@@ -68,6 +68,17 @@ describe('the command line and the real service', () => {
     ]);
   });
 
+  it('count documents by the values of a field', async () => {
+    const [first] = passages;
+    const filter = ['--filter', JSON.stringify({ subject: first?.subject })];
+    const where = ['--where', '{"subject":{"not":"none"}}', '--limit', '1'];
+    const counted = await runJsonHere(['facets', 'subject', '--index', 'books', ...filter, ...where], client);
+    expect(counted.document).toEqual({
+      documents: 1,
+      facets: [{ field: 'subject', distinct: 1, values: [{ value: first?.subject, count: 1 }] }],
+    });
+  });
+
   it('tell an import that the stored-document allowance is used up', async () => {
     const { document } = await runJsonHere(
       ['tenant', 'create', '--name', 'small', '--documents', '3'],

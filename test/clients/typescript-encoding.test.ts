@@ -21,6 +21,7 @@ type Call = (id: string) => Promise<unknown>;
 const ofDocument: Record<string, Call> = {
   getDocument: (id) => client.getDocument(index, id),
   updateMetadata: (id) => client.updateMetadata(index, id, {}),
+  setExpiry: (id) => client.setExpiry(index, id, null),
   deleteDocument: (id) => client.deleteDocument(index, id),
 };
 const ofIndex: Record<string, Call> = {
@@ -34,7 +35,9 @@ const ofIndex: Record<string, Call> = {
   getDocument: (id) => client.getDocument(id, 'd'),
   countDocuments: (id) => client.countDocuments(id),
   updateMetadata: (id) => client.updateMetadata(id, 'd', {}),
+  setExpiry: (id) => client.setExpiry(id, 'd', null),
   deleteDocument: (id) => client.deleteDocument(id, 'd'),
+  facets: (id) => client.facets(id, { fields: ['a'] }),
   deleteDocuments: (id) => client.deleteDocuments(id, { filter: { a: 1 } }),
   search: (id) => client.search(id, { query: 'q' }),
   query: (id) => client.query(id, [{ query: 'q' }]),

@@ -21,12 +21,14 @@ type Reply = UpsertResult | Error;
 /** Upserts that were sent, in order. `answer` says what becomes of one. */
 class Service {
   readonly sent: Sent[] = [];
+  readonly expiries: (string | undefined)[] = [];
   inFlight = 0;
   remaining = Infinity;
   answer: (sent: Sent, number: number) => Reply | Promise<Reply> = ({ documents }) => stored(documents);
   readonly calls: ImportCalls = {
-    upsert: async (json, signal, onConcurrencyLimit) => {
+    upsert: async ({ json, expiresAt }, signal, onConcurrencyLimit) => {
       const { documents } = JSON.parse(json) as { readonly documents: readonly Document[] };
+      this.expiries.push(expiresAt);
       const sent = { documents, bytes: Buffer.byteLength(json), signal, onConcurrencyLimit };
       this.sent.push(sent);
       this.inFlight += 1;
@@ -65,6 +67,24 @@ const importAll = (
 const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
 describe('batches', () => {
+  test('have documents of one expiry, which is no part of a document', async () => {
+    const service = new Service();
+    const day = (number: number): string => `2030-01-0${number}T00:00:00.000Z`;
+    const expiring = [
+      { doc_id: 'a', text: 't', expires_at: day(1) },
+      { doc_id: 'b', text: 't', expires_at: new Date(day(1)) },
+      { doc_id: 'c', text: 't' },
+      { doc_id: 'd', text: 't' },
+      { doc_id: 'e', text: 't', expires_at: day(2) },
+    ];
+    await importAll(service, expiring, { concurrency: 1 });
+    expect(service.ids()).toEqual([['a', 'b'], ['c', 'd'], ['e']]);
+    expect(service.expiries).toEqual([day(1), undefined, day(2)]);
+    expect(service.sent.flatMap((sent) => sent.documents)).toEqual(
+      expiring.map(({ doc_id, text }) => ({ doc_id, text })),
+    );
+  });
+
   test('hold at most 50 documents, in the order of the input', async () => {
     const service = new Service();
     expect(await importAll(service, documents(120), { concurrency: 1 })).toMatchObject({ documents: 120 });

@@ -51,6 +51,16 @@ test('an index, from its making to its end', async () => {
     exact: true,
   });
   expect(grouped.results.map(({ doc_id, chunks }) => [doc_id, chunks?.length])).toEqual([['bee/1', 1]]);
+  const counted = await client.facets(index.id, { fields: ['kind'], limit: 1 });
+  expect(counted.facets[0]?.values).toEqual([{ value: 'insect', count: 1 }]);
+  const year = new Date('2100-01-01T00:00:00Z');
+  expect(await client.setExpiry(index.id, 'whale', year)).toMatchObject({ expires_at: year.toISOString() });
+  expect(await client.setExpiry(index.id, 'whale', null)).not.toHaveProperty('expires_at');
+  const fish = [{ doc_id: 'cod', text: 'A cod is a fish.' }];
+  await client.upsert(index.id, fish, { expiresAt: '2100-01-01T01:00:00+01:00' });
+  expect(await client.getDocument(index.id, 'cod')).toMatchObject({ expires_at: year.toISOString() });
+  await client.setExpiry(index.id, 'cod', new Date(0));
+  await expect(client.getDocument(index.id, 'cod')).rejects.toMatchObject({ status: 404 });
   const filtered = await client.search(index.id, { query: 'insects', filter: { kind: 'mammal' } });
   expect(filtered.results.map(({ doc_id, metadata }) => [doc_id, metadata])).toEqual([
     ['whale', { kind: 'mammal' }],

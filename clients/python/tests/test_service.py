@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -64,6 +65,18 @@ def test_an_index_from_its_making_to_its_end(url: str, key: str, name: str) -> N
         assert [[result.doc_id for result in answer.results] for answer in several.results] == [["bee/1"], ["whale"]]
         assert several.results[1].results[0].chunks is not None
         assert client.delete_documents(index.id, where={"kind": "reptile"}).deleted == 0
+        year = datetime(2100, 1, 1, tzinfo=timezone.utc)
+        assert client.set_expiry(index.id, "whale", year).expires_at == year
+        assert client.set_expiry(index.id, "whale", None).expires_at is None
+        client.upsert(index.id, [{"doc_id": "cod", "text": "A cod is a fish."}], expires_at=year)
+        assert client.get_document(index.id, "cod").expires_at == year
+        client.import_documents(
+            index.id, [{"doc_id": "cod", "text": "A cod is a fish.", "expires_at": "2001-01-01T00:00:00Z"}]
+        )
+        with pytest.raises(NotFoundError):
+            client.get_document(index.id, "cod")
+        counted = client.facets(index.id, ["kind"], limit=1)
+        assert [(value.value, value.count) for value in counted.facets[0].values] == [("insect", 1)]
         scored = client.score(
             "largest animal",
             [{"doc_id": "a", "text": "An elephant is big."}, {"doc_id": "b", "text": "The blue whale is the largest."}],

@@ -1,8 +1,8 @@
 import { fetchFor } from './connection.ts';
 import { ApiError, MaxsimdError } from './errors.ts';
 import type { RequestError } from './errors.ts';
-import { Import } from './import.ts';
-import type { ImportCalls, ImportOptions, ImportReport } from './import.ts';
+import { Import, timeText } from './import.ts';
+import type { ImportCalls, ImportDocument, ImportOptions, ImportReport } from './import.ts';
 import { Transport, checkedKey, checkedUrl, checkedUserAgent } from './transport.ts';
 import type { ApiRequest, RequestOptions } from './transport.ts';
 import type {
@@ -13,6 +13,8 @@ import type {
   Document,
   DocumentCount,
   DocumentList,
+  Facets,
+  FacetsRequest,
   Index,
   IndexList,
   QueryAnswers,
@@ -52,6 +54,11 @@ export interface MaxsimdOptions {
   readonly parse?: (json: string) => unknown;
   /** Replaces the client's own fetch, which uses the proxies that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. */
   readonly fetch?: typeof fetch;
+}
+
+export interface UpsertOptions extends RequestOptions {
+  /** A string has the form of RFC 3339. */
+  readonly expiresAt?: Date | string;
 }
 
 /**
@@ -115,25 +122,38 @@ export class Maxsimd {
     return this.#transport.send({ method: 'DELETE', path: indexPath(indexId), isSafe: false }, options);
   }
 
-  /** Stores 1 to 50 documents. Look at `failed`. `import` takes any number. */
-  upsert(indexId: string, documents: readonly Document[], options?: RequestOptions): Promise<UpsertResult> {
-    return this.#post(indexPath(indexId, 'documents'), { documents }, options);
+  /**
+   * Stores 1 to 50 documents. Look at `failed`. `import` takes any number. From `expiresAt` on the documents are in no answer;
+   * without it they do not expire.
+   */
+  upsert(
+    indexId: string,
+    documents: readonly Document[],
+    { expiresAt, ...options }: UpsertOptions = {},
+  ): Promise<UpsertResult> {
+    const path = indexPath(indexId, 'documents');
+    const query = expiryQuery(expiresAt);
+    return this.#transport.send({ method: 'POST', path, body: { documents }, query, isSafe: true }, options);
   }
 
-  /** Stores any number of documents. Rejects with an `ImportError` that has the report so far. */
+  /**
+   * Stores any number of documents. Documents of one expiry that follow each other share requests. Rejects with an `ImportError`
+   * that has the report so far.
+   */
   import(
     indexId: string,
-    documents: Iterable<Document> | AsyncIterable<Document>,
+    documents: Iterable<ImportDocument> | AsyncIterable<ImportDocument>,
     options: ImportOptions = {},
   ): Promise<ImportReport> {
     const path = indexPath(indexId, 'documents');
     const calls: ImportCalls = {
-      upsert: (json, signal, onConcurrencyLimit) =>
+      upsert: ({ json, expiresAt }, signal, onConcurrencyLimit) =>
         this.#transport.send(
           {
             method: 'POST',
             path,
             json,
+            query: expiryQuery(expiresAt),
             isSafe: true,
             isPatient: true,
             onRetry: (error) => {
@@ -167,6 +187,11 @@ export class Maxsimd {
     return this.#get(indexPath(indexId, 'count'), options);
   }
 
+  /** Counts the documents that match by the values of metadata fields, the most frequent first. */
+  facets(indexId: string, body: FacetsRequest, options?: RequestOptions): Promise<Facets> {
+    return this.#post(indexPath(indexId, 'facets'), body, options);
+  }
+
   /** Replaces the whole metadata object. The text is not encoded again. */
   updateMetadata(
     indexId: string,
@@ -175,6 +200,17 @@ export class Maxsimd {
     options?: RequestOptions,
   ): Promise<StoredDocument> {
     return this.#patch(indexPath(indexId, 'documents', docId), { metadata }, true, options);
+  }
+
+  /** The document is in no answer from then on. Null: it does not expire any more. */
+  setExpiry(
+    indexId: string,
+    docId: string,
+    expiresAt: Date | string | null,
+    options?: RequestOptions,
+  ): Promise<StoredDocument> {
+    const body = { expires_at: expiresAt === null ? null : timeText(expiresAt) };
+    return this.#patch(indexPath(indexId, 'documents', docId), body, true, options);
   }
 
   /** `deleted` may be false although the document existed, if the answer to a first attempt was lost. */
@@ -252,6 +288,10 @@ export class Maxsimd {
   #post<Answer>(path: readonly string[], body: object, options: RequestOptions | undefined): Promise<Answer> {
     return this.#transport.send({ method: 'POST', path, body, isSafe: true }, options);
   }
+}
+
+function expiryQuery(expiresAt: Date | string | undefined): ApiRequest['query'] {
+  return expiresAt === undefined ? undefined : { expires_at: timeText(expiresAt) };
 }
 
 function indexPath(indexId: string, ...rest: readonly string[]): readonly string[] {

@@ -20,6 +20,11 @@ const unsettledPerSlot = 4;
 const envelope = (documents: readonly string[]): string => `{"documents":[${documents.join(',')}]}`;
 const envelopeBytes = Buffer.byteLength(envelope([]));
 
+/** A document that may expire. A string has the form of RFC 3339. */
+export interface ImportDocument extends Document {
+  readonly expires_at?: Date | string;
+}
+
 export interface ImportOptions {
   /** Batches in flight; no more than the tenant's `max_concurrent_requests`. 2 where none is given. */
   readonly concurrency?: number;
@@ -60,9 +65,9 @@ export interface ImportReport {
 }
 
 export interface ImportCalls {
-  /** Sends one JSON text; calls back when the concurrency limit refuses it. */
+  /** Sends one request; calls back when the concurrency limit refuses it. */
   readonly upsert: (
-    json: string,
+    request: { readonly json: string; readonly expiresAt: string | undefined },
     signal: AbortSignal,
     onConcurrencyLimit: () => void,
   ) => Promise<UpsertResult>;
@@ -76,6 +81,7 @@ interface Item {
 }
 
 interface Flight {
+  readonly expiresAt: string | undefined;
   readonly items: ReadonlyMap<string, Item>;
   /** Never rejects. */
   landed: Promise<void>;
@@ -98,6 +104,7 @@ export class Import {
   #successes = 0;
   #failure: { readonly error: unknown } | undefined;
   #batch = new Map<string, Item>();
+  #expiresAt: string | undefined;
   #bytes = envelopeBytes;
 
   constructor(calls: ImportCalls, { concurrency = 2, onProgress, signal }: ImportOptions) {
@@ -109,7 +116,7 @@ export class Import {
     this.#concurrency = this.#concurrencyMax;
   }
 
-  async run(documents: Iterable<Document> | AsyncIterable<Document>): Promise<ImportReport> {
+  async run(documents: Iterable<ImportDocument> | AsyncIterable<ImportDocument>): Promise<ImportReport> {
     try {
       for await (const document of untilAborted(documents, this.#signal)) await this.#take(document);
       await this.#start();
@@ -123,11 +130,13 @@ export class Import {
     return this.#report;
   }
 
-  async #take(document: Document): Promise<void> {
-    const item = { docId: document.doc_id, json: jsonText(document) };
+  async #take(document: ImportDocument): Promise<void> {
+    const { expiresAt, json } = requestPart(document);
+    const item = { docId: document.doc_id, json };
     const itemBytes = Buffer.byteLength(item.json) + 1;
     const isFull = this.#batch.size === documentsMax || this.#bytes + itemBytes > bodyBytesMax;
-    if (isFull || this.#batch.has(item.docId)) await this.#start();
+    if (isFull || this.#batch.has(item.docId) || expiresAt !== this.#expiresAt) await this.#start();
+    this.#expiresAt = expiresAt;
     this.#batch.set(item.docId, item);
     this.#bytes += itemBytes;
   }
@@ -137,7 +146,12 @@ export class Import {
     if (items.size === 0) return;
     while (this.#mustWait(items)) await Promise.race(this.#inFlight().map(({ landed }) => landed));
     this.#signal.throwIfAborted();
-    const flight: Flight = { items, outcome: undefined, landed: Promise.resolve() };
+    const flight: Flight = {
+      items,
+      expiresAt: this.#expiresAt,
+      outcome: undefined,
+      landed: Promise.resolve(),
+    };
     this.#flights.push(flight);
     flight.landed = this.#fly(flight);
     this.#batch = new Map();
@@ -158,7 +172,7 @@ export class Import {
 
   async #fly(flight: Flight): Promise<void> {
     try {
-      flight.outcome = await this.#upsert([...flight.items.values()]);
+      flight.outcome = await this.#upsert([...flight.items.values()], flight.expiresAt);
       this.#successes += 1;
       if (this.#successes % successesPerStepUp === 0)
         this.#concurrency = Math.min(this.#concurrencyMax, this.#concurrency + 1);
@@ -170,12 +184,13 @@ export class Import {
   }
 
   /** Sends the items until none is left that the service refuses alone. */
-  async #upsert(items: readonly Item[]): Promise<ImportBatch> {
+  async #upsert(items: readonly Item[], expiresAt: string | undefined): Promise<ImportBatch> {
     const failed: ImportFailure[] = [];
     for (let rest = items; rest.length > 0;) {
       try {
         const json = envelope(rest.map((item) => item.json));
-        const answer = await this.#calls.upsert(json, this.#signal, () => this.#slowDown());
+        const request = { json, expiresAt };
+        const answer = await this.#calls.upsert(request, this.#signal, () => this.#slowDown());
         assertWhole(answer, rest.length);
         return { failed: [...failed, ...answer.failed], answer };
       } catch (error) {
@@ -226,6 +241,17 @@ export class Import {
   }
 }
 
+export function timeText(time: Date | string): string {
+  return typeof time === 'string' ? time : time.toISOString();
+}
+
+/** The expiry of a document is no part of it in a request. */
+function requestPart(document: ImportDocument): { expiresAt: string | undefined; json: string } {
+  if (document.expires_at === undefined) return { expiresAt: undefined, json: jsonText(document) };
+  const { expires_at: expiresAt, ...rest } = document;
+  return { expiresAt: timeText(expiresAt), json: jsonText(rest) };
+}
+
 /** Items that the issues of a refused request name, each with its first issue. */
 function namedItems(error: ApiError, items: readonly Item[]): ReadonlyMap<Item, string> {
   const named = new Map<Item, string>();
@@ -250,9 +276,9 @@ function assertWhole({ upserted_documents: stored, failed }: UpsertResult, docum
 
 /** The same documents. Ends with the signal's reason, also while the next one is waited for. */
 async function* untilAborted(
-  documents: Iterable<Document> | AsyncIterable<Document>,
+  documents: Iterable<ImportDocument> | AsyncIterable<ImportDocument>,
   signal: AbortSignal,
-): AsyncGenerator<Document> {
+): AsyncGenerator<ImportDocument> {
   const iterator =
     Symbol.asyncIterator in documents ? documents[Symbol.asyncIterator]() : documents[Symbol.iterator]();
   let end = (): void => {};
@@ -260,7 +286,7 @@ async function* untilAborted(
   try {
     for (;;) {
       signal.throwIfAborted();
-      const next = await new Promise<IteratorResult<Document, unknown>>((resolve, reject) => {
+      const next = await new Promise<IteratorResult<ImportDocument, unknown>>((resolve, reject) => {
         end = () => reject(signal.reason);
         Promise.resolve(iterator.next()).then(resolve, reject);
       });

@@ -1,8 +1,15 @@
 export { Maxsimd } from './client.ts';
-export type { MaxsimdOptions } from './client.ts';
+export type { MaxsimdOptions, UpsertOptions } from './client.ts';
 export { ApiError, ConnectionError, ImportError, MaxsimdError } from './errors.ts';
 export type { ErrorCode, Issue, RequestError } from './errors.ts';
-export type { ImportBatch, ImportFailure, ImportOptions, ImportProgress, ImportReport } from './import.ts';
+export type {
+  ImportBatch,
+  ImportDocument,
+  ImportFailure,
+  ImportOptions,
+  ImportProgress,
+  ImportReport,
+} from './import.ts';
 export { highlights, passage } from './passages.ts';
 export type { Highlight, LocatedResult } from './passages.ts';
 export type { AnswerDetails, ApiRequest, RequestOptions } from './transport.ts';
@@ -14,6 +21,9 @@ export type {
   Document,
   DocumentCount,
   DocumentFailure,
+  Facet,
+  Facets,
+  FacetsRequest,
   Index,
   QueryAnswers,
   QueryItem,

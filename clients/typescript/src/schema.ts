@@ -131,11 +131,33 @@ export interface components {
             /** @description Documents with unique `doc_id` values. */
             readonly documents: readonly components["schemas"]["DocumentInput"][];
         };
+        /** @description At least one of the two fields. The other stays as it is. */
         readonly UpdateDocumentInput: {
             /** @description Replaces the whole object. */
-            readonly metadata: {
+            readonly metadata?: {
                 readonly [key: string]: unknown;
             };
+            /** @description RFC 3339. From then on the document is in no answer. Null: it does not expire any more. */
+            readonly expires_at?: string | null;
+        };
+        readonly FacetsRequestInput: {
+            /**
+             * @description Top-level metadata fields, at most 10, of at most 255 code points.
+             * @example [
+             *       "kind"
+             *     ]
+             */
+            readonly fields: readonly string[];
+            /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */
+            readonly filter?: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            readonly where?: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Values of each field at most. Default 10. */
+            readonly limit?: number;
         };
         readonly RerankTextInput: {
             /** @description The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored. */
@@ -375,6 +397,11 @@ export interface components {
             };
             /** @example 3 */
             readonly chunk_count: number;
+            /**
+             * Format: date-time
+             * @description From then on the document is in no answer. Absent: it does not expire.
+             */
+            readonly expires_at?: string;
         };
         readonly DocumentList: {
             /** @description Ordered by the UTF-8 bytes of `doc_id`. */
@@ -467,6 +494,37 @@ export interface components {
         readonly UsageDays: {
             /** @description Days without usage are left out. */
             readonly data: readonly components["schemas"]["UsageOfDay"][];
+        };
+        readonly FacetValue: {
+            /** @description Any JSON value. Numbers that are equal are one value. */
+            readonly value: unknown;
+            /**
+             * @description Documents with this value.
+             * @example 3
+             */
+            readonly count: number;
+        };
+        readonly Facet: {
+            readonly field: string;
+            /**
+             * @description Distinct values of the field.
+             * @example 3
+             */
+            readonly distinct: number;
+            /** @description The most frequent first. Of equal counts numbers come first, in order, then strings by their code points. */
+            readonly values: readonly components["schemas"]["FacetValue"][];
+        };
+        /** @description Counts at the moment of the request. */
+        readonly Facets: {
+            /**
+             * @description Documents that match.
+             * @example 3
+             */
+            readonly documents: number;
+            /** @description In the order of the fields. */
+            readonly facets: readonly components["schemas"]["Facet"][];
+            /** @description For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it. */
+            readonly hint?: string;
         };
         readonly Health: {
             /** @constant */

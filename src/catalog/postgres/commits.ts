@@ -155,8 +155,8 @@ async function readBack(
 }
 
 const sql = statements({
-  commitUpserts: `SELECT committed, dead, refused, details FROM commit_upserts_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-    $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
+  commitUpserts: `SELECT committed, dead, refused, details FROM commit_upserts_3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+    $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
   commitDelete:
     'SELECT committed AS generation, dead AS died FROM commit_delete_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)',
   commitDeleteVersions:
@@ -191,6 +191,7 @@ function upsertValues(marks: readonly string[], inputs: readonly CommitUpsertInp
     documents.map(({ chunkCount }) => chunkCount),
     documents.map(({ tokenVectors }) => tokenVectors),
     documents.map(({ replaces }) => replaces ?? null),
+    documents.map(({ expiresAtMs }) => expiresAtMs ?? null),
   ];
 }
 

@@ -319,6 +319,31 @@ ${upsertsFunction('commit_upserts_2', {
   argument: ', _replaced[_first:_last]',
 })}`;
 
+/** A version may expire. */
+export const expiringFunctions = `
+CREATE FUNCTION commit_upsert_3(
+  _mark uuid, _tenant text, _index text, _doc_ids bytea[], _metadata text[], _version_ids bigint[],
+  _segment_ids bigint[], _records bigint[], _chunk_counts integer[], _token_vectors bigint[], _segments jsonb,
+  _documents_max bigint, _month text, _requests bigint, _input_tokens bigint, _upserts bigint, _searches bigint,
+  _scores bigint, _rate_window bytea, _input_tokens_max bigint, _replaced bigint[], _expiries bigint[],
+  OUT committed bigint, OUT dead jsonb
+) LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT c.committed, c.dead INTO committed, dead FROM commit_upsert_2(_mark, _tenant, _index, _doc_ids, _metadata,
+    _version_ids, _segment_ids, _records, _chunk_counts, _token_vectors, _segments, _documents_max, _month, _requests,
+    _input_tokens, _upserts, _searches, _scores, _rate_window, _input_tokens_max, _replaced) c;
+  IF cardinality(array_remove(_expiries, NULL)) > 0 THEN
+    UPDATE versions v SET expires_at_ms = d.expires_at_ms
+    FROM unnest(_version_ids, _expiries) AS d(version_id, expires_at_ms)
+    WHERE v.version_id = d.version_id AND d.expires_at_ms IS NOT NULL;
+  END IF;
+END $$;
+${upsertsFunction('commit_upserts_3', {
+  parameter: ', _replaced bigint[], _expiries bigint[]',
+  commit: 'commit_upsert_3',
+  argument: ', _replaced[_first:_last], _expiries[_first:_last]',
+})}`;
+
 export const swapFunction = `
 CREATE FUNCTION swap_merged_1(
   _index text, _fence bigint, _removed bigint[], _target bigint, _target_records bigint, _target_files jsonb

@@ -12,6 +12,7 @@ import {
   commitFunctions,
   deleteVersionsFunction,
   epochFunctions,
+  expiringFunctions,
   replacingFunctions,
   swapFunction,
   usageDays,
@@ -194,6 +195,16 @@ ${usageDays}`,
     sql: `
 CREATE INDEX tenants_by_name ON tenants USING hash (name);
 ${epochFunctions}`,
+  },
+  {
+    // Nodes of the release before answer documents that have expired until they are removed. Their updates of metadata lose the expiry.
+    // And they cannot read the segments of this release, which say where chunks lie.
+    worksWith: 7,
+    sql: `
+ALTER TABLE versions ADD COLUMN expires_at_ms bigint;
+CREATE INDEX versions_expiring ON versions (index_key, expires_at_ms) INCLUDE (chunk_count)
+  WHERE died = 0 AND expires_at_ms IS NOT NULL;
+${expiringFunctions}`,
   },
 ];
 

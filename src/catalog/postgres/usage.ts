@@ -7,7 +7,7 @@ import type { Catalog } from '../contract.ts';
 import type { UsageEvent } from '../../document-commits.ts';
 import { ServiceError } from '../../errors.ts';
 import { assertUsage } from '../checks.ts';
-import { sumOfUsage, usageColumns, usageValues, type UsagePart } from '../rows.ts';
+import { sumOfUsage, usageColumns, usageValues, wasUsed, type UsagePart } from '../rows.ts';
 import { type Database, statements } from './database.ts';
 
 interface Waiting {
@@ -24,7 +24,7 @@ const sql = statements({
   addUsages: 'SELECT add_usages_1($1, $2, $3, $4, $5, $6, $7, $8, $9) AS added',
   usageTotals: `SELECT ${usageColumns}, (SELECT documents_stored FROM tenants WHERE id = $1) AS documents
     FROM (SELECT) AS one LEFT JOIN usage_months ON tenant_id = $1 AND month = $2`,
-  usageDays: `SELECT day, ${usageColumns} FROM usage_days WHERE tenant_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day`,
+  usageDays: `SELECT day, ${usageColumns} FROM usage_days WHERE tenant_id = $1 AND day BETWEEN $2 AND $3 AND ${wasUsed} ORDER BY day`,
   rateWindows: `SELECT tenant_id AS "tenantId", rate_window AS packed FROM usage_months
     WHERE month >= $1 AND rate_window IS NOT NULL`,
 });

@@ -96,6 +96,12 @@ CREATE TABLE ended_sessions (
 CREATE INDEX ended_sessions_of_key ON ended_sessions (key_id);
 CREATE INDEX ended_sessions_expired ON ended_sessions (expires_at_ms);`;
 
+/** The index holds all that a count of expired documents needs. */
+const expiry = `
+ALTER TABLE versions ADD COLUMN expires_at_ms INTEGER;
+CREATE INDEX versions_expiring ON versions (index_key, expires_at_ms, chunk_count)
+  WHERE died = 0 AND expires_at_ms IS NOT NULL;`;
+
 /** One row per writer: the number of its last committed transaction (see `group-commit.ts`). */
 const commitMarkers = `
 CREATE TABLE commit_markers (
@@ -201,6 +207,7 @@ CREATE INDEX audit_of_tenant ON audit_log (tenant_id, id);
 ${usageDays}`,
     chunksStored,
     endedSessions,
+    expiry,
   ],
 };
 

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Service } from '../../service/contract.ts';
 import { addition, admissionErrors, answers, changeErrors } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
+import { FacetsAnswer, FacetsBody, facetValuesDefault } from '../schemas/facets.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';
 import {
   Deleted,
@@ -14,13 +15,14 @@ import {
   StoredDocument,
   UpdateDocumentBody,
   UpsertBody,
+  UpsertQuery,
   UpsertResult,
 } from '../schemas/indexes.ts';
 import { deletedMax } from '../limits.ts';
 import { pageItemsDefault } from '../schemas/pages.ts';
-import { documentListAnswer, storedDocumentText, upsertText } from './representations.ts';
+import { documentListAnswer, facetsAnswer, storedDocumentText, upsertText } from './representations.ts';
 
-export const documentRoutes = [documentBatches, documentReads, documentChanges];
+export const documentRoutes = [documentBatches, documentReads, documentFacets, documentChanges];
 
 function documentBatches(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
@@ -33,6 +35,7 @@ function documentBatches(service: Service): FastifyPluginAsyncZod {
           'Each document is stored whole or not at all. Documents that cannot be processed are listed in `failed`, and the status is still 200. A request that passes its deadline stores nothing and gets 503.',
         tags: ['documents'],
         params: IndexParams,
+        querystring: UpsertQuery,
         body: UpsertBody,
         response: answers({ 200: [UpsertResult, 'Every document was processed. Look into `failed`.'] }, [
           ...changeErrors,
@@ -43,9 +46,15 @@ function documentBatches(service: Service): FastifyPluginAsyncZod {
       },
       handler: async (request, reply) => {
         const { index_id: indexId } = request.params;
+        const { expires_at: expiresAtMs } = request.query;
         const documents = documentInputs(request.body.documents);
         const response = await request.scope.run((context) =>
-          service.upsertDocuments(context, indexId, documents),
+          service.upsertDocuments(
+            context,
+            indexId,
+            documents,
+            expiresAtMs === undefined ? {} : { expiresAtMs },
+          ),
         );
         return reply.type(jsonContentType).send(upsertText(response));
       },
@@ -153,19 +162,50 @@ function documentReads(service: Service): FastifyPluginAsyncZod {
   };
 }
 
+function documentFacets(service: Service): FastifyPluginAsyncZod {
+  return async (app) => {
+    app.post('/indexes/:index_id/facets', {
+      config: { reads: true, deadline: 'upsert' },
+      schema: {
+        operationId: 'countValues',
+        summary: 'Count documents by the values of metadata fields',
+        description:
+          'Counts the documents that match `filter` and `where`, or all, by the values of each field. The counts are exact. An array counts each of its values once; a document without the field counts nothing. The time grows with the number of documents. A field with more than 100,000 distinct values is refused.',
+        tags: ['documents'],
+        ...addition,
+        params: IndexParams,
+        body: FacetsBody,
+        response: answers({ 200: [FacetsAnswer, 'The most frequent values of each field.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+        ]),
+      },
+      handler: async (request, reply) => {
+        const { fields, filter, where, limit = facetValuesDefault } = request.body;
+        const wanted = { fields, filter: filter?.text, where: where?.text, limit };
+        const counted = await request.scope.run((context) =>
+          service.countValues(context, request.params.index_id, wanted),
+        );
+        return reply.type(jsonContentType).send(await facetsAnswer(counted));
+      },
+    });
+  };
+}
+
 function documentChanges(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
     app.patch('/indexes/:index_id/documents/:doc_id', {
       schema: {
         operationId: 'updateDocument',
-        summary: 'Replace the metadata of a document',
+        summary: 'Replace the metadata of a document, or change when it expires',
         description:
           'The text is not encoded again, and no tokens are charged. The change is durable when it is answered, and every later search sees it. The `chunk_id` values of the document change.',
         tags: ['documents'],
         ...addition,
         params: DocumentParams,
         body: UpdateDocumentBody,
-        response: answers({ 200: [StoredDocument, 'The document with its new metadata.'] }, [
+        response: answers({ 200: [StoredDocument, 'The changed document.'] }, [
           ...changeErrors,
           'not_found',
           'validation_error',
@@ -173,9 +213,10 @@ function documentChanges(service: Service): FastifyPluginAsyncZod {
       },
       handler: async (request, reply) => {
         const { index_id: indexId, doc_id: docId } = request.params;
-        const { metadata } = request.body;
+        const { metadata, expires_at: expiresAtMs } = request.body;
+        const change = { metadata: metadata?.text, expiresAtMs };
         const document = await request.scope.run((context) =>
-          service.updateMetadata(context, indexId, docId, metadata.text),
+          service.updateDocument(context, indexId, docId, change),
         );
         return reply.type(jsonContentType).send(storedDocumentText(document));
       },

@@ -8,6 +8,7 @@ import type { TenantLimits } from '../../catalog/contract.ts';
 import { assertInvariant } from '../../errors.ts';
 import type {
   DocumentResult,
+  Facets,
   QueryResponse,
   RankedResponse,
   RequestUsage,
@@ -70,8 +71,10 @@ export function storedDocumentText({
   docId,
   metadata,
   chunkCount,
+  expiresAtMs,
 }: DocumentPage['documents'][number]): string {
-  return `{"doc_id":${JSON.stringify(docId)},"metadata":${metadata},"chunk_count":${chunkCount}}`;
+  const expiry = expiresAtMs === undefined ? '' : `,"expires_at":"${timestamp(expiresAtMs)}"`;
+  return `{"doc_id":${JSON.stringify(docId)},"metadata":${metadata},"chunk_count":${chunkCount}${expiry}}`;
 }
 
 function nextCursor(hasMore: boolean, last: string | undefined): string {
@@ -226,6 +229,20 @@ function componentsText(components: ResultComponents): string {
     candidate_rank: candidateRank,
   };
   return JSON.stringify(body);
+}
+
+/** Up to 16 MiB: a hundred long values of ten fields. */
+export function facetsAnswer(facets: Facets): Promise<string | Buffer> {
+  return joined(facetPieces(facets));
+}
+
+function* facetPieces({ documents, facets, hint }: Facets): Generator<string> {
+  yield `{"documents":${documents},"facets":[`;
+  for (const [place, { field, distinct, values }] of facets.entries()) {
+    const head = `${place === 0 ? '' : ','}{"field":${JSON.stringify(field)},"distinct":${distinct},"values":[`;
+    yield* listPieces(head, values, ({ value, count }) => `{"value":${value},"count":${count}}`, ']}');
+  }
+  yield hint === undefined ? ']}' : `],"hint":${JSON.stringify(hint)}}`;
 }
 
 export function usageText(summary: UsageSummary): string {

@@ -42,6 +42,9 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
   deleteDocuments: {
     plain: { summary: 'Those of a kind', value: { where: { kind: { in: ['reptile'] } } } },
   },
+  countValues: {
+    plain: { summary: 'The most frequent kinds', value: { fields: ['kind'], limit: 20 } },
+  },
   search: {
     plain: { summary: 'The best ten', value: { query: 'how do insects communicate?' } },
     filter: {

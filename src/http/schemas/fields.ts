@@ -37,6 +37,9 @@ function codePointString(lengthMax: number) {
 
 export const Name = codePointString(nameLengthMax).meta({ minLength: 1, maxLength: nameLengthMax });
 
+/** The name of a metadata field. */
+export const FieldName = codePointString(nameLengthMax);
+
 export const DocId = codePointString(docIdLengthMax)
   .superRefine((docId, context) => {
     if (docId === '.' || docId === '..')
@@ -129,6 +132,8 @@ export const IndexId = z
 export const IndexParams = z.strictObject({ index_id: IndexId });
 
 export const Timestamp = z.iso.datetime().meta({ description: 'ISO 8601, UTC.' });
+/** In milliseconds since the epoch. */
+export const ExpiresAt = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 export const Count = z.int().min(0).meta({ example: 3 });
 export const DecimalString = z.string().regex(/^\d+$/, 'must be a string of decimal digits').meta({
   description: 'An integer as a decimal string. Calculate with arbitrary precision.',

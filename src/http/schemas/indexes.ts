@@ -6,6 +6,7 @@ import {
   Count,
   DocId,
   Documents,
+  ExpiresAt,
   IndexId,
   Metadata,
   Name,
@@ -134,6 +135,14 @@ export const DeletedDocuments = z
   })
   .meta({ id: 'DeletedDocuments' });
 
+export const UpsertQuery = z.object({
+  expires_at: ExpiresAt.optional().meta({
+    ...addition,
+    description:
+      'RFC 3339, such as `2027-01-31T00:00:00Z`; write `+` in a URL as `%2B`. From then on the documents of this request are in no answer, and within a day they are erased. Absent: they do not expire, also where they replace one that would.',
+  }),
+});
+
 export const UpsertBody = z.strictObject({ documents: Documents }).meta({ id: 'Upsert' });
 
 const DocumentFailure = z
@@ -169,6 +178,10 @@ export const StoredDocument = z
     doc_id: z.string(),
     metadata: returnedObject('As it was sent.'),
     chunk_count: z.int().min(1).meta({ example: 3 }),
+    expires_at: Timestamp.optional().meta({
+      ...addition,
+      description: 'From then on the document is in no answer. Absent: it does not expire.',
+    }),
   })
   .meta({ id: 'StoredDocument', description: 'A stored document, without its text.' });
 
@@ -186,7 +199,16 @@ export const DocumentCount = z
   .meta({ id: 'DocumentCount', description: 'The numbers at the moment of the request.' });
 
 export const UpdateDocumentBody = z
-  .strictObject({ metadata: Metadata.meta({ description: 'Replaces the whole object.' }) })
-  .meta({ id: 'UpdateDocument' });
+  .strictObject({
+    metadata: Metadata.optional().meta({ description: 'Replaces the whole object.' }),
+    expires_at: ExpiresAt.nullable().optional().meta({
+      description: 'RFC 3339. From then on the document is in no answer. Null: it does not expire any more.',
+    }),
+  })
+  .superRefine(({ metadata, expires_at: expiresAt }, context) => {
+    if (metadata === undefined && expiresAt === undefined)
+      addIssue(context, 'invalid', 'must have `metadata` or `expires_at`', ['metadata']);
+  })
+  .meta({ id: 'UpdateDocument', description: 'At least one of the two fields. The other stays as it is.' });
 
 export const DocumentParams = z.strictObject({ index_id: IndexId, doc_id: DocId });

@@ -3,10 +3,10 @@
  * segment, then for new records alone. Callers share a load. It stops when nobody waits for it, and the next load goes
  * on from there.
  */
-import { unavailable } from '../../errors.ts';
 import { before } from '../asking.ts';
 import { hasEngineCode } from '../engine/engine-errors.ts';
 import type { NativeIndex } from '../engine/native.ts';
+import { metadataInParts } from './metadata-parts.ts';
 
 /** By version id; versions that are gone are absent. */
 export type VersionMetadata = ReadonlyMap<number, { readonly metadata: string }>;
@@ -15,12 +15,6 @@ export interface ValueLoaderDeps {
   readonly native: Pick<NativeIndex, 'segments' | 'recordsWithoutValues' | 'addValues'>;
   readonly catalog: { readMetadata(versionIds: readonly number[]): Promise<VersionMetadata> };
 }
-
-/** One read of the catalog: some milliseconds of a disk, and a millisecond of the event loop. */
-const readCharactersMax = 1 << 20;
-/** The first read, when the size of the metadata is unknown. One document has at most 16 KiB. */
-const firstVersions = 64;
-const versionsMax = 4096;
 
 interface Condition {
   readonly where?: Uint8Array;
@@ -86,17 +80,12 @@ export class ValueLoader {
   async #loadSegment(segmentId: number, where: Uint8Array, generation: number, load: Load): Promise<void> {
     const { native, catalog } = this.#deps;
     const { records, versionIds } = await native.recordsWithoutValues(segmentId, generation, where);
-    let count = firstVersions;
-    for (let first = 0; first < records.length && load.waiting > 0;) {
-      const end = Math.min(records.length, first + count);
-      const wanted = [...versionIds.subarray(first, end)];
-      const found = await catalog.readMetadata(wanted);
-      const objects = wanted.map((versionId) => found.get(versionId)?.metadata);
-      // Without the values of a document a shorter, wrong answer would follow.
-      if (!areKnown(objects)) throw unavailable('the metadata of a document cannot be read');
-      await native.addValues(segmentId, where, records.subarray(first, end), objects);
-      count = nextVersionCount(objects);
-      first = end;
+    const read = (wanted: readonly number[]): Promise<VersionMetadata> => catalog.readMetadata(wanted);
+    if (load.waiting === 0) return;
+    for await (const { first, versions } of metadataInParts(versionIds, read)) {
+      const objects = versions.map(({ metadata }) => metadata);
+      await native.addValues(segmentId, where, records.subarray(first, first + objects.length), objects);
+      if (load.waiting === 0) return;
     }
   }
 }
@@ -108,15 +97,4 @@ async function waitFor(load: Load, { endsAt, signal }: Condition): Promise<void>
   } finally {
     load.waiting -= 1;
   }
-}
-
-/** How many versions the next read shall take, by the size of those that were read. */
-function nextVersionCount(objects: readonly string[]): number {
-  const characters = objects.reduce((sum, object) => sum + object.length, 0);
-  const fitting = Math.floor((readCharactersMax * objects.length) / Math.max(1, characters));
-  return Math.min(versionsMax, Math.max(firstVersions, fitting));
-}
-
-function areKnown(objects: readonly (string | undefined)[]): objects is readonly string[] {
-  return !objects.includes(undefined);
 }

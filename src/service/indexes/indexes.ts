@@ -4,7 +4,7 @@ import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import { ServiceError, invalid } from '../../errors.ts';
 import type { IndexHead } from '../../index-state.ts';
-import type { IndexStore, OpenIndex } from '../../index/contract.ts';
+import type { CommitWork, IndexStore, OpenIndex } from '../../index/contract.ts';
 import { otherModel } from '../../index/local-store.ts';
 import { HotCache } from '../hot-cache.ts';
 import { InFlight } from '../in-flight.ts';
@@ -96,6 +96,19 @@ export class Indexes {
   /** Runs `work` if the index is open or being opened. */
   useIfOpen<T>(indexId: string, work: (index: OpenIndex) => Promise<T>): Promise<T | undefined> {
     return this.#open.useIfOpen(indexId, work);
+  }
+
+  /** Runs a transaction that only ends versions, without opening the index. */
+  async commitDelete<T extends object>(
+    indexId: string,
+    transaction: () => Promise<CommitWork<T>>,
+  ): Promise<T> {
+    const open = await this.useIfOpen(indexId, (index) => index.commitDelete(transaction));
+    if (open !== undefined) return open;
+    const { result, commit } = await transaction();
+    // If another request has opened the index meanwhile, that may have read the state before the delete.
+    if (commit !== undefined) await this.useIfOpen(indexId, (index) => index.catchUp(commit.generation));
+    return result;
   }
 
   /** 404 if the index has gone by now, whatever the cache says. */

@@ -1,5 +1,5 @@
 /**
- * Background work on all indexes, one thing at a time. Open indexes forget dead versions and give space back. The files of
+ * Background work on all indexes, one thing at a time. Documents that have expired are ended. Open indexes forget dead versions and give space back. The files of
  * erased indexes go. Every few hours a sweep looks at every index, used or not and with or without its model, because deleted
  * data must be physically gone within 24 hours.
  *
@@ -10,11 +10,13 @@ import type { Catalog } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
 import type { OpenIndex } from '../../index/contract.ts';
 import { SharedRuns } from '../../shared-runs.ts';
+import type { Expiry } from './expiry.ts';
 import type { Indexes } from './indexes.ts';
 
 export interface UpkeepDeps {
   readonly catalog: Catalog;
   readonly indexes: Indexes;
+  readonly expiry: Pick<Expiry, 'due' | 'end'>;
   readonly onError: (job: string, error: unknown) => void;
   /** Claims shared indexes that are due; absent where this process looks at every stored index. */
   readonly claimSweep?: () => Promise<readonly SweptIndex[]>;
@@ -54,6 +56,7 @@ export class Upkeep {
   async #round(): Promise<void> {
     const { indexes } = this.#deps;
     await this.#attempt('removal of files', async () => void (await indexes.removeUnknown()));
+    await this.#attempt('expiry', () => this.#endExpired());
     const { claimSweep } = this.#deps;
     const now = performance.now();
     if (claimSweep !== undefined) {
@@ -70,6 +73,14 @@ export class Upkeep {
       await this.#attempt('maintenance', async () => {
         await indexes.useIfOpen(indexId, (index) => this.#maintainOpen(index));
       });
+    }
+  }
+
+  async #endExpired(): Promise<void> {
+    const { expiry } = this.#deps;
+    for (const { tenantId, id } of await expiry.due()) {
+      if (this.#stopped) return;
+      await this.#attempt('expiry', () => expiry.end(tenantId, id));
     }
   }
 

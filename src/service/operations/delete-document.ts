@@ -1,12 +1,14 @@
 /** Deletes one document by its id, or several by their metadata, in one transaction. An open index then makes it visible. */
 import type { CommitDeleteVersionsResult } from '../../catalog/contract.ts';
+import { invalid, type ServiceError } from '../../errors.ts';
 import type { CommitWork } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { DeleteMatchingRequest, DeletedMatching, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import { assertWanted, type OperationDeps } from '../operation-deps.ts';
-import { matchingVersions } from './matching.ts';
-import { hintFor } from './search.ts';
+import { withMatching } from './matching.ts';
+import { filtersFor, hintFor } from './search.ts';
+import { endExpired } from './unexpired.ts';
 
 /** Returns whether there was such a document. */
 export async function deleteDocument(
@@ -15,12 +17,14 @@ export async function deleteDocument(
   indexId: string,
   docId: string,
 ): Promise<boolean> {
-  await deps.indexes.usableRow(context.tenant.id, indexId);
+  const { id } = await deps.indexes.usableRow(context.tenant.id, indexId);
+  const stored = await deps.catalog.findDocument(id, docId);
+  const wasThere = stored === undefined || !deps.expiry.hasExpired(stored);
   const deleted = await commitDeletion(deps, context, indexId, async (input) => {
     const result = await deps.catalog.commitDelete({ ...input, docId });
     return result.outcome === 'committed' ? { ...result, died: [result.died] } : result;
   });
-  return deleted > 0;
+  return deleted > 0 && wasThere;
 }
 
 /** Deletes the `limit` oldest documents that match. One that is replaced meanwhile stays. */
@@ -30,7 +34,10 @@ export async function deleteMatching(
   indexId: string,
   { limit, ...wanted }: DeleteMatchingRequest,
 ): Promise<DeletedMatching> {
-  const matching = await matchingVersions(deps, context, indexId, wanted);
+  const filters = filtersFor(wanted, '');
+  if (filters.filterTerms === undefined && filters.where === undefined) throw unconditional();
+  await endExpired(deps, context, await deps.indexes.usableRow(context.tenant.id, indexId));
+  const matching = await withMatching(deps, context, indexId, filters, async (versionIds) => versionIds);
   if (matching.length === 0) return { deleted: 0, more: false, ...hintFor(wanted) };
   assertWanted(context, deps.nowMs());
   const versionIds = [...matching.subarray(0, limit)];
@@ -38,6 +45,15 @@ export async function deleteMatching(
     deps.catalog.commitDeleteVersions({ ...input, versionIds }),
   );
   return { deleted, more: matching.length > limit, ...hintFor(wanted) };
+}
+
+/** A condition that was left empty by mistake must not delete every document. */
+function unconditional(): ServiceError {
+  return invalid(
+    '',
+    'filter and where must hold a condition that a document can fail; to delete every document, delete the index',
+    'too_small',
+  );
 }
 
 type Deletion = Parameters<OperationDeps['catalog']['commitDeleteVersions']>[0];
@@ -48,25 +64,9 @@ async function commitDeletion(
   indexId: string,
   commit: (input: Omit<Deletion, 'versionIds'>) => Promise<CommitDeleteVersionsResult>,
 ): Promise<number> {
-  const transaction = () => claimed(deps, context, indexId, commit);
-  const result =
-    (await deps.indexes.useIfOpen(indexId, (index) => index.commitDelete(transaction))) ??
-    (await deleteFromClosed(deps, indexId, transaction));
+  const result = await deps.indexes.commitDelete(indexId, () => claimed(deps, context, indexId, commit));
   if (result.outcome === 'index_missing') throw missingIndex();
   return result.outcome === 'committed' ? result.died.length : 0;
-}
-
-/** Deletes without opening the index. If another request opens it meanwhile, that may have read the state before the delete. */
-async function deleteFromClosed(
-  deps: OperationDeps,
-  indexId: string,
-  transaction: () => Promise<CommitWork<CommitDeleteVersionsResult>>,
-): Promise<CommitDeleteVersionsResult> {
-  const { result, commit } = await transaction();
-  if (commit !== undefined) {
-    await deps.indexes.useIfOpen(indexId, (index) => index.catchUp(commit.generation));
-  }
-  return result;
 }
 
 /** Runs the transaction, which also counts the request. */

@@ -25,7 +25,7 @@ export async function listIndexPage(
 }
 
 export async function listDocuments(
-  { catalog, indexes, scanQueue }: OperationDeps,
+  { catalog, indexes, scanQueue, nowMs }: OperationDeps,
   context: RequestContext,
   indexId: string,
   page: Page<string>,
@@ -34,34 +34,36 @@ export async function listDocuments(
   const { id } = await indexes.recentRow(tenant.id, indexId);
   const work = readingWork({ rows: page.limit, bytes: pageBytesMax });
   const listed = await scanQueue.run(tenant.id, pieceOf(context, work), () =>
-    catalog.listDocuments(id, { ...page, bytesMax: pageBytesMax }),
+    catalog.listDocuments(id, { ...page, nowMs: nowMs(), bytesMax: pageBytesMax }),
   );
   if (listed === undefined) throw missingIndex();
   return listed;
 }
 
 export async function getDocument(
-  { catalog, indexes }: OperationDeps,
+  { catalog, expiry, indexes }: OperationDeps,
   { tenant }: RequestContext,
   indexId: string,
   docId: string,
 ): Promise<StoredDocument> {
   const { id } = await indexes.recentRow(tenant.id, indexId);
   const found = await catalog.findDocument(id, docId);
-  if (found !== undefined) return found;
+  if (found !== undefined && !expiry.hasExpired(found)) return found;
   await indexes.assertExists(tenant.id, id);
   throw missingDocument();
 }
 
 export async function countDocuments(
-  { catalog, indexes, scanQueue }: OperationDeps,
+  { catalog, indexes, scanQueue, nowMs }: OperationDeps,
   context: RequestContext,
   indexId: string,
 ): Promise<DocumentCount> {
   const { tenant } = context;
   const { id } = await indexes.recentRow(tenant.id, indexId);
   const work = readingWork({ rows: 1, bytes: 0 });
-  const count = await scanQueue.run(tenant.id, pieceOf(context, work), () => catalog.countDocuments(id));
+  const count = await scanQueue.run(tenant.id, pieceOf(context, work), () =>
+    catalog.countDocuments(id, nowMs()),
+  );
   if (count === undefined) throw missingIndex();
   return count;
 }

@@ -20,7 +20,16 @@ export async function readableIndex(
   indexId: string,
 ): Promise<ReadableIndex> {
   const row = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
-  const head = deps.indexes.head(row.id);
+  let head = deps.indexes.head(row.id);
   const model = await modelOfIndex(deps.encoders, row, context);
-  return { row, model, read: (work) => deps.indexes.use(row, (index) => index.read(work, head), model) };
+  return {
+    row,
+    model,
+    async read(work) {
+      // A later read must see what was answered before it.
+      const asked = head ?? deps.indexes.head(row.id);
+      head = undefined;
+      return await deps.indexes.use(row, (index) => index.read(work, asked), model);
+    },
+  };
 }

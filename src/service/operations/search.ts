@@ -30,6 +30,7 @@ import { componentsOf, textRangeAt } from './ranking.ts';
 import { readableIndex, type ReadableIndex } from './read-index.ts';
 import { assertAffordable, engineWork, exactWork, queryTokens } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
+import { assertUnexpired, unexpired } from './unexpired.ts';
 
 /** A filter that every document passes. */
 const noFields = '{}';
@@ -70,22 +71,24 @@ export async function runSearches(
   try {
     const queries = await encodeQueries(deps, context, { model, hold, searches });
     assertWanted(context, deps.nowMs());
-    const answers = await read(async (reader) => {
-      const found: RankedResponse[] = [];
-      for (const [number, search] of searches.entries()) {
-        const query = queries[number];
-        assertInvariant(query !== undefined, 'every query was encoded');
-        assertWanted(context, deps.nowMs());
-        const ask = { ...filters[number], ...breadthOf(search), search, query };
-        const piece = pieceOf(context, works[number] ?? 0);
-        const asker = {
-          signal: context.signal,
-          inTurn: <T>(task: () => Promise<T>) => place.run(piece, task),
-        };
-        found.push(await searchOnce(deps, context, indexId, reader, asker, ask));
-      }
-      return found;
-    });
+    const answers = await unexpired(deps, context, row, () =>
+      read(async (reader) => {
+        const found: RankedResponse[] = [];
+        for (const [number, search] of searches.entries()) {
+          const query = queries[number];
+          assertInvariant(query !== undefined, 'every query was encoded');
+          assertWanted(context, deps.nowMs());
+          const ask = { ...filters[number], ...breadthOf(search), search, query };
+          const piece = pieceOf(context, works[number] ?? 0);
+          const asker = {
+            signal: context.signal,
+            inTurn: <T>(task: () => Promise<T>) => place.run(piece, task),
+          };
+          found.push(await searchOnce(deps, context, indexId, reader, asker, ask));
+        }
+        return found;
+      }),
+    );
     const inputTokens = sumOf(queries, (query) => query.inputTokens);
     assertWanted(context, deps.nowMs());
     await timed(context, 'usage', () =>
@@ -215,6 +218,7 @@ async function searchOnce(
     const cause = `the catalog does not hold document version ${unknown}, which the index does`;
     throw unavailable('a document that was found cannot be read', new Error(cause), 30);
   }
+  assertUnexpired(deps, versions.values());
   const results = resultItems(found, versions, query.rows);
   const usage = requestUsage(context, deps.nowMs(), {
     inputTokens: query.inputTokens,

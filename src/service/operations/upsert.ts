@@ -13,7 +13,13 @@ import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import type { IndexWriter } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
-import type { DocumentInput, RequestContext, UnknownTokens, UpsertResponse } from '../contract.ts';
+import type {
+  DocumentExpiry,
+  DocumentInput,
+  RequestContext,
+  UnknownTokens,
+  UpsertResponse,
+} from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import {
   assertWanted,
@@ -45,6 +51,7 @@ export async function upsertDocuments(
   context: RequestContext,
   indexId: string,
   documents: readonly DocumentInput[],
+  expiry: DocumentExpiry = {},
 ): Promise<UpsertResponse> {
   const row = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
   const model = await modelOfIndex(deps.encoders, row, context);
@@ -61,7 +68,7 @@ export async function upsertDocuments(
               commitVersions(deps, context, {
                 row,
                 writer,
-                versions: encoded.versions,
+                versions: encoded.versions.map((version) => ({ ...version, ...expiry })),
                 usage: {
                   month: hold.month,
                   inputTokens: BigInt(encoded.inputTokens),

@@ -12,8 +12,8 @@ it.each(['counts', 'lists of documents', 'openings of indexes'] as const)(
     const { id: tenantId } = await newTenant(catalog);
     const { id } = await newIndex(catalog, tenantId);
     const read = {
-      counts: () => catalog.countDocuments(id),
-      'lists of documents': () => catalog.listDocuments(id, { limit: 1, bytesMax: 1 }),
+      counts: () => catalog.countDocuments(id, 0),
+      'lists of documents': () => catalog.listDocuments(id, { limit: 1, nowMs: 0, bytesMax: 1 }),
       'openings of indexes': () => catalog.changesSince({ indexId: id, generation: -1, segmentIds: [] }),
     }[kind];
     // Makes each read take long.

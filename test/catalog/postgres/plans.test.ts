@@ -96,12 +96,14 @@ it('no statement reads all versions, or all places', { timeout: 120_000 }, async
       await catalog.commitDelete({ tenantId: tenant.id, indexId, docId: `new ${time}`, usage });
       await catalog.commitDeleteVersions({ tenantId: tenant.id, indexId, versionIds: [1, 2, 3], usage });
       await catalog.countStored(indexId, ['replaced', randomUUID()]);
-      await catalog.listDocuments(indexId, { limit: 5, after: 'document 1', bytesMax: 1000 });
+      await catalog.listDocuments(indexId, { limit: 5, after: 'document 1', nowMs: 0, bytesMax: 1000 });
       const live = await catalog.findDocument(indexId, 'replaced');
-      await catalog.countDocuments(indexId);
+      await catalog.countDocuments(indexId, 0);
       const { segment, documents } = await newDelta(catalog, indexId, ['replaced']);
-      const next = documents.map((version) => ({ ...version, replaces: live!.versionId }));
+      const next = documents.map((version) => ({ ...version, replaces: live!.versionId, expiresAtMs: 1 }));
       await catalog.commitUpsert(deltaUpsert(index, { segment, documents: next }));
+      await catalog.expiredIndexes(1);
+      await catalog.expiredVersions(indexId, 1, 10);
       const changes = await catalog.changesSince({ indexId, generation: generation - 1, segmentIds: [] });
       if (typeof changes !== 'object') throw new Error('the index is gone');
       await catalog.resolveVersions(indexId, Array.from(changes.versions.versionIds.subarray(0, 10)));

@@ -8,6 +8,7 @@ import { checksumsName } from '../../../src/cli/backup/archive-format.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { resetKeys } from '../../../src/catalog/sqlite/reset-keys.ts';
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
+import { contextOf, documentsOf, openServiceStage } from '../../support/stages/service-stage.ts';
 import { archiveOf, entriesOf } from './archives.ts';
 import { backUp, restoreTo } from './commands.ts';
 
@@ -73,6 +74,37 @@ describe('restore', () => {
     await restoreTo(path.join(place, 'data'), golden);
     expect(await readdir(place)).toEqual(['data']);
   });
+});
+
+it('brings back when documents expire, and none that has expired', async () => {
+  const place = await newDirectory();
+  const archive = path.join(place, 'expiring.tar');
+  await using stage = await openServiceStage();
+  const { context, createIndex, tenant } = await stage.newTenant();
+  const indexId = await createIndex();
+  const at = stage.clock.ms + 10_000;
+  const put = (docId: string, expiresAtMs: number) =>
+    stage.service.upsertDocuments(context(), indexId, documentsOf({ [docId]: 'word' }), { expiresAtMs });
+  await put('a', at);
+  await put('b', at + 1);
+  await backUp(stage.directory, archive);
+  await restoreTo(path.join(place, 'data'), archive);
+  await using restored = await openServiceStage(path.join(place, 'data'));
+  const now = (ms: number) => {
+    restored.clock.ms = ms;
+    return contextOf(tenant, ms);
+  };
+  const found = async (ms: number) => {
+    const search = { query: 'word', returnComponents: false };
+    const { results } = await restored.service.search(now(ms), indexId, search);
+    const { documents } = await restored.service.listDocuments(now(ms), indexId, { limit: 10 });
+    expect(documents.map(({ docId }) => docId)).toEqual(results.map(({ docId }) => docId));
+    return results.map(({ docId }) => docId);
+  };
+  expect(await found(at - 1)).toEqual(['a', 'b']);
+  expect(await restored.service.getDocument(now(at), indexId, 'b')).toMatchObject({ expiresAtMs: at + 1 });
+  expect(await found(at)).toEqual(['b']);
+  expect(await found(at + 1)).toEqual([]);
 });
 
 describe('the key pepper', () => {

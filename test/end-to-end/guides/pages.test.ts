@@ -64,6 +64,18 @@ test('the filters of the guide find the documents that it says', async () => {
   ]);
 });
 
+test('the documents of the guide expire, and are deleted, as it says', async () => {
+  const answers = await answersOf('guide/delete.md');
+  expect(
+    answers.map(({ doc_id: id, expires_at: at }) => [id, at]).filter(([id]) => id !== undefined),
+  ).toEqual([
+    ['summer', '2099-08-31T18:00:00.000Z'],
+    ['winter', undefined],
+    ['summer', '2099-08-31T18:00:00.000Z'],
+  ]);
+  expect(answers.slice(-2)).toEqual([{ deleted: 1, more: false }, { deleted: true }]);
+});
+
 interface Found {
   readonly doc_id?: string;
   readonly results?: readonly Found[];

@@ -96,15 +96,18 @@ describe('updates', () => {
     expect((await update({ name: 'another' })).statusCode).toBe(200);
   });
 
-  test('of a document have metadata, bounded as ever, and nothing else', async () => {
+  test('of a document have metadata, bounded as ever, or an expiry, and nothing else', async () => {
     await upsert({ documents: [document()] });
     const update = (payload: string | object) => patch(`/v1/indexes/${indexId}/documents/a`, payload);
     const missing = await update({});
     expectIssue(missing, 'metadata', 'invalid');
-    expect(missing.json<ErrorAnswer>().error.message).toBe('metadata: is required');
+    expect(missing.json<ErrorAnswer>().error.message).toBe('metadata: must have `metadata` or `expires_at`');
     expectIssue(await update({ metadata: [] }), 'metadata', 'invalid_type');
     expectIssue(await update({ metadata: { a: 'x'.repeat(16_384) } }), 'metadata', 'too_big');
     expectIssue(await update({ metadata: {}, text: 'other' }), 'text', 'unrecognized_keys');
+    expectIssue(await update({ metadata: {}, expires_at: 'tomorrow' }), 'expires_at', 'invalid_format');
+    expectIssue(await update({ expires_at: 1 }), 'expires_at', 'invalid_type');
+    expect((await update({ expires_at: null })).statusCode).toBe(200);
     expect((await update('{"metadata":{"n": 1.0, "__proto__":{}}}')).body).toBe(
       '{"doc_id":"a","metadata":{"n":1.0,"__proto__":{}},"chunk_count":1}',
     );

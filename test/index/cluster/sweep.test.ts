@@ -1,6 +1,7 @@
 /** Deleted data goes from indexes that no node has open. */
 import { describe, expect, it } from 'vitest';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
+import { Expiry } from '../../../src/service/indexes/expiry.ts';
 import { Indexes } from '../../../src/service/indexes/indexes.ts';
 import { Upkeep } from '../../../src/service/indexes/upkeep.ts';
 import { wasteAges } from '../../../src/service/indexes/waste-ages.ts';
@@ -43,6 +44,7 @@ async function upkeepOf(node: Node, changed: Partial<ClusterCatalog> = {}): Prom
   const upkeep = new Upkeep({
     catalog: { ...node.catalog, ...changed },
     indexes,
+    expiry: new Expiry({ catalog: node.catalog, indexes, nowMs: Date.now }),
     claimSweep: () => node.catalog.claimSweep({ ageMs, limit: 10 }),
     onError: (_job, error) => errors.push(error),
   });

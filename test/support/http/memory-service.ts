@@ -220,8 +220,21 @@ export function createMemoryService(): MemoryService {
       const { size } = stored.get(find(indexId).id) ?? new Map();
       return { documents: size, chunks: size };
     },
-    async updateMetadata(context, indexId, docId, metadata) {
-      await enter('updateMetadata', context, indexId, docId, metadata);
+    async countValues(context, indexId, request) {
+      await enter('countValues', context, indexId, request);
+      const { size } = stored.get(find(indexId).id) ?? new Map();
+      const facets = request.fields.map((field) => ({
+        field,
+        distinct: 2,
+        values: [
+          { value: '"insect"', count: 2 },
+          { value: '1e400', count: 1 },
+        ],
+      }));
+      return { documents: size, facets };
+    },
+    async updateDocument(context, indexId, docId, { metadata = '{}' }) {
+      await enter('updateDocument', context, indexId, docId, metadata);
       stored.get(indexId)?.set(docId, { ...findDocument(indexId, docId), metadata });
       return storedDocument(findDocument(indexId, docId));
     },

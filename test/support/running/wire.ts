@@ -37,6 +37,7 @@ export const storedDocument = z.strictObject({
   doc_id: z.string(),
   metadata: customerObject,
   chunk_count: z.int().min(1),
+  expires_at: timestamp.optional(),
 });
 export type StoredDocument = z.output<typeof storedDocument>;
 
@@ -153,6 +154,18 @@ export type Queried = z.output<typeof queried>;
 export const deleted = z.strictObject({ deleted: z.boolean() });
 
 export const deletedDocuments = z.strictObject({ deleted: count, more: z.boolean(), hint });
+
+export const facets = z.strictObject({
+  documents: count,
+  facets: z.array(
+    z.strictObject({
+      field: z.string(),
+      distinct: count,
+      values: z.array(z.strictObject({ value: z.unknown(), count })),
+    }),
+  ),
+  hint,
+});
 
 export const usageSummary = z.strictObject({
   period_start: timestamp,

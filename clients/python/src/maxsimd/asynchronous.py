@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from random import random
 from types import TracebackType
 from typing import Any
@@ -22,6 +22,7 @@ from .models import (
     Deleted,
     DeletedDocuments,
     DocumentCount,
+    Facets,
     Index,
     QueryAnswers,
     Ranked,
@@ -118,9 +119,14 @@ class AsyncMaxsimd:
         """Sent once: a second one would be refused as not found."""
         return await self._send(calls.delete_index(index_id))
 
-    async def upsert(self, index_id: UUID | str, documents: Iterable[Document]) -> UpsertResult:
-        """1 to 50 documents; look at `failed`. `import_documents` takes any number."""
-        return await self._send(calls.upsert(index_id, documents))
+    async def upsert(
+        self, index_id: UUID | str, documents: Iterable[Document], *, expires_at: datetime | str | None = None
+    ) -> UpsertResult:
+        """1 to 50 documents; look at `failed`. `import_documents` takes any number.
+
+        From `expires_at` on the documents are in no answer. Without it they do not expire.
+        """
+        return await self._send(calls.upsert(index_id, documents, expires_at))
 
     async def list_documents(self, index_id: UUID | str) -> AsyncIterator[StoredDocument]:
         """All documents of the index by `doc_id`, fetched as they are taken."""
@@ -139,9 +145,27 @@ class AsyncMaxsimd:
     async def count_documents(self, index_id: UUID | str) -> DocumentCount:
         return await self._send(calls.count_documents(index_id))
 
+    async def facets(
+        self,
+        index_id: UUID | str,
+        fields: Iterable[str],
+        *,
+        filter: Mapping[str, Any] | None = None,
+        where: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+    ) -> Facets:
+        """Counts the documents that match by the values of metadata fields, the most frequent first."""
+        return await self._send(calls.facets(index_id, fields, filter, where, limit))
+
     async def update_metadata(self, index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> StoredDocument:
         """Takes the place of the whole object before; the text is not encoded again."""
         return await self._send(calls.update_metadata(index_id, doc_id, metadata))
+
+    async def set_expiry(
+        self, index_id: UUID | str, doc_id: str, expires_at: datetime | str | None
+    ) -> StoredDocument:
+        """The document is in no answer from then on. None: it does not expire any more."""
+        return await self._send(calls.set_expiry(index_id, doc_id, expires_at))
 
     async def delete_document(self, index_id: UUID | str, doc_id: str) -> Deleted:
         """`deleted` may be false for a document that was there, when the first of two attempts lost its answer."""
@@ -313,7 +337,7 @@ class _Import:
     async def _upsert(self, items: list[Item]) -> None:
         """Sends the items until none is left that the service refuses alone."""
         while items:
-            call = calls.upsert_json(self._index_id, [item.json for item in items], is_patient=True)
+            call = calls.upsert_json(self._index_id, [item.json for item in items], items[0].expires_at, is_patient=True)
             try:
                 self._report.add(await self._client._send(call, self._slow_down))
                 break

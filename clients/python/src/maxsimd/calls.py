@@ -7,7 +7,7 @@ import platform
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from importlib.metadata import version
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
@@ -25,6 +25,7 @@ from .models import (
     DocumentCount,
     DocumentInput,
     DocumentList,
+    Facets,
     Index,
     IndexList,
     Issue,
@@ -93,13 +94,19 @@ def delete_index(index_id: UUID | str) -> Call[Deleted]:
     return Call("DELETE", _index_path(index_id), Deleted, is_safe=False)
 
 
-def upsert(index_id: UUID | str, documents: Iterable[Document]) -> Call[UpsertResult]:
-    return upsert_json(index_id, [document_json(document) for document in documents], is_patient=False)
+def upsert(
+    index_id: UUID | str, documents: Iterable[Document], expires_at: datetime | str | None
+) -> Call[UpsertResult]:
+    expiry = None if expires_at is None else time_text(expires_at)
+    return upsert_json(index_id, [document_json(document) for document in documents], expiry, is_patient=False)
 
 
-def upsert_json(index_id: UUID | str, documents: Iterable[bytes], *, is_patient: bool) -> Call[UpsertResult]:
+def upsert_json(
+    index_id: UUID | str, documents: Iterable[bytes], expires_at: str | None, *, is_patient: bool
+) -> Call[UpsertResult]:
     body = b'{"documents":[' + b",".join(documents) + b"]}"
-    path = _index_path(index_id, "documents")
+    query = "" if expires_at is None else f"?expires_at={quote(expires_at, safe='')}"
+    path = _index_path(index_id, "documents") + query
     return Call("POST", path, UpsertResult, is_safe=True, body=body, is_patient=is_patient)
 
 
@@ -116,8 +123,24 @@ def count_documents(index_id: UUID | str) -> Call[DocumentCount]:
     return Call("GET", _index_path(index_id, "count"), DocumentCount, is_safe=True)
 
 
+def facets(
+    index_id: UUID | str,
+    fields: Iterable[str],
+    filter: Mapping[str, Any] | None,
+    where: Mapping[str, Any] | None,
+    limit: int | None,
+) -> Call[Facets]:
+    body = _body({"fields": list(fields), "filter": filter, "where": where, "limit": limit})
+    return Call("POST", _index_path(index_id, "facets"), Facets, is_safe=True, body=body)
+
+
 def update_metadata(index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> Call[StoredDocument]:
     body = _json({"metadata": metadata})
+    return Call("PATCH", _index_path(index_id, "documents", doc_id), StoredDocument, is_safe=True, body=body)
+
+
+def set_expiry(index_id: UUID | str, doc_id: str, expires_at: datetime | str | None) -> Call[StoredDocument]:
+    body = _json({"expires_at": None if expires_at is None else time_text(expires_at)})
     return Call("PATCH", _index_path(index_id, "documents", doc_id), StoredDocument, is_safe=True, body=body)
 
 
@@ -163,6 +186,14 @@ def usage_days(first: date | None, last: date | None) -> Call[UsageDays]:
 
 def readiness() -> Call[Readiness]:
     return Call("GET", "/readyz", Readiness, is_safe=False)
+
+
+def time_text(time: datetime | str) -> str:
+    if isinstance(time, str):
+        return time
+    if time.tzinfo is None:
+        raise MaxsimdError("a time needs a time zone, such as datetime.timezone.utc")
+    return time.isoformat()
 
 
 def document_json(document: Document) -> bytes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .calls import Document, document_json
+from .calls import Document, document_json, time_text
 from .errors import APIError
 from .models import DocumentFailure, DocumentInput, UpsertResult
 
@@ -44,11 +44,18 @@ class ImportReport:
 class Item:
     doc_id: str
     json: bytes
+    expires_at: str | None
+    """No part of the document in a request."""
 
 
 def item_of(document: Document) -> Item:
-    doc_id = document.doc_id if isinstance(document, DocumentInput) else str(document["doc_id"])
-    return Item(doc_id, document_json(document))
+    if isinstance(document, DocumentInput):
+        return Item(document.doc_id, document_json(document), None)
+    expiry = document.get("expires_at") if isinstance(document, Mapping) else None
+    if expiry is None:
+        return Item(str(document["doc_id"]), document_json(document), None)
+    stored = {name: field for name, field in document.items() if name != "expires_at"}
+    return Item(str(document["doc_id"]), document_json(stored), time_text(expiry))
 
 
 class Batch:
@@ -61,6 +68,7 @@ class Batch:
     def fits(self, item: Item) -> bool:
         return (
             item.doc_id not in self.items
+            and all(other.expires_at == item.expires_at for other in self.items.values())
             and len(self.items) < DOCUMENTS_MAX
             and self._bytes + len(item.json) + 1 <= BODY_BYTES_MAX
         )

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from datetime import date
+from datetime import date, datetime
 from random import random
 from types import TracebackType
 from typing import Any
@@ -23,6 +23,7 @@ from .models import (
     Deleted,
     DeletedDocuments,
     DocumentCount,
+    Facets,
     DocumentFailure,
     Index,
     QueryAnswers,
@@ -121,9 +122,14 @@ class Maxsimd:
         """Sent once: a second one would be refused as not found."""
         return self._send(calls.delete_index(index_id))
 
-    def upsert(self, index_id: UUID | str, documents: Iterable[Document]) -> UpsertResult:
-        """1 to 50 documents; look at `failed`. `import_documents` takes any number."""
-        return self._send(calls.upsert(index_id, documents))
+    def upsert(
+        self, index_id: UUID | str, documents: Iterable[Document], *, expires_at: datetime | str | None = None
+    ) -> UpsertResult:
+        """1 to 50 documents; look at `failed`. `import_documents` takes any number.
+
+        From `expires_at` on the documents are in no answer. Without it they do not expire.
+        """
+        return self._send(calls.upsert(index_id, documents, expires_at))
 
     def list_documents(self, index_id: UUID | str) -> Iterator[StoredDocument]:
         """All documents of the index by `doc_id`, fetched as they are taken."""
@@ -141,9 +147,27 @@ class Maxsimd:
     def count_documents(self, index_id: UUID | str) -> DocumentCount:
         return self._send(calls.count_documents(index_id))
 
+    def facets(
+        self,
+        index_id: UUID | str,
+        fields: Iterable[str],
+        *,
+        filter: Mapping[str, Any] | None = None,
+        where: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+    ) -> Facets:
+        """Counts the documents that match by the values of metadata fields, the most frequent first."""
+        return self._send(calls.facets(index_id, fields, filter, where, limit))
+
     def update_metadata(self, index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> StoredDocument:
         """Takes the place of the whole object before; the text is not encoded again."""
         return self._send(calls.update_metadata(index_id, doc_id, metadata))
+
+    def set_expiry(
+        self, index_id: UUID | str, doc_id: str, expires_at: datetime | str | None
+    ) -> StoredDocument:
+        """The document is in no answer from then on. None: it does not expire any more."""
+        return self._send(calls.set_expiry(index_id, doc_id, expires_at))
 
     def delete_document(self, index_id: UUID | str, doc_id: str) -> Deleted:
         """`deleted` may be false for a document that was there, when the first of two attempts lost its answer."""
@@ -331,7 +355,7 @@ class _Import:
         """Sends the items until none is left that the service refuses alone."""
         failures: list[DocumentFailure] = []
         while items:
-            call = calls.upsert_json(self._index_id, [item.json for item in items], is_patient=True)
+            call = calls.upsert_json(self._index_id, [item.json for item in items], items[0].expires_at, is_patient=True)
             try:
                 answer = self._client._send(call, self._stop, self._slow_down)
             except APIError as error:

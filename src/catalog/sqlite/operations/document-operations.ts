@@ -34,8 +34,8 @@ const selectLiveSql = `SELECT ${deadColumns} FROM versions INDEXED BY versions_l
 const selectAliveSql = `SELECT ${deadColumns} FROM versions WHERE index_key = ? AND version_id = ? AND died = 0`;
 
 const insertVersionSql = `INSERT INTO versions (version_id, index_key, segment_id, record, born, chunk_count,
-    token_vectors, doc_id, metadata)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    token_vectors, doc_id, metadata, expires_at_ms)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 const selectSegmentSql = 'SELECT records_sealed FROM segments WHERE id = ? AND index_key = ?';
 
@@ -121,6 +121,7 @@ function commitUpsert(statements: Statements, input: CommitUpsertInput): CommitU
       document.tokenVectors,
       document.docId,
       document.metadata,
+      document.expiresAtMs ?? null,
     );
   }
   advanceTo(statements, index, generation, added, usage);

@@ -1,5 +1,5 @@
 /** Statements on usage, which is stored in the same tables of both databases. */
-import { usageColumns, type UsagePart } from '../../rows.ts';
+import { usageColumns, wasUsed, type UsagePart } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
 
 export interface RateWindow {
@@ -29,7 +29,7 @@ export function usageStatements(connection: Connection) {
       `SELECT ${usageColumns} FROM usage_months WHERE tenant_id = ? AND month = ?`,
     ),
     days: connection.prepare<[string, string, string], UsageDayPart>(
-      `SELECT day, ${usageColumns} FROM usage_days WHERE tenant_id = ? AND day BETWEEN ? AND ?`,
+      `SELECT day, ${usageColumns} FROM usage_days WHERE tenant_id = ? AND day BETWEEN ? AND ? AND ${wasUsed}`,
     ),
     rateWindows: connection.prepare<[string], RateWindow>(
       `SELECT tenant_id AS tenantId, rate_window AS packed FROM usage_months

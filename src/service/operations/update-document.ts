@@ -1,5 +1,5 @@
 /**
- * Replaces the metadata of a document without encoding it again. The record is read and written once more, as the record of a
+ * Replaces the metadata of a document, or changes when it expires, without encoding it again. The record is read and written once more, as the record of a
  * new version with other filter terms. The rest is as in an upsert: the new version is durable and visible to every later
  * search, and the old one dies in the same commit. The commit names the version that it replaces. If an upsert came between,
  * the commit changes nothing, and the newer version is taken.
@@ -9,44 +9,54 @@ import type { StoredDocument } from '../../catalog/contract.ts';
 import { assertInvariant } from '../../errors.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import { monthOf } from '../calendar-month.ts';
-import type { JsonObjectText, RequestContext } from '../contract.ts';
+import type { DocumentChange, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import { assertWanted, timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
 import { commitVersions } from './commit-versions.ts';
 import { missingDocument } from './lists.ts';
 
-export interface MetadataUpdate {
+export interface DocumentUpdate extends DocumentChange {
   readonly indexId: string;
   readonly docId: string;
-  readonly metadata: JsonObjectText;
 }
 
-export async function updateMetadata(
+export async function updateDocument(
   deps: OperationDeps,
   context: RequestContext,
-  update: MetadataUpdate,
+  update: DocumentUpdate,
 ): Promise<StoredDocument> {
-  const { indexId, docId, metadata } = update;
+  const { indexId, docId } = update;
   const { id } = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
   for (;;) {
     assertWanted(context, deps.nowMs());
     const live = await deps.catalog.findDocument(id, docId);
-    if (live === undefined) {
+    if (live === undefined || deps.expiry.hasExpired(live)) {
       await deps.indexes.assertExists(context.tenant.id, id);
       throw missingDocument();
     }
-    const outcome = await replace(deps, context, update, live);
+    const changed = changedBy(update, live);
+    const outcome = await replace(deps, context, indexId, { live, changed });
     if (outcome === 'index_missing') throw missingIndex();
-    if (outcome === 'committed') return { docId, metadata, chunkCount: live.chunkCount };
+    if (outcome === 'committed') return { docId, chunkCount: live.chunkCount, ...changed };
     assertInvariant(outcome === 'document_changed', `an update of metadata has the outcome ${outcome}`);
   }
+}
+
+type Changed = Pick<DocumentVersion, 'metadata' | 'expiresAtMs'>;
+
+function changedBy({ metadata, expiresAtMs }: DocumentChange, live: DocumentVersion): Changed {
+  const expires = expiresAtMs === undefined ? live.expiresAtMs : (expiresAtMs ?? undefined);
+  return {
+    metadata: metadata ?? live.metadata,
+    ...(expires === undefined ? {} : { expiresAtMs: expires }),
+  };
 }
 
 async function replace(
   deps: OperationDeps,
   context: RequestContext,
-  { indexId, metadata }: MetadataUpdate,
-  live: DocumentVersion,
+  indexId: string,
+  { live, changed }: { readonly live: DocumentVersion; readonly changed: Changed },
 ): Promise<CommitUpsertResult['outcome']> {
   const { docId, versionId: replaces, chunkCount, tokenVectors } = live;
   return await deps.indexes.useWithoutModel(indexId, async (index) => {
@@ -59,14 +69,14 @@ async function replace(
     assertInvariant(versionId !== undefined, 'one id was asked for');
     return await index.write(async (writer) => {
       await timed(context, 'append', () =>
-        writer.append({ ...record, versionId, terms: metadataTerms(metadata) }),
+        writer.append({ ...record, versionId, terms: metadataTerms(changed.metadata) }),
       );
       assertWanted(context, deps.nowMs());
       return await timed(context, 'commit', () =>
         commitVersions(deps, context, {
           row: { id: indexId },
           writer,
-          versions: [{ docId, versionId, metadata, chunkCount, tokenVectors, replaces }],
+          versions: [{ docId, versionId, chunkCount, tokenVectors, replaces, ...changed }],
           usage: { month: monthOf(deps.nowMs()) },
         }),
       );
