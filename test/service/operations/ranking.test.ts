@@ -130,7 +130,7 @@ describe('searching', () => {
     const { textRange } = (await tenant.search(indexId, '東京', { topK: 1 })).results[0]!;
     expect(wordsAt('a', textRange!)).toBe(texts.a);
     // New metadata move the record, and nothing in the text.
-    await stage.service.updateMetadata(tenant.context(), indexId, 'a', '{"new":1}');
+    await stage.service.updateDocument(tenant.context(), indexId, 'a', { metadata: '{"new":1}' });
     expect((await tenant.search(indexId, '東京', { topK: 1 })).results[0]).toMatchObject({ textRange });
   });
 

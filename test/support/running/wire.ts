@@ -71,10 +71,18 @@ export const upserted = z.strictObject({
 });
 export type Upserted = z.output<typeof upserted>;
 
+/** Absent for documents of earlier releases, and in a text that has no place for it. */
+const textRange = z.strictObject({ start: count, end: count }).optional();
+
 export const components = z.strictObject({
   maxsim: z.number(),
   per_query_token: z.array(
-    z.strictObject({ token_index: count, document_token_index: count, similarity: z.number() }),
+    z.strictObject({
+      token_index: count,
+      document_token_index: count,
+      similarity: z.number(),
+      text_range: textRange,
+    }),
   ),
   candidate_score: z.number().optional(),
   candidate_rank: count.optional(),
@@ -84,6 +92,7 @@ export const resultItem = z.strictObject({
   doc_id: z.string(),
   chunk_id: z.string().min(1),
   chunk_index: count,
+  text_range: textRange,
   score: z.number(),
   metadata: customerObject,
 });
@@ -121,6 +130,7 @@ const chunks = z
     z.strictObject({
       chunk_id: resultItem.shape.chunk_id,
       chunk_index: count,
+      text_range: textRange,
       score: z.number(),
       components: components.optional(),
     }),
