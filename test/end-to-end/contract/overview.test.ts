@@ -66,6 +66,8 @@ describe('What the service does', () => {
         'doc_id',
         'metadata',
         'score',
+        // An addition of ours.
+        'text_range',
       ]);
     }
     const scores = results.map((result) => result.score);

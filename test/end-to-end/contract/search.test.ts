@@ -237,12 +237,15 @@ describe('Search an index', () => {
         'doc_id',
         'metadata',
         'score',
+        'text_range',
       ]);
       expect(result).toEqual({
         doc_id: expect.any(String),
         chunk_id: expect.any(String),
         chunk_index: 0,
         score: expect.any(Number),
+        // An addition of ours.
+        text_range: { start: 0, end: expect.any(Number) },
         metadata: { subject: result.doc_id },
       });
       expect(Number.isFinite(result.score)).toBe(true);

@@ -268,7 +268,12 @@ describe('A search', () => {
         const own = flat.filter(({ doc_id: other }) => other === docId);
         const chunks = own
           .slice(0, chunksMax)
-          .map(({ chunk_id, chunk_index, score }) => ({ chunk_id, chunk_index, score }));
+          .map(({ chunk_id, chunk_index, score, text_range }) => ({
+            chunk_id,
+            chunk_index,
+            score,
+            text_range,
+          }));
         return { ...own[0], chunks };
       }),
     );
@@ -324,9 +329,12 @@ describe('Results by document', () => {
             doc_id: docId,
             score: own[0]!.score,
             metadata: own[0]!.metadata,
-            chunks: own
-              .slice(0, chunksMax)
-              .map(({ chunk_id, chunk_index, score }) => ({ chunk_id, chunk_index, score })),
+            chunks: own.slice(0, chunksMax).map(({ chunk_id, chunk_index, score, text_range }) => ({
+              chunk_id,
+              chunk_index,
+              score,
+              text_range,
+            })),
           };
         }),
       );
