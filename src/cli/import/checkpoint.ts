@@ -2,16 +2,18 @@
  * Keeps the state of an import, so that one that was killed goes on where it was. It is a small JSON file in the user's
  * state directory. It says up to which row everything is settled, and the counts so far. The name of the file is a digest
  * of the input, the way of reading, the index and the service, so no import meets the state of another. If the input files
- * have other sizes or modification times, the import starts over. This is safe, because an upsert replaces by `doc_id`. The
+ * have other sizes, modification times or entity tags, the import starts over. This is safe, because an upsert replaces by `doc_id`. The
  * file is removed when the import reaches the end.
  */
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
 import { inputError, messageOf } from '../failure.ts';
 import type { DocumentProblem } from './document.ts';
+import { isS3 } from './sources/input-file.ts';
+import type { RowFile } from './sources/row-file.ts';
 import { noTokens, type TokenTally } from './token-tally.ts';
 
 export interface ImportPosition {
@@ -54,9 +56,9 @@ const stateSchema = z.object({
 });
 
 export interface CheckpointOptions {
-  /** The file or directory of the command line. */
+  /** The file, directory or object of the command line. */
   readonly source: string;
-  readonly files: readonly string[];
+  readonly files: readonly Pick<RowFile, 'name' | 'version'>[];
   /** Options that change how the documents are read. */
   readonly reading: object;
   readonly url: string;
@@ -74,14 +76,11 @@ export class Checkpoint {
   readonly #isOurs: boolean;
 
   constructor({ url, indexId, reading, ...options }: CheckpointOptions) {
-    const source = path.resolve(options.source);
-    const paths = options.files.map((file) => path.relative(source, path.resolve(file)));
-    const states = options.files.map((file) => {
-      const { size, mtimeMs } = statSync(file);
-      return [size, mtimeMs];
-    });
+    const source = isS3(options.source) ? options.source : path.resolve(options.source);
+    const paths = options.files.map(({ name: file }) => path.relative(options.source, file));
+    const versions = options.files.map(({ version }) => version);
     const name = digest(JSON.stringify([url, indexId, source, paths, reading]));
-    this.#owner = `${name} ${digest(JSON.stringify(states))}`;
+    this.#owner = `${name} ${digest(JSON.stringify(versions))}`;
     this.#isOurs = options.stateFile === undefined;
     this.file = options.stateFile ?? path.join(stateDirectory(options.stateHome), `import-${name}.json`);
   }

@@ -8,7 +8,14 @@ import { ImportDisplay } from './display.ts';
 import { DocumentReader, lookAhead, type ImportItem } from './document.ts';
 import { resultOf, type ImportReport } from './report.ts';
 import { runImport } from './run.ts';
-import { openSource, rowsOf, type Source, type SourceChoice } from './sources/source.ts';
+import {
+  bytesOf,
+  isRepeatable,
+  openSource,
+  rowsOf,
+  type Source,
+  type SourceChoice,
+} from './sources/source.ts';
 
 export interface ImportCommand {
   readonly endpoint: Endpoint;
@@ -52,11 +59,11 @@ export async function importDocuments(command: ImportCommand): Promise<CommandRe
 async function importFrom(command: ImportCommand): Promise<CommandResult> {
   const { choice, stdin, stderr } = command;
   const source = await openSource(choice, stdin, command.signal);
-  if (source.paths.length === 0 && command.stateFile !== undefined)
+  if (!isRepeatable(source) && command.stateFile !== undefined)
     throw new CommandFailure('usage_error', 'standard input cannot be read again: --state is for files');
   const reader = new DocumentReader(choice.fields);
   const items = await lookAhead(readAll(source, reader), source.name);
-  const display = new ImportDisplay(stderr, source.bytes);
+  const display = new ImportDisplay(stderr, bytesOf(source));
   try {
     return await importItems({ command, source, reader, items, display });
   } finally {
@@ -138,15 +145,14 @@ function interruptionOf(error: Interruption, { position }: ImportReport, resumab
 
 function checkpointOf(
   { choice, stateFile, stateHome }: ImportCommand,
-  { paths }: Source,
+  source: Source,
   url: string,
   indexId: string,
 ): Checkpoint | undefined {
-  if (paths.length === 0) return undefined;
-  // For a BEIR directory, this is its corpus.
-  const source = paths.length === 1 ? paths[0]! : choice.source;
+  const { files } = source;
+  if (!isRepeatable(source)) return undefined;
   const reading = { format: choice.format, ...choice.fields };
-  return new Checkpoint({ source, files: paths, reading, url, indexId, stateHome, stateFile });
+  return new Checkpoint({ source: choice.source, files, reading, url, indexId, stateHome, stateFile });
 }
 
 /**

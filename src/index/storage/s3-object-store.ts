@@ -3,7 +3,13 @@
  * standard AWS variables. Every part carries a checksum that the store verifies. Every download is compared with the
  * SHA-256 of what was sent.
  */
-import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -62,31 +68,67 @@ export function openS3ObjectStore(
   };
 }
 
+/** One object that another program put. */
+export interface S3Object {
+  readonly bytes: number;
+  /** Its entity tag, which differs once the content has changed. */
+  readonly version: string;
+  /** Rejects with status 412 if the object has changed since it was opened. */
+  readonly read: (first: number, bytes: number) => Promise<Buffer>;
+}
+
+/** `url`: `s3://bucket/key`. Rejects with the errors of the AWS client. */
+export async function openS3Object(url: string): Promise<S3Object> {
+  const [, bucket, key] = /^s3:\/\/([^/]+)\/(.+)$/s.exec(url) ?? [];
+  if (bucket === undefined) throw new Error('a URL s3://BUCKET/KEY names an object');
+  const client = newClient({});
+  const place = { Bucket: bucket, Key: key };
+  const { ContentLength: bytes = 0, ETag: version = '' } = await client.send(new HeadObjectCommand(place));
+  return {
+    bytes,
+    version,
+    read: (first, count) => readRange(client, { ...place, IfMatch: version }, first, count),
+  };
+}
+
+function newClient({ connectMsMax = 2_000, idleMsMax = 10_000 }: S3Options): S3Client {
+  return new S3Client({
+    // A bucket in the host's name needs DNS entries that few other stores than Amazon's have.
+    forcePathStyle: true,
+    maxAttempts: attemptsMax,
+    requestHandler: {
+      connectionTimeout: connectMsMax,
+      socketTimeout: idleMsMax,
+      // A request that waits for a socket would use up its time to connect, so sockets are not bounded here.
+      httpAgent: { maxSockets: Infinity },
+      httpsAgent: { maxSockets: Infinity },
+    },
+  });
+}
+
+async function readRange(
+  client: S3Client,
+  place: { readonly Bucket: string; readonly Key: string | undefined; readonly IfMatch?: string },
+  first: number,
+  bytes: number,
+): Promise<Buffer> {
+  const range = `bytes=${first}-${first + bytes - 1}`;
+  const { Body: body } = await client.send(new GetObjectCommand({ ...place, Range: range }));
+  const content = (await body?.transformToByteArray()) ?? new Uint8Array();
+  return Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+}
+
 /** The objects under the prefix of a URL. */
 class Bucket {
   readonly #client: S3Client;
   readonly #bucket: string;
   readonly #prefix: string;
 
-  constructor(
-    url: string,
-    { connectMsMax = 2_000, idleMsMax = 10_000 }: Pick<S3Options, 'connectMsMax' | 'idleMsMax'>,
-  ) {
+  constructor(url: string, options: S3Options) {
     const { host, pathname } = new URL(url);
     this.#bucket = host;
     this.#prefix = pathname.replace(/^\/+|\/+$/g, '');
-    this.#client = new S3Client({
-      // A bucket in the host's name needs DNS entries that few other stores than Amazon's have.
-      forcePathStyle: true,
-      maxAttempts: attemptsMax,
-      requestHandler: {
-        connectionTimeout: connectMsMax,
-        socketTimeout: idleMsMax,
-        // A request that waits for a socket would use up its time to connect, so sockets are not bounded here.
-        httpAgent: { maxSockets: Infinity },
-        httpsAgent: { maxSockets: Infinity },
-      },
-    });
+    this.#client = newClient(options);
   }
 
   async remove(key: string): Promise<void> {
@@ -145,12 +187,7 @@ class Bucket {
 
   async part(key: string, first: number, bytes: number): Promise<Buffer> {
     try {
-      const range = `bytes=${first}-${first + bytes - 1}`;
-      const { Body: body } = await this.#client.send(
-        new GetObjectCommand({ ...this.#at(key), Range: range }),
-      );
-      const content = (await body?.transformToByteArray()) ?? new Uint8Array();
-      return Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+      return await readRange(this.#client, this.#at(key), first, bytes);
     } catch (error) {
       // The object ends before `first`.
       if (error instanceof Error && error.name === 'InvalidRange') return Buffer.alloc(0);

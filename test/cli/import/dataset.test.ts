@@ -110,7 +110,7 @@ dataset_info:
     files(card('configs:\n- "'), 'a.jsonl');
     expect(() => open()).toThrow(/README\.md: .* at line \d/);
     files(card(`x: ${'y'.repeat(131_072)}`), 'a.jsonl');
-    expect(() => open()).toThrow(/README\.md begins with more than 131072 bytes of YAML/);
+    expect(() => open()).toThrow(/README\.md: the front matter has more than 131072 bytes/);
   });
 });
 

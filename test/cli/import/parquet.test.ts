@@ -1,13 +1,14 @@
 /** What the values of a Parquet file become, to the digit. The fixture is written by `write_types.py` beside it. */
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { openInput } from '../../../src/cli/import/sources/input-file.ts';
 import { openParquet, withoutHidden } from '../../../src/cli/import/sources/parquet.ts';
 
 const fixture = path.resolve(import.meta.dirname, '../../fixtures/parquet/types.parquet');
 
 /** Field -> JSON text of its value. */
 async function rowsOf(file: string): Promise<readonly Readonly<Record<string, string>>[]> {
-  const { rows } = await openParquet(file);
+  const { rows } = await openParquet(await openInput(file));
   const read: Record<string, string>[] = [];
   for await (const { parsed } of rows()) {
     const object = 'object' in parsed ? parsed.object : {};

@@ -8,13 +8,12 @@ import { parse, type Info } from 'csv-parse';
 import { parse as parseAtOnce } from 'csv-parse/sync';
 import { readBlocks, type Block } from '../../blocks.ts';
 import { CommandFailure, inputError, messageOf } from '../../failure.ts';
+import { sizeOf, streamOf, type InputFile } from './input-file.ts';
 import type { FileRow, RowFile } from './row-file.ts';
 
 export interface CsvInput {
-  /** A path or a stream. */
-  readonly input: string | Readable;
+  readonly input: InputFile | Readable;
   readonly name: string;
-  readonly bytes: number;
   /** `undefined` = found by the header. */
   readonly delimiter?: string | undefined;
   /** Whether these columns make a document. */
@@ -35,17 +34,17 @@ interface Record {
 
 /** Reads the header. For its rows, a file is opened again, and a stream goes on. */
 export async function openCsv(csv: CsvInput): Promise<RowFile> {
-  const { input, name, bytes } = csv;
+  const { input, name } = csv;
+  const isStream = input instanceof Readable;
   const opened = await openRecords(csv);
-  if (typeof input === 'string') await opened.records.return(undefined);
+  if (!isStream) await opened.records.return(undefined);
   return {
     name,
-    bytes,
+    ...sizeOf(input),
     columns: opened.columns,
     isText: true,
     async *rows() {
-      const { columns, records, linesBefore, bytesRead } =
-        typeof input === 'string' ? await openRecords(csv) : opened;
+      const { columns, records, linesBefore, bytesRead } = isStream ? opened : await openRecords(csv);
       for await (const { record, info } of records) {
         yield { line: linesBefore + info.lines, parsed: rowOf(columns, record), bytesRead: bytesRead() };
       }
@@ -55,7 +54,7 @@ export async function openCsv(csv: CsvInput): Promise<RowFile> {
 
 async function openRecords(csv: CsvInput) {
   const { name } = csv;
-  const text = await Beginning.of(textOf(readBlocks(csv.input, name), name));
+  const text = await Beginning.of(textOf(readBlocks(streamOf(csv.input), name), name));
   const separator = /^"?sep=(.)"?(?:\r\n|\n|\r|$)/i.exec(text.beginning);
   if (separator !== null) text.beginning = text.beginning.slice(separator[0].length);
   const delimiter = separator?.[1] ?? csv.delimiter ?? delimiterOf(text.beginning, csv.fits);

@@ -5,10 +5,10 @@
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { parse as parseYaml, YAMLParseError } from 'yaml';
 import { z } from 'zod';
 import { issuesInWords } from '../../../issue-words.ts';
 import { inputError, messageOf } from '../../failure.ts';
+import { FrontMatterError, readFrontMatter } from './front-matter.ts';
 import { formatOf } from './row-file.ts';
 
 export interface DatasetChoice {
@@ -82,51 +82,41 @@ export function openDataset(directory: string, choice: DatasetChoice): Dataset {
   };
 }
 
-/** The parser takes quadratic time in the worst case. Cards with hundreds of configurations are shorter than this. */
-const frontMatterBytesMax = 131_072;
-
 function readCard(directory: string): Card {
   const readme = path.join(directory, 'README.md');
   const info = path.join(directory, 'dataset_info.json');
   const text = existsSync(readme) ? readFileSync(readme, 'utf8') : '';
-  const [, yaml = ''] = /^---\r?\n([\s\S]*?)\r?\n---/.exec(text) ?? [];
-  if (Buffer.byteLength(yaml) > frontMatterBytesMax) {
-    throw inputError(
-      `${readme} begins with more than ${frontMatterBytesMax} bytes of YAML: import its files one by one`,
-    );
-  }
-  let content: unknown = {};
   let file = readme;
   try {
-    // Both options would take quadratic time.
-    content = parseYaml(yaml, { uniqueKeys: false, prettyErrors: false }) ?? {};
-    const card = frontMatter.parse(content);
+    const card = frontMatter.parse(readFrontMatter(text).content ?? {});
     if (card.dataset_info.length > 0 || !existsSync(info)) return card;
     file = info;
     return { ...card, dataset_info: [datasetInfo.parse(JSON.parse(readFileSync(info, 'utf8')))] };
   } catch (error) {
-    throw inputError(`cannot understand ${file}: ${reasonOf(error, yaml)}`, error);
+    throw inputError(`cannot understand ${file}: ${reasonOf(error)}`, error);
   }
 }
 
-function reasonOf(error: unknown, yaml: string): string {
+function reasonOf(error: unknown): string {
   if (error instanceof z.ZodError) return issuesInWords(error);
-  if (!(error instanceof YAMLParseError)) return messageOf(error);
-  // The front matter begins in line 2.
-  const line = yaml.slice(0, error.pos[0]).split('\n').length + 1;
-  return `${error.message} at line ${line}`;
+  return error instanceof FrontMatterError ? `${error.message} at line ${error.line}` : messageOf(error);
 }
 
-function layoutOf(directory: string, card: Card): Layout {
-  const files = globSync('**/*.{parquet,jsonl,ndjson,json,csv,tsv,jsonl.gz,json.gz,csv.gz,tsv.gz}', {
+/** Relative to the directory, with `/`. */
+export function dataFilesIn(directory: string): readonly string[] {
+  return globSync('**/*.{parquet,arrow,jsonl,ndjson,json,csv,tsv,jsonl.gz,json.gz,csv.gz,tsv.gz}', {
     cwd: directory,
   })
     .map((file) => file.split(path.sep).join('/'))
     .filter((file) => !/(^|\/)([._].*|dataset_infos?\.json|dataset_dict\.json|state\.json)$/.test(file));
+}
+
+function layoutOf(directory: string, card: Card): Layout {
+  const found = dataFilesIn(directory);
+  const files = found.filter((file) => !file.endsWith('.arrow'));
   if (files.length === 0) {
-    const isSaved = globSync('**/*.arrow', { cwd: directory }).length > 0;
     throw inputError(
-      isSaved
+      found.length > 0
         ? `${directory} holds Arrow files of save_to_disk, which are not read: write Parquet with dataset.to_parquet(FILE)`
         : `${directory} holds neither corpus.jsonl nor corpus.jsonl.gz, nor Parquet, JSONL or CSV files of a dataset`,
     );

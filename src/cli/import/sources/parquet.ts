@@ -7,10 +7,10 @@
  */
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import {
-  asyncBufferFromFile,
   parquetMetadataAsync,
   parquetReadObjects,
   parquetSchema,
+  type AsyncBuffer,
   type Compressors,
   type FileMetaData,
   type ParquetParsers,
@@ -19,6 +19,7 @@ import {
 } from 'hyparquet';
 import { CommandFailure, inputError, messageOf } from '../../failure.ts';
 import { isObject } from '../../json.ts';
+import type { InputFile } from './input-file.ts';
 import {
   date,
   decimal,
@@ -50,13 +51,18 @@ const parsers: Partial<ParquetParsers> = {
   jsonFromBytes: (bytes: Uint8Array | undefined) => bytes && json(bytes),
 };
 
-export async function openParquet(name: string): Promise<RowFile> {
+export async function openParquet(input: InputFile): Promise<RowFile> {
+  const { name, bytes, version } = input;
   const cannotRead = (error: unknown): CommandFailure => {
+    if (error instanceof CommandFailure) return error;
     const message = messageOf(error);
     const hint = /compression codec/.test(message) ? '; write it with snappy, gzip, zstd or brotli' : '';
     return inputError(`cannot read ${name}: ${message}${hint}`, error);
   };
-  const file = await asyncBufferFromFile(name);
+  const file: AsyncBuffer = {
+    byteLength: bytes,
+    slice: async (start, end = bytes) => new Uint8Array(await input.slice(start, end)).buffer,
+  };
   let metadata: FileMetaData;
   try {
     metadata = await parquetMetadataAsync(file, { parsers });
@@ -67,7 +73,9 @@ export async function openParquet(name: string): Promise<RowFile> {
   const rowCount = Number(metadata.num_rows);
   return {
     name,
-    bytes: file.byteLength,
+    bytes,
+    version,
+    rowCount,
     columns: parquetSchema(metadata).children.map(({ element }) => element.name),
     async *rows() {
       for (let rowStart = 0; rowStart < rowCount; rowStart += rowsAtOnce) {
@@ -94,7 +102,7 @@ export async function openParquet(name: string): Promise<RowFile> {
           const object = Object.fromEntries(
             fields.filter(([, value]) => value !== null && value !== undefined),
           );
-          yield { line, parsed: { object }, bytesRead: Math.round((file.byteLength * line) / rowCount) };
+          yield { line, parsed: { object }, bytesRead: Math.round((bytes * line) / rowCount) };
         }
       }
     },

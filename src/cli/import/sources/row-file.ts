@@ -1,13 +1,13 @@
 /** One file of documents in any format: its properties, and its rows. */
-import { statSync } from 'node:fs';
-import { open } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { readBlocks } from '../../blocks.ts';
-import { CommandFailure, inputError, messageOf } from '../../failure.ts';
+import { CommandFailure, inputError } from '../../failure.ts';
 import { beginsWithArray, readElements } from '../../json-array.ts';
 import { parseLine, readLines, type ParsedLine } from '../../jsonl.ts';
 import { openCsv } from './csv.ts';
+import { openInput, sizeOf, streamOf, type InputFile } from './input-file.ts';
+import { textFile } from './text.ts';
 
 export interface FileRow {
   /** Line of a text file, element of a JSON array, row of a Parquet file; counted from 1. */
@@ -22,15 +22,19 @@ export interface RowFile {
   readonly name: string;
   /** 0 = unknown. */
   readonly bytes: number;
+  /** Differs once the content has changed; `undefined` = standard input, which can be read only once. */
+  readonly version?: string | undefined;
+  /** `undefined` = known at the end. */
+  readonly rowCount?: number;
   /** Names of the columns, if the format has columns. */
   readonly columns?: readonly string[];
   /** The format has strings only. */
   readonly isText?: boolean;
-  /** Reads from the beginning. Standard input can be read only once. */
+  /** Reads from the beginning. */
   readonly rows: () => AsyncGenerator<FileRow>;
 }
 
-export type Format = 'jsonl' | 'csv' | 'parquet';
+export type Format = 'jsonl' | 'csv' | 'parquet' | 'text';
 
 export interface Reading {
   /** `undefined` = by the name of the file. */
@@ -41,10 +45,8 @@ export interface Reading {
 
 /** A `CommandFailure` says why the file cannot be read. */
 export async function openRowFile(file: string, { format: asked, fits }: Reading): Promise<RowFile> {
-  const stats = statSync(file, { throwIfNoEntry: false });
-  if (stats === undefined) throw inputError(`${file} does not exist`);
-  if (!stats.isFile()) throw inputError(`${file} is not a file`);
-  const beginning = await beginningOf(file);
+  const input = await openInput(file);
+  const beginning = (await input.slice(0, Math.min(64, input.bytes))).toString('latin1');
   if (beginning.startsWith('version https://git-lfs'))
     throw inputError(`${file} is a pointer of Git LFS, not the file itself: fetch it with "git lfs pull"`);
   const isParquet = beginning.startsWith('PAR1');
@@ -53,22 +55,21 @@ export async function openRowFile(file: string, { format: asked, fits }: Reading
     throw inputError(`${file} is a Parquet file, not ${format}: --format parquet`);
   if (format === 'parquet') {
     const { openParquet } = await import('./parquet.ts');
-    return openParquet(file);
+    return openParquet(input);
   }
+  if (format === 'text') return textFile(input, path.basename(file));
   return format === 'csv'
-    ? openCsv({ input: file, name: file, bytes: stats.size, delimiter: delimiterBy(file), fits })
-    : jsonFile(file, stats.size, file);
+    ? openCsv({ input, name: file, delimiter: delimiterBy(file), fits })
+    : jsonFile(input, file);
 }
 
 export async function openRowStream(stream: Readable, { format, fits }: Reading): Promise<RowFile> {
   const name = 'standard input';
-  if (format === 'parquet') {
-    throw new CommandFailure(
-      'usage_error',
-      'a Parquet file is read from its end: give its path, not standard input',
-    );
+  if (format === 'parquet' || format === 'text') {
+    const reason = format === 'text' ? 'the id of a text is its path' : 'a Parquet file is read from its end';
+    throw new CommandFailure('usage_error', `${reason}: give its path, not standard input`);
   }
-  return format === 'csv' ? openCsv({ input: stream, name, bytes: 0, fits }) : jsonFile(name, 0, stream);
+  return format === 'csv' ? openCsv({ input: stream, name, fits }) : jsonFile(stream, name);
 }
 
 /** The format that the ending of the name stands for. */
@@ -76,6 +77,7 @@ export function formatOf(file: string): Format | undefined {
   const ending = endingOf(file);
   if (/^\.(jsonl|ndjson|json)$/.test(ending)) return 'jsonl';
   if (/^\.(csv|tsv)$/.test(ending)) return 'csv';
+  if (/^\.(md|txt)$/.test(ending)) return 'text';
   return ending === '.parquet' ? 'parquet' : undefined;
 }
 
@@ -89,25 +91,15 @@ function delimiterBy(file: string): string | undefined {
 }
 
 /** Each line is a row. In a file that is one array, each element is a row. */
-function jsonFile(name: string, bytes: number, input: string | Readable): RowFile {
+function jsonFile(input: InputFile | Readable, name: string): RowFile {
   return {
     name,
-    bytes,
+    ...sizeOf(input),
     async *rows() {
-      const { isArray, blocks } = await beginsWithArray(readBlocks(input, name));
+      const { isArray, blocks } = await beginsWithArray(readBlocks(streamOf(input), name));
       for await (const line of isArray ? readElements(blocks, name) : readLines(name, { blocks })) {
         yield { line: line.number, parsed: parseLine(line), bytesRead: line.fileBytesRead };
       }
     },
   };
-}
-
-async function beginningOf(file: string): Promise<string> {
-  try {
-    await using handle = await open(file);
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(64), 0, 64, 0);
-    return buffer.toString('latin1', 0, bytesRead);
-  } catch (error) {
-    throw inputError(`cannot read ${file}: ${messageOf(error)}`, error);
-  }
 }

@@ -1,4 +1,7 @@
-/** The source of an import: one file, standard input, the corpus of a BEIR directory, or the shards of a dataset. */
+/**
+ * The source of an import: one file, an object of S3, standard input, the corpus of a BEIR directory, the shards of a
+ * dataset, or the texts of a folder.
+ */
 import type { Readable } from 'node:stream';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -7,11 +10,12 @@ import { CommandFailure } from '../../failure.ts';
 import type { ParsedLine } from '../../jsonl.ts';
 import { assertColumns, isDocument, mayBeTyped, type FieldChoice } from '../fields.ts';
 import { ColumnTypes } from './column-types.ts';
-import { openDataset, type DatasetChoice } from './dataset.ts';
+import { dataFilesIn, openDataset, type DatasetChoice } from './dataset.ts';
 import { openRowFile, openRowStream, type Format, type Reading, type RowFile } from './row-file.ts';
+import { openTexts } from './text.ts';
 
 export interface SourceChoice extends DatasetChoice {
-  /** A path, or `-` for standard input. */
+  /** A path, `s3://bucket/key`, or `-` for standard input. */
   readonly source: string;
   /** `undefined` = by the name of the file. */
   readonly format?: Format | undefined;
@@ -33,10 +37,6 @@ export interface Source {
   /** Name in messages. */
   readonly name: string;
   readonly files: readonly RowFile[];
-  /** Paths of the files. Standard input has none, and cannot be read again. */
-  readonly paths: readonly string[];
-  /** 0 = unknown. */
-  readonly bytes: number;
   /** Number of rows that a dataset states. */
   readonly rowsPromised?: number;
   /** Types of the columns in files of strings. */
@@ -53,7 +53,7 @@ export async function openSource(
   const opened = await openFiles(choice, stdin);
   for (const file of opened.files) assertColumns(file, choice.fields);
   // Standard input can be read only once.
-  if (opened.paths.length > 0)
+  if (isRepeatable(opened))
     await types.learnFrom(
       opened.files.filter(({ isText }) => isText),
       signal,
@@ -66,24 +66,28 @@ async function openFiles(choice: SourceChoice, stdin: Readable): Promise<Omit<So
   const reading: Reading = { format: choice.format, fits: (columns) => isDocument(columns, fields) };
   if (source === '-') {
     const file = await openRowStream(stdin, reading);
-    return { name: file.name, files: [file], paths: [], bytes: 0 };
+    return { name: file.name, files: [file] };
   }
-  if (isDirectory(source) && !isBeir(source)) {
+  const isFolder = isDirectory(source) && !isBeir(source);
+  const isOfTexts = isFolder && mayBeTexts(source, choice.format);
+  if (isFolder && !isOfTexts) {
     const { files: paths, subset, split, rowsPromised } = openDataset(source, choice);
-    const files = await Promise.all(paths.map((file) => openRowFile(file, reading)));
     return {
       name: `${source} (subset ${subset}, split ${split})`,
-      files,
-      paths,
-      bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+      files: await Promise.all(paths.map((file) => openRowFile(file, reading))),
       ...(rowsPromised === undefined ? {} : { rowsPromised }),
     };
   }
   if (choice.subset !== undefined || choice.split !== undefined)
     throw new CommandFailure('usage_error', '--subset and --split are for the folder of a dataset');
+  if (isOfTexts) return { name: source, files: await openTexts(source) };
   const file = isDirectory(source) ? beirFile(source, 'corpus') : source;
-  const opened = await openRowFile(file, reading);
-  return { name: file, files: [opened], paths: [file], bytes: opened.bytes };
+  return { name: file, files: [await openRowFile(file, reading)] };
+}
+
+/** A folder with data files is a dataset, unless its texts are asked for. */
+function mayBeTexts(directory: string, format: Format | undefined): boolean {
+  return format === 'text' || (format === undefined && dataFilesIn(directory).length === 0);
 }
 
 /** A dataset may have a subset named corpus. A BEIR directory has these files. */
@@ -93,11 +97,21 @@ function isBeir(directory: string): boolean {
   );
 }
 
-export async function* rowsOf({ files, paths, types }: Source): AsyncGenerator<Row> {
+/** Standard input can be read only once. */
+export function isRepeatable({ files }: Pick<Source, 'files'>): boolean {
+  return files.every(({ version }) => version !== undefined);
+}
+
+/** 0 = unknown. */
+export function bytesOf({ files }: Source): number {
+  return files.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+export async function* rowsOf({ files, types }: Source): AsyncGenerator<Row> {
   let rowsBefore = 0;
   let bytesBefore = 0;
-  for (const { name, bytes, isText = false, rows: read } of files) {
-    const rows = isText && paths.length === 0 ? types.learnHead(read()) : read();
+  for (const { name, bytes, version, isText = false, rows: read } of files) {
+    const rows = isText && version === undefined ? types.learnHead(read()) : read();
     let last = 0;
     for await (const { line, parsed, bytesRead } of rows) {
       last = line;

@@ -1,0 +1,47 @@
+/** Front matter: YAML between two lines `---` at the beginning of a Markdown file. */
+import { parse as parseYaml, YAMLParseError } from 'yaml';
+import { messageOf } from '../../failure.ts';
+import { plain } from './parquet-values.ts';
+
+export interface FrontMatter {
+  /** `undefined` without front matter. Numbers keep their digits. */
+  readonly content: unknown;
+  /** The text behind it. */
+  readonly body: string;
+}
+
+export class FrontMatterError extends Error {
+  /** In the file, counted from 1. */
+  readonly line: number;
+
+  constructor(message: string, line: number, cause?: unknown) {
+    super(message, { cause });
+    this.line = line;
+  }
+}
+
+/** The parser takes quadratic time in the worst case. Front matter with hundreds of fields is shorter than this. */
+const bytesMax = 131_072;
+const begin = /^---[ \t]*\r?\n/;
+const end = /^(?:---|\.\.\.)[ \t]*\r?$\n?/m;
+
+/** Throws a `FrontMatterError` if there is no end, or no YAML. */
+export function readFrontMatter(text: string): FrontMatter {
+  const [opening] = begin.exec(text) ?? [];
+  if (opening === undefined) return { content: undefined, body: text };
+  const rest = text.slice(opening.length);
+  const closing = end.exec(rest);
+  if (closing === null) throw new FrontMatterError('the front matter has no end: a line --- must follow', 1);
+  const yaml = rest.slice(0, closing.index);
+  if (Buffer.byteLength(yaml) > bytesMax)
+    throw new FrontMatterError(`the front matter has more than ${bytesMax} bytes`, 1);
+  try {
+    // Unique keys and pretty errors would take quadratic time.
+    const options = { uniqueKeys: false, prettyErrors: false, intAsBigInt: true, logLevel: 'error' } as const;
+    return { content: plain(parseYaml(yaml, options)), body: rest.slice(closing.index + closing[0].length) };
+  } catch (error) {
+    const place = error instanceof YAMLParseError ? error.pos[0] : 0;
+    // The YAML begins in line 2.
+    throw new FrontMatterError(messageOf(error), yaml.slice(0, place).split('\n').length + 1, error);
+  }
+}
