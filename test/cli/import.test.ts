@@ -76,8 +76,10 @@ describe('an import', () => {
   });
 
   it('prints a table for people, nothing but it on standard output', async () => {
-    const { stdout, exitCode } = await run(['import', input(rows(3)), '--index', 'books'], options);
+    const file = input(rows(3));
+    const { stdout, stderr, exitCode } = await run(['import', file, '--index', 'books'], options);
     expect(exitCode).toBe(0);
+    expect(stderr).toBe(`source    ${file}, 3 rows\nid        id\ntext      text\nmetadata  none\n\n`);
     expect(stdout).toMatch(/^index +books \(.*\), created\ndone +3\nfailed +0\ntime +[\d.]+ s\n$/);
   });
 

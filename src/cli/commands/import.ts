@@ -17,6 +17,7 @@ interface ImportWords extends ServiceOptions {
   readonly concurrency?: number;
   readonly format?: Format;
   readonly idField?: string;
+  readonly autoId?: true;
   readonly textField?: string;
   readonly metadataFields?: readonly string[];
   readonly stringFields?: readonly string[] | 'all';
@@ -24,13 +25,18 @@ interface ImportWords extends ServiceOptions {
   readonly split?: string;
   readonly state?: string;
   readonly retryFor?: number;
+  readonly dryRun?: true;
+  readonly json?: true;
 }
 
 export function addImport(program: Command, environment: ProgramEnvironment): void {
   const command = program
     .command('import')
     .description('send documents to an index, which is created where it is missing')
-    .argument('<source>', 'JSON, CSV or Parquet file, BEIR or dataset directory, - for standard input')
+    .argument(
+      '<source>',
+      'file (JSON, CSV, Parquet, text), s3://BUCKET/KEY, directory (BEIR, dataset, texts), or - for standard input',
+    )
     .requiredOption('--index <index>', 'name or id of the index')
     .option(
       '--model <name>',
@@ -44,13 +50,14 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
       'how long to wait for an unavailable service (default: 300, and 5 while it was never reached)',
       positiveNumber,
     )
+    .option('--dry-run', 'read everything, send nothing, and report what would be sent and refused')
     .addHelpText('after', help)
     .action(async (source: string, options: ImportWords) => {
       const { importDocuments } = await import('../import/command.ts');
       const { retryFor, stringFields } = options;
       environment.report(
         await importDocuments({
-          endpoint: endpointFrom(options, environment),
+          endpoint: options.dryRun === true ? undefined : endpointFrom(options, environment),
           choice: {
             source,
             format: options.format,
@@ -58,6 +65,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
             split: options.split,
             fields: {
               id: options.idField,
+              autoId: options.autoId,
               text: options.textField,
               metadata: options.metadataFields,
               strings: stringFields,
@@ -68,6 +76,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
           stateFile: options.state,
           stateHome: environment.stateHome,
           retryMs: retryFor === undefined ? undefined : retryFor * 1000,
+          showsPreview: options.json !== true,
           signal: environment.interruption(),
           stdin: environment.stdin,
           stderr: environment.stderr,
@@ -80,6 +89,7 @@ function withReadingOptions(command: Command): Command {
   return command
     .addOption(new Option('--format <format>', 'format of the input (default: by its name)').choices(formats))
     .option('--id-field <name>', 'field with the identifier (default: doc_id, _id or id)', nonBlank)
+    .option('--auto-id', 'make an id of the content for rows that have none')
     .option('--text-field <name>', 'field with the text (default: text)', nonBlank)
     .option(
       '--metadata-fields <names>',
@@ -104,11 +114,13 @@ A document has doc_id (or _id, or id), text, title and metadata. The text that i
 and all other fields become metadata too, and the end lists them. The last of several documents with the same id stays.
 JSON is an object a line, or one array. CSV has a header line. Its columns of numbers and booleans get these types, and
 the end lists them. A dataset directory is one of Hugging Face: README.md, dataset_info.json and shards of Parquet, JSONL
-or CSV. The input is checked before an index is created.
+or CSV. In a directory of texts, each .md and .txt file is a document, and its path is the id. The front matter of Markdown
+becomes title and metadata. s3://BUCKET/KEY is read with the endpoint, region and credentials of the AWS variables.
+The input is checked before an index is created, and the fields and their types are listed. --dry-run sends nothing.
 When an import was cut off, give the same command again: it goes on from there. A changed input starts over.
 Ends with the counts of documents done and failed; exit code 1 when any failed, 130 after Ctrl-C.`;
 
-const formats = ['jsonl', 'csv', 'parquet'] satisfies readonly Format[];
+const formats = ['jsonl', 'csv', 'parquet', 'text'] satisfies readonly Format[];
 
 function names(text: string): readonly string[] {
   return text

@@ -5,7 +5,8 @@ import { CommandFailure, Interruption, messageOf } from '../failure.ts';
 import type { CommandResult } from '../output.ts';
 import { Checkpoint, problemsKeptMax, startState, type ImportState } from './checkpoint.ts';
 import { ImportDisplay } from './display.ts';
-import { DocumentReader, lookAhead, type ImportItem } from './document.ts';
+import { DocumentReader, isProblem, lookAhead, type ImportItem } from './document.ts';
+import { previewOf, previewText, type Preview } from './preview.ts';
 import { resultOf, type ImportReport } from './report.ts';
 import { runImport } from './run.ts';
 import {
@@ -18,7 +19,8 @@ import {
 } from './sources/source.ts';
 
 export interface ImportCommand {
-  readonly endpoint: Endpoint;
+  /** `undefined` = a dry run, which sends nothing. */
+  readonly endpoint: Endpoint | undefined;
   readonly choice: SourceChoice;
   readonly index: WantedIndex;
   /** Requests at once; `undefined` = as many as the tenant may send. */
@@ -28,6 +30,8 @@ export interface ImportCommand {
   readonly stateHome: string | undefined;
   /** How long to wait for a service that is away, or was never reached; `undefined` = by default. */
   readonly retryMs: number | undefined;
+  /** Whether to say before the start which fields become what. */
+  readonly showsPreview: boolean;
   readonly signal: AbortSignal;
   readonly stdin: Readable;
   readonly stderr: NodeJS.WriteStream;
@@ -62,10 +66,13 @@ async function importFrom(command: ImportCommand): Promise<CommandResult> {
   if (!isRepeatable(source) && command.stateFile !== undefined)
     throw new CommandFailure('usage_error', 'standard input cannot be read again: --state is for files');
   const reader = new DocumentReader(choice.fields);
-  const items = await lookAhead(readAll(source, reader), source.name);
+  const ahead = await lookAhead(readAll(source, reader), source.name);
+  const preview = previewOf(source, ahead);
+  if (command.showsPreview) stderr.write(`${previewText(source, preview)}\n\n`);
   const display = new ImportDisplay(stderr, bytesOf(source));
+  const work = { command, source, reader, preview, items: ahead.items, display };
   try {
-    return await importItems({ command, source, reader, items, display });
+    return await (command.endpoint === undefined ? readItems(work) : importItems(work, command.endpoint));
   } finally {
     display.stop();
   }
@@ -79,14 +86,45 @@ interface ImportWork {
   readonly command: ImportCommand;
   readonly source: Source;
   readonly reader: DocumentReader;
+  readonly preview: Preview;
   readonly items: AsyncGenerator<ImportItem>;
   readonly display: ImportDisplay;
 }
 
-async function importItems({ command, source, reader, items, display }: ImportWork): Promise<CommandResult> {
+/** A dry run: reads everything, and reports what an import would send and what it would refuse. */
+async function readItems({ command, items, display, ...work }: ImportWork): Promise<CommandResult> {
+  const report: ImportReport = {
+    ...work,
+    target: { name: command.index.name },
+    start: startState.position,
+    position: startState.position,
+    problems: [],
+    startedMs: performance.now(),
+  };
+  for await (const { number, item, bytesRead } of items) {
+    command.signal.throwIfAborted();
+    const { done, failed, tokens } = report.position;
+    const isRefused = isProblem(item);
+    if (isRefused && failed < problemsKeptMax) report.problems.push(item);
+    report.position = {
+      rows: number,
+      done: done + (isRefused ? 0 : 1),
+      failed: failed + (isRefused ? 1 : 0),
+      tokens,
+    };
+    display.settled(report.position, bytesRead);
+  }
+  display.stop();
+  return resultOf(report, { complete: true, stderr: command.stderr });
+}
+
+async function importItems(
+  { command, items, display, ...work }: ImportWork,
+  endpoint: Endpoint,
+): Promise<CommandResult> {
   const startedMs = performance.now();
   let hint: string | undefined;
-  const client = clientOf(command.endpoint, command.retryMs ?? retryMsDefault, {
+  const client = clientOf(endpoint, command.retryMs ?? retryMsDefault, {
     ...(command.retryMs !== undefined && { unreachedMsMax: command.retryMs }),
     onRetry: (error, delayMs) => {
       if (error.code === 'rate_limit_exceeded' && hint !== undefined) {
@@ -99,12 +137,11 @@ async function importItems({ command, source, reader, items, display }: ImportWo
   const { index, created } = await ensureIndex(client, command.index, command.signal);
   const { limits } = await client.usage({ signal: command.signal });
   hint = rateLimitHint(limits.requests_per_minute);
-  const checkpoint = checkpointOf(command, source, client.url, index.id);
+  const checkpoint = checkpointOf(command, work.source, client.url, index.id);
   const state = checkpoint?.load() ?? startState;
   const report: ImportReport = {
-    source,
-    reader,
-    index: { ...index, created },
+    ...work,
+    target: { ...index, created },
     start: state.position,
     position: state.position,
     problems: [...state.problems],

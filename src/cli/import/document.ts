@@ -3,10 +3,11 @@
  * request. Further fields become metadata, unless the command line leaves them out. Both are counted. The title becomes
  * part of the text, and metadata too.
  */
+import { hash } from 'node:crypto';
 import type { Document } from '../../../clients/typescript/src/types.ts';
 import { documentText } from '../beir/directory.ts';
 import { inputError } from '../failure.ts';
-import { identifierText, isObject, parseJson } from '../json.ts';
+import { identifierText, isObject, isRawJson, parseJson } from '../json.ts';
 import { DocIdSet } from './doc-id-set.ts';
 import { idFields, type FieldChoice } from './fields.ts';
 import type { Row } from './sources/source.ts';
@@ -19,6 +20,9 @@ interface Place {
 export interface InputDocument extends Place {
   readonly docId: string;
   readonly document: Document;
+  /** `undefined` = the identifier was made of the content. */
+  readonly idField: string | undefined;
+  readonly textFields: readonly string[];
 }
 
 export interface DocumentProblem extends Place {
@@ -36,6 +40,8 @@ export interface ImportItem {
 
 const textBytesMax = 100 * 1024;
 const docIdLengthMax = 255;
+const metadataBytesMax = 16 * 1024;
+const metadataDepthMax = 16;
 /** A longer title stays out of metadata, which has little room. */
 const titleBytesMax = 1024;
 /** Bounds the counted names, because each line may have a new one. */
@@ -66,24 +72,21 @@ export class DocumentReader {
   #documentOf({ file, line, parsed }: Row): InputDocument | DocumentProblem {
     if ('problem' in parsed) return { file, line, docId: undefined, error: parsed.problem };
     const { object } = parsed;
-    const [idField, id] = identifierIn(object, this.#choice.id);
-    const docId = identifierText(id);
-    const problem = (error: string): DocumentProblem => ({ file, line, docId, error });
-    if (id === undefined || id === null) return problem(`no ${this.#choice.id ?? 'doc_id, _id or id'}`);
-    if (docId === undefined) return problem('the identifier must be a string or an integer');
-    const docIdLength = Array.from(docId).length;
-    if (docIdLength < 1 || docIdLength > docIdLengthMax)
-      return problem(`the identifier has ${docIdLength} characters, 1 to ${docIdLengthMax} are allowed`);
+    const [idField, id] = identifierIn(object, this.#choice);
+    const givenId = identifierText(id);
+    const problem = (error: string): DocumentProblem => ({ file, line, docId: givenId, error });
+    if (idField === undefined && this.#choice.autoId !== true)
+      return problem(`no ${this.#choice.id ?? 'doc_id, _id or id'}`);
+    const idError = idField === undefined ? undefined : problemOfId(givenId);
+    if (idError !== undefined) return problem(idError);
     const textField = this.#choice.text ?? 'text';
     const title = textField === 'title' ? '' : (object['title'] ?? '');
     const text = object[textField] ?? '';
     if (typeof text !== 'string' || typeof title !== 'string')
       return problem('title and text must be strings');
     const fullText = documentText(title, text);
-    if (fullText === '') return problem('the text is empty');
-    const textBytes = Buffer.byteLength(fullText);
-    if (textBytes > textBytesMax)
-      return problem(`the text has ${textBytes} bytes, ${textBytesMax} are allowed`);
+    const textError = problemOfText(fullText);
+    if (textError !== undefined) return problem(textError);
     const given = metadataOf(object['metadata']);
     if (given === undefined) return problem('metadata must be an object, or the JSON text of one');
     const further = Object.entries(object).filter(
@@ -94,11 +97,18 @@ export class DocumentReader {
       ...Object.fromEntries(further.filter((field) => this.#takes(field, given))),
       ...given,
     };
-    if (this.#docIds.add(docId)) {
-      this.repeated += 1;
-      if (this.repeatedDocIds.size < repeatedKeptMax) this.repeatedDocIds.add(docId);
-    }
-    return { file, line, docId, document: { doc_id: docId, text: fullText, metadata } };
+    const metadataError = problemOfMetadata(metadata);
+    if (metadataError !== undefined) return problem(metadataError);
+    const docId = givenId ?? identifierOfContent(fullText, metadata);
+    this.#countRepeated(docId);
+    const textFields = [...(title === '' ? [] : ['title']), ...(text === '' ? [] : [textField])];
+    return { file, line, docId, document: { doc_id: docId, text: fullText, metadata }, idField, textFields };
+  }
+
+  #countRepeated(docId: string): void {
+    if (!this.#docIds.add(docId)) return;
+    this.repeated += 1;
+    if (this.repeatedDocIds.size < repeatedKeptMax) this.repeatedDocIds.add(docId);
   }
 
   /** A key of the `metadata` field wins over a field of the same name. */
@@ -113,13 +123,48 @@ export class DocumentReader {
   }
 }
 
-/** The field and its value. */
+/** The field and its value, if the row has one. */
 function identifierIn(
   object: Readonly<Record<string, unknown>>,
-  chosen: string | undefined,
+  { id: chosen }: FieldChoice,
 ): readonly [string | undefined, unknown] {
-  const field = chosen ?? idFields.find((name) => object[name] !== undefined && object[name] !== null);
+  const names = chosen === undefined ? idFields : [chosen];
+  const field = names.find((name) => object[name] !== undefined && object[name] !== null);
   return [field, field === undefined ? undefined : object[field]];
+}
+
+/** The same text with the same metadata has the same identifier, so importing it again replaces it. */
+function identifierOfContent(text: string, metadata: Readonly<Record<string, unknown>>): string {
+  return hash('sha256', JSON.stringify([text, metadata])).slice(0, 32);
+}
+
+function problemOfId(docId: string | undefined): string | undefined {
+  if (docId === undefined) return 'the identifier must be a string or an integer';
+  const length = Array.from(docId).length;
+  if (length < 1 || length > docIdLengthMax)
+    return `the identifier has ${length} characters, 1 to ${docIdLengthMax} are allowed`;
+  if (!docId.isWellFormed()) return 'the identifier must be well-formed Unicode';
+  return docId === '.' || docId === '..' ? 'the identifier must not be "." or ".."' : undefined;
+}
+
+function problemOfText(text: string): string | undefined {
+  if (text.trim() === '') return 'the text is empty';
+  const bytes = Buffer.byteLength(text);
+  return bytes > textBytesMax ? `the text has ${bytes} bytes, ${textBytesMax} are allowed` : undefined;
+}
+
+function problemOfMetadata(metadata: Readonly<Record<string, unknown>>): string | undefined {
+  if (!nestsAtMost(metadata, metadataDepthMax))
+    return `metadata must nest at most ${metadataDepthMax} levels`;
+  const bytes = Buffer.byteLength(JSON.stringify(metadata));
+  return bytes > metadataBytesMax
+    ? `the metadata has ${bytes} bytes, ${metadataBytesMax} are allowed`
+    : undefined;
+}
+
+function nestsAtMost(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null || isRawJson(value)) return true;
+  return levels > 0 && Object.values(value).every((inner) => nestsAtMost(inner, levels - 1));
 }
 
 /** In CSV files, metadata is JSON text. */
@@ -141,19 +186,21 @@ export function isProblem(item: InputDocument | DocumentProblem): item is Docume
 
 const rowsLookedAtMax = 100;
 
-/**
- * Returns the same items if one of the first is a document. Otherwise the format was most likely misjudged, and a
- * `CommandFailure` reports the first problem.
- */
-export async function lookAhead(
-  items: AsyncGenerator<ImportItem>,
-  name: string,
-): Promise<AsyncGenerator<ImportItem>> {
+export interface LookedAhead {
+  /** The first items, and all items. */
+  readonly head: readonly ImportItem[];
+  readonly items: AsyncGenerator<ImportItem>;
+  /** There are no others than the first. */
+  readonly isWhole: boolean;
+}
+
+/** If none of the first items is a document, the format was most likely misjudged. A `CommandFailure` reports the first problem. */
+export async function lookAhead(items: AsyncGenerator<ImportItem>, name: string): Promise<LookedAhead> {
   const head: ImportItem[] = [];
-  let ended = false;
-  while (!ended && head.length < rowsLookedAtMax && head.every(({ item }) => isProblem(item))) {
+  let isWhole = false;
+  while (!isWhole && head.length < rowsLookedAtMax) {
     const next = await items.next();
-    if (next.done === true) ended = true;
+    if (next.done === true) isWhole = true;
     else head.push(next.value);
   }
   if (head.every(({ item }) => isProblem(item))) {
@@ -162,11 +209,12 @@ export async function lookAhead(
     throw inputError(
       first === undefined || !isProblem(first.item)
         ? `${name} holds no document`
-        : `${name} holds no document in its first ${head.length} lines; line ${first.item.line}: ${first.item.error} (--format, --id-field and --text-field say what to expect)`,
+        : `${name} holds no document in its first ${head.length} lines; line ${first.item.line}: ${first.item.error} (--format, --id-field, --auto-id and --text-field say what to expect)`,
     );
   }
-  return (async function* whole() {
+  const all = async function* (): AsyncGenerator<ImportItem> {
     yield* head;
     yield* items;
-  })();
+  };
+  return { head, items: all(), isWhole };
 }

@@ -7,6 +7,8 @@ export const idFields = ['doc_id', '_id', 'id'];
 /** Names that replace the usual ones. */
 export interface FieldChoice {
   readonly id?: string | undefined;
+  /** A row without an identifier gets one of its content. */
+  readonly autoId?: boolean | undefined;
   readonly text?: string | undefined;
   /** Further fields that become metadata; `undefined` = all. */
   readonly metadata?: readonly string[] | undefined;
@@ -18,15 +20,16 @@ export interface FieldChoice {
 export function assertColumns({ name, columns }: RowFile, choice: FieldChoice): void {
   if (columns === undefined) return;
   const list = columns.map((column) => JSON.stringify(column)).join(', ');
-  const missing = (what: string, option: string): CommandFailure =>
-    inputError(`${name} has no column ${what}, but ${list}: choose one with ${option} NAME`);
-  if (!hasOne(columns, idFieldsOf(choice))) throw missing(idFieldsOf(choice).join(', '), '--id-field');
+  const missing = (what: string, option: string, other = ''): CommandFailure =>
+    inputError(`${name} has no column ${what}, but ${list}: choose one with ${option} NAME${other}`);
+  if (!hasId(columns, choice))
+    throw missing(idFieldsOf(choice).join(', '), '--id-field', ', or let --auto-id make ids of the content');
   if (!hasOne(columns, textFieldsOf(choice))) throw missing(choice.text ?? 'text', '--text-field');
 }
 
 /** Whether these columns make a document. */
 export function isDocument(columns: readonly string[], choice: FieldChoice): boolean {
-  return hasOne(columns, idFieldsOf(choice)) && hasOne(columns, textFieldsOf(choice));
+  return hasId(columns, choice) && hasOne(columns, textFieldsOf(choice));
 }
 
 /** Whether a column of strings may have numbers or booleans. Identifiers and texts always stay strings. */
@@ -34,6 +37,10 @@ export function mayBeTyped(column: string, choice: FieldChoice): boolean {
   const stays = choice.strings === 'all' || choice.strings?.includes(column) === true;
   const isOwn = ['title', 'metadata', ...idFieldsOf(choice), ...textFieldsOf(choice)].includes(column);
   return !stays && !isOwn && (choice.metadata?.includes(column) ?? true);
+}
+
+function hasId(columns: readonly string[], choice: FieldChoice): boolean {
+  return choice.autoId === true || hasOne(columns, idFieldsOf(choice));
 }
 
 function idFieldsOf({ id }: FieldChoice): readonly string[] {

@@ -3,6 +3,7 @@ import { fields, oneLine, type CommandResult } from '../output.ts';
 import type { ImportPosition } from './checkpoint.ts';
 import type { DocumentProblem, DocumentReader } from './document.ts';
 import { unknownShare, type TokenTally } from './token-tally.ts';
+import type { Preview } from './preview.ts';
 import type { ColumnTypes } from './sources/column-types.ts';
 import type { Source } from './sources/source.ts';
 
@@ -10,7 +11,13 @@ export interface ImportReport {
   readonly source: Source;
   /** Counts over all rows that were read. */
   readonly reader: DocumentReader;
-  readonly index: { readonly id: string; readonly name: string; readonly created: boolean };
+  readonly preview: Preview;
+  /** The index. A dry run knows its name alone. */
+  readonly target: {
+    readonly name: string;
+    readonly id?: string;
+    readonly created?: boolean;
+  };
   readonly start: ImportPosition;
   position: ImportPosition;
   /** The first problems, with those of earlier runs. */
@@ -25,7 +32,7 @@ export interface ReportOptions {
 }
 
 export function resultOf(report: ImportReport, { complete, stderr }: ReportOptions): CommandResult {
-  const { index, position, start, problems, source, reader } = report;
+  const { position, problems, source, reader } = report;
   for (const problem of problems) stderr.write(`${problem.file}:${problem.line}: ${describe(problem)}\n`);
   const unlisted = position.failed - problems.length;
   if (unlisted > 0) stderr.write(`${source.name}: ${unlisted} more failed\n`);
@@ -34,57 +41,81 @@ export function resultOf(report: ImportReport, { complete, stderr }: ReportOptio
     stderr.write(`${source.name}: has ${reader.rows} rows, its description says ${source.rowsPromised}\n`);
   }
   const seconds = (performance.now() - report.startedMs) / 1000;
-  const { repeated, sentAsMetadata, leftOut } = reader;
   return {
-    document: {
-      index: index.name,
-      index_id: index.id,
-      index_created: index.created,
-      done: position.done,
-      failed: position.failed,
-      resumed: start.done + start.failed,
-      repeated_doc_ids: repeated,
-      fields_as_metadata: Object.fromEntries(sentAsMetadata),
-      fields_left_out: Object.fromEntries(leftOut),
-      column_types: Object.fromEntries(source.types.chosen),
-      column_exceptions: Object.fromEntries(source.types.exceptions),
-      unknown_tokens: {
-        tokens: position.tokens.unknownTokens,
-        share: unknownShare(position.tokens),
-        documents: position.tokens.documents,
-        worst: position.tokens.worst.map(({ docId, share }) => ({ doc_id: docId, share })),
-      },
-      seconds: Number(seconds.toFixed(3)),
-      failures: problems.map((item) => ({
-        file: item.file,
-        line: item.line,
-        doc_id: item.docId ?? null,
-        error: item.error,
-      })),
-    },
-    text: fields([
-      ['index', `${index.name} (${index.id})${index.created ? ', created' : ''}`],
-      ['done', String(position.done)],
-      ['failed', String(position.failed)],
-      ...(start.rows === 0 ? [] : [['resumed', `after row ${start.rows}`] as const]),
-      ...(repeated === 0
-        ? []
-        : [
-            [
-              'repeated',
-              `${repeated} documents have an id that came before (${firstOf(reader)}): the last one stays`,
-            ] as const,
-          ]),
-      ...(sentAsMetadata.size === 0
-        ? []
-        : [['metadata', `also the fields ${counted(sentAsMetadata)}`] as const]),
-      ...(source.types.chosen.size === 0 ? [] : [['columns', columnTypes(source.types)] as const]),
-      ...(leftOut.size === 0 ? [] : [['left out', `the fields ${counted(leftOut)}`] as const]),
-      ...(position.tokens.documents === 0 ? [] : [['unknown', unknownTokens(position.tokens)] as const]),
-      ['time', `${seconds.toFixed(1)} s`],
-    ]),
+    document: documentOf(report, seconds),
+    text: textOf(report, seconds),
     failed: position.failed > 0,
   };
+}
+
+function documentOf(report: ImportReport, seconds: number): object {
+  const { target, position, start, problems, source, reader, preview } = report;
+  const sent = {
+    index_id: target.id,
+    index_created: target.created,
+    done: position.done,
+    failed: position.failed,
+    resumed: start.done + start.failed,
+    unknown_tokens: {
+      tokens: position.tokens.unknownTokens,
+      share: unknownShare(position.tokens),
+      documents: position.tokens.documents,
+      worst: position.tokens.worst.map(({ docId, share }) => ({ doc_id: docId, share })),
+    },
+  };
+  return {
+    index: target.name,
+    ...(target.id === undefined
+      ? { dry_run: true, documents: position.done, failed: position.failed }
+      : sent),
+    fields: preview,
+    repeated_doc_ids: reader.repeated,
+    fields_as_metadata: Object.fromEntries(reader.sentAsMetadata),
+    fields_left_out: Object.fromEntries(reader.leftOut),
+    column_types: Object.fromEntries(source.types.chosen),
+    column_exceptions: Object.fromEntries(source.types.exceptions),
+    seconds: Number(seconds.toFixed(3)),
+    failures: problems.map((item) => ({
+      file: item.file,
+      line: item.line,
+      doc_id: item.docId ?? null,
+      error: item.error,
+    })),
+  };
+}
+
+function textOf({ target, position, start, source, reader }: ImportReport, seconds: number): string {
+  const { repeated, sentAsMetadata, leftOut } = reader;
+  const done: readonly (readonly [string, string])[] =
+    target.id === undefined
+      ? [
+          ['index', target.name],
+          ['documents', `${position.done} (a dry run: nothing was sent)`],
+        ]
+      : [
+          ['index', `${target.name} (${target.id})${target.created === true ? ', created' : ''}`],
+          ['done', String(position.done)],
+        ];
+  return fields([
+    ...done,
+    ['failed', String(position.failed)],
+    ...(start.rows === 0 ? [] : [['resumed', `after row ${start.rows}`] as const]),
+    ...(repeated === 0
+      ? []
+      : [
+          [
+            'repeated',
+            `${repeated} documents have an id that came before (${firstOf(reader)}): the last one stays`,
+          ] as const,
+        ]),
+    ...(sentAsMetadata.size === 0
+      ? []
+      : [['metadata', `also the fields ${counted(sentAsMetadata)}`] as const]),
+    ...(source.types.chosen.size === 0 ? [] : [['columns', columnTypes(source.types)] as const]),
+    ...(leftOut.size === 0 ? [] : [['left out', `the fields ${counted(leftOut)}`] as const]),
+    ...(position.tokens.documents === 0 ? [] : [['unknown', unknownTokens(position.tokens)] as const]),
+    ['time', `${seconds.toFixed(1)} s`],
+  ]);
 }
 
 function firstOf({ repeated, repeatedDocIds }: DocumentReader): string {

@@ -166,6 +166,7 @@ describe('an import that is stopped by a person', () => {
       stateFile: undefined,
       stateHome,
       retryMs: 1000,
+      showsPreview: false,
       signal: abort.signal,
       stdin,
       stderr: process.stderr,
@@ -182,7 +183,7 @@ describe('an import that is stopped by a person', () => {
       asked();
       return errorReply(503, 'service_unavailable', { retryAfter: 60 });
     };
-    const running = start(['import', input(rows(1)), '--index', 'books'], options);
+    const running = start(['import', input(rows(1)), '--index', 'books', '--json'], options);
     await request;
     running.process.kill('SIGINT');
     expect(await running.finished).toMatchObject({ exitCode: 130, stderr: 'maxsimd: stopped by SIGINT\n' });

@@ -112,11 +112,11 @@ export function dataFilesIn(directory: string): readonly string[] {
 }
 
 function layoutOf(directory: string, card: Card): Layout {
-  const found = dataFilesIn(directory);
-  const files = found.filter((file) => !file.endsWith('.arrow'));
+  const all = dataFilesIn(directory);
+  const files = all.filter((file) => !file.endsWith('.arrow'));
   if (files.length === 0) {
     throw inputError(
-      found.length > 0
+      all.length > 0
         ? `${directory} holds Arrow files of save_to_disk, which are not read: write Parquet with dataset.to_parquet(FILE)`
         : `${directory} holds neither corpus.jsonl nor corpus.jsonl.gz, nor Parquet, JSONL or CSV files of a dataset`,
     );
