@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { inputError, messageOf } from './failure.ts';
+import { CommandFailure, inputError, messageOf } from './failure.ts';
 
 export interface Block {
   readonly bytes: Buffer;
@@ -32,6 +32,7 @@ export async function* readBlocks(input: string | Readable, name: string): Async
     const stream = isGzip ? pipeline(all(), createGunzip(), () => {}) : all();
     for await (const bytes of stream) yield { bytes: bytes as Buffer, bytesRead };
   } catch (error) {
+    if (error instanceof CommandFailure) throw error;
     throw inputError(`cannot read ${name}: ${messageOf(error)}`, error);
   } finally {
     source.destroy();

@@ -206,10 +206,11 @@ export async function lookAhead(items: AsyncGenerator<ImportItem>, name: string)
   if (head.every(({ item }) => isProblem(item))) {
     await items.return(undefined);
     const [first] = head;
+    if (first === undefined || !isProblem(first.item)) throw inputError(`${name} holds no document`);
+    const { file, line, error } = first.item;
+    const place = file === name ? `line ${line}` : `${file}:${line}`;
     throw inputError(
-      first === undefined || !isProblem(first.item)
-        ? `${name} holds no document`
-        : `${name} holds no document in its first ${head.length} lines; line ${first.item.line}: ${first.item.error} (--format, --id-field, --auto-id and --text-field say what to expect)`,
+      `${name} holds no document in its first ${head.length} lines; ${place}: ${error} (--format, --id-field, --auto-id and --text-field say what to expect)`,
     );
   }
   const all = async function* (): AsyncGenerator<ImportItem> {

@@ -73,6 +73,7 @@ async function openObject(name: string): Promise<InputFile> {
 }
 
 const reasons: Readonly<Record<number, string>> = {
+  301: 'its bucket is in another region, which AWS_REGION can name',
   403: 'the credentials of AWS may not read it',
   404: 'there is no such object',
   412: 'it has changed while it was read',
