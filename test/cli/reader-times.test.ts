@@ -52,6 +52,30 @@ const json = [
   '💥',
 ];
 
+const yaml = [
+  '- config_name: c#\n  data_files: "*.csv"\n',
+  '  - name: s#\n    num_examples: 1\n',
+  'k#: 1\n',
+  '- ',
+  '[',
+  '{',
+  '{a: ',
+  '"',
+  '\\x',
+  '\n',
+  '\r\n',
+  '---',
+  '\n--',
+  '  ',
+  '? ',
+  ': ',
+  '*a ',
+  '&b# ',
+  '|\n',
+  '#\n',
+  'x',
+];
+
 async function importAll(file: string): Promise<void> {
   const source = await openSource({ source: file, fields: {} }, process.stdin, new AbortController().signal);
   const reader = new DocumentReader();
@@ -132,29 +156,7 @@ const readers: readonly Reader[] = [
   {
     name: 'card of a dataset',
     heads: ['---\n', '---\nconfigs:\n', '---\ndataset_info:\n  splits:\n', '', '---\na: &a\n'],
-    units: [
-      '- config_name: c#\n  data_files: "*.csv"\n',
-      '  - name: s#\n    num_examples: 1\n',
-      'k#: 1\n',
-      '- ',
-      '[',
-      '{',
-      '{a: ',
-      '"',
-      '\\x',
-      '\n',
-      '\r\n',
-      '---',
-      '\n--',
-      '  ',
-      '? ',
-      ': ',
-      '*a ',
-      '&b# ',
-      '|\n',
-      '#\n',
-      'x',
-    ],
+    units: yaml,
     found: [
       ['---\n', 'k#: 1\n'],
       ['---\na: &a\n', '- &b# "'],
@@ -164,6 +166,13 @@ const readers: readonly Reader[] = [
       writeFileSync(path.join(directory, 'a.csv'), 'doc_id,text\n');
       openDataset(directory, {});
     },
+  },
+  {
+    name: 'Markdown with front matter',
+    heads: ['---\n', '---\ntags: [', '---\na: &a\n', '', '---\n---\n'],
+    units: yaml,
+    found: [['---\na: &a\n', '- &b# "']],
+    read: (directory, text) => importing('a.md')(directory, `${text}\n---\n`),
   },
 ];
 

@@ -112,6 +112,34 @@ describe('the command line and the real service', () => {
     expect(narrowed.document.results).toMatchObject([{ doc_id: '\ufeffx', chunks: [{ chunk_index: 0 }] }]);
   });
 
+  it('import a folder of Markdown after a dry run, and find its documents by text and front matter', async () => {
+    const { document } = await runJsonHere(['tenant', 'create', '--name', 'notes'], operator);
+    const notes = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
+    const folder = path.join(server.scratch.root, 'notes');
+    for (const [place, { subject, text }] of passages.entries()) {
+      const file = path.join(folder, place % 2 === 0 ? 'even' : 'odd', `${subject}.md`);
+      mkdirSync(path.dirname(file), { recursive: true });
+      const frontMatter = `title: ${subject}\ntags: [${subject}, all]\nwritten: 2026-11-0${1 + (place % 9)}`;
+      writeFileSync(file, `---\n${frontMatter}\n---\n\n# ${subject}\n\n${text}\n`);
+    }
+    const planned = await runJsonHere(['import', folder, '--index', 'notes', '--dry-run'], notes);
+    expect(planned.document).toMatchObject({ documents: passages.length, failed: 0 });
+    expect((await runJsonHere(['index', 'list'], notes)).document).toEqual({ data: [] });
+    const imported = await runJsonHere(['import', folder, '--index', 'notes'], notes);
+    expect(imported.document).toMatchObject({ done: passages.length, failed: 0 });
+    const [first] = passages;
+    const asked = await runJsonHere(['search', first!.question, '--index', 'notes', '--top-k', '1'], notes);
+    expect(asked.document.results).toMatchObject([{ doc_id: `even/${first!.subject}.md` }]);
+    const where = JSON.stringify({ tags: { contains: first!.subject }, written: { before: '2026-11-02' } });
+    const found = await runJsonHere(['search', 'anything', '--index', 'notes', '--where', where], notes);
+    expect(found.document.results).toMatchObject([
+      {
+        doc_id: `even/${first!.subject}.md`,
+        metadata: { title: first!.subject, tags: [first!.subject, 'all'], written: '2026-11-01' },
+      },
+    ]);
+  });
+
   it('say which documents hold text that the model does not know', async () => {
     const { document } = await runJsonHere(['tenant', 'create', '--name', 'emoji'], operator);
     const emoji = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
@@ -135,7 +163,8 @@ describe('the command line and the real service', () => {
     expect(readdirSync(segments)).not.toEqual([]);
     const { document } = await runJsonHere(['tenant', 'delete', tenantId, '--yes'], operator);
     expect(document).toEqual({ tenant_id: tenantId, deleted: true, indexes: 1, files_removed: true });
-    for (const name of ['types', 'emoji']) await runJsonHere(['tenant', 'delete', name, '--yes'], operator);
+    for (const name of ['types', 'notes', 'emoji'])
+      await runJsonHere(['tenant', 'delete', name, '--yes'], operator);
     expect(readdirSync(segments, { recursive: true })).toEqual(['catalog-mark']);
   });
 });

@@ -1,0 +1,228 @@
+/** Folders of texts and Markdown, ids of the content, the fields that an import reports first, and dry runs. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ApiDouble } from '../../support/http/api-double.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import { runHere, runJsonHere, start, type RunOptions } from '../../support/running/command-process.ts';
+
+let api: ApiDouble;
+let directory: string;
+let options: RunOptions;
+
+beforeEach(async () => {
+  api = new ApiDouble();
+  directory = await newDirectory();
+  options = { environment: { MAXSIMD_URL: await api.listen(), MAXSIMD_API_KEY: 'qkv_live_test' } };
+});
+
+afterEach(() => api.close());
+
+function file(name: string, content: string | Buffer): string {
+  const whole = path.join(directory, name);
+  mkdirSync(path.dirname(whole), { recursive: true });
+  writeFileSync(whole, content);
+  return whole;
+}
+
+const importFrom = (source: string, ...more: string[]): ReturnType<typeof runJsonHere> =>
+  runJsonHere(['import', source, '--index', 'notes', ...more], options);
+
+describe('a folder of texts', () => {
+  it('has a document for each file, with its path as id and its front matter as metadata', async () => {
+    file('a.md', '\uFEFF---\ntitle: Bees\ntags: [insect, wild]\nyear: 2024\ndraft:\nid: 7\n---\nThey hum.\n');
+    file('deep/down/B.MD', '# Ducks\nThey swim.\n');
+    file('deep/plain.txt', '---\nnot: front matter\n---\n');
+    file('.git/c.md', 'hidden');
+    file('image.png', 'no text');
+    mkdirSync(path.join(directory, 'folder.md'));
+    const { document, exitCode } = await importFrom(directory);
+    expect(exitCode).toBe(0);
+    expect(Object.fromEntries(api.documents)).toEqual({
+      'a.md': {
+        text: 'Bees They hum.\n',
+        metadata: { title: 'Bees', tags: ['insect', 'wild'], year: 2024, id: 7 },
+      },
+      'deep/down/B.MD': { text: '# Ducks\nThey swim.\n', metadata: {} },
+      'deep/plain.txt': { text: '---\nnot: front matter\n---\n', metadata: {} },
+    });
+    expect(document).toMatchObject({
+      done: 3,
+      fields: {
+        id: ['doc_id'],
+        text: ['title', 'text'],
+        metadata: { title: ['string'], tags: ['array'], year: ['number'], id: ['number'] },
+        rows: 3,
+        rows_total: 3,
+      },
+    });
+  });
+
+  it('names the file and the line of front matter that cannot be read, and imports the others', async () => {
+    const broken = file('broken.md', '---\ntitle: T\nkind: a: b\n---\nBody\n');
+    const list = file('list.md', '---\n- a\n---\nBody\n');
+    const latin = file('latin.txt', Buffer.from('caf\xe9', 'latin1'));
+    const empty = file('empty.md', '---\na: 1\n---\n\n');
+    file('good.md', 'Body\n');
+    const { document, exitCode, stderr } = await importFrom(directory);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(`${broken}:3: cannot understand the front matter: `);
+    expect(document).toMatchObject({
+      done: 1,
+      failed: 4,
+      failures: [
+        { file: broken, line: 3 },
+        { file: empty, line: 1, doc_id: 'empty.md', error: 'the text is empty' },
+        { file: latin, line: 1, error: 'not valid UTF-8' },
+        { file: list, line: 2, error: 'the front matter is not a list of names and values' },
+      ],
+    });
+  });
+
+  it('beside data files is read where --format text asks for it', async () => {
+    file('README.md', 'A text\n');
+    file('rows.jsonl', '{"id":"a","text":"b"}\n');
+    await importFrom(directory);
+    expect([...api.documents.keys()]).toEqual(['a']);
+    await importFrom(directory, '--format', 'text');
+    expect([...api.documents.keys()]).toEqual(['a', 'README.md']);
+  });
+
+  it('may be one file; a field of the front matter may be the id', async () => {
+    const source = file('deep/a.md', '---\nslug: bees\n---\nThey hum.\n');
+    await importFrom(source);
+    await importFrom(source, '--id-field', 'slug');
+    expect(Object.fromEntries(api.documents)).toEqual({
+      'a.md': { text: 'They hum.\n', metadata: { slug: 'bees' } },
+      bees: { text: 'They hum.\n', metadata: { doc_id: 'a.md' } },
+    });
+  });
+
+  it('without one document is refused with the file and the line', async () => {
+    const broken = file('broken.md', '---\n\ta: 1\n---\n');
+    const { document } = await importFrom(directory);
+    expect(document.error.message).toContain(`; ${broken}:2: cannot understand the front matter: Tabs`);
+    expect(api.requests).toEqual([]);
+  });
+
+  it('that is empty, and texts on standard input, are refused', async () => {
+    const empty = await importFrom(directory);
+    expect(empty.document.error.message).toMatch(/holds neither corpus\.jsonl .* nor \.md or \.txt files$/);
+    options = { ...options, input: 'text' };
+    const input = await importFrom('-', '--format', 'text');
+    expect(input.document.error.message).toBe(
+      'the id of a text is its path: give its path, not standard input',
+    );
+    expect(api.requests).toEqual([]);
+  });
+});
+
+describe('--auto-id', () => {
+  it('gives rows without an id one of their text and metadata, and leaves the others', async () => {
+    const source = file(
+      'rows.jsonl',
+      ['{"text":"one"}', '{"text":"one"}', '{"text":"one","n":1}', '{"id":"a","text":"two"}'].join('\n'),
+    );
+    const first = await importFrom(source, '--auto-id');
+    expect(first.document).toMatchObject({
+      done: 4,
+      repeated_doc_ids: 1,
+      fields: { id: [null, 'id'], metadata: { n: ['number'] } },
+    });
+    const ids = [...api.documents.keys()];
+    expect(ids).toEqual([
+      expect.stringMatching(/^[0-9a-f]{32}$/),
+      expect.stringMatching(/^[0-9a-f]{32}$/),
+      'a',
+    ]);
+    await importFrom(source, '--auto-id');
+    expect([...api.documents.keys()]).toEqual(ids);
+    const { stderr } = await runHere(['import', source, '--index', 'notes', '--auto-id'], options);
+    expect(stderr).toContain('id        made of the content, id\n');
+  });
+
+  it('is for CSV without such a column, too, which is refused without it', async () => {
+    const source = file('rows.csv', 'text;n\none, two;1\n');
+    const refused = await importFrom(source);
+    expect(refused.document.error.message).toMatch(/choose one with --id-field NAME, or let --auto-id make/);
+    const { document } = await importFrom(source, '--auto-id');
+    expect(document).toMatchObject({ done: 1 });
+    expect([...api.documents.values()]).toEqual([{ text: 'one, two', metadata: { n: 1 } }]);
+  });
+});
+
+describe('before it starts, an import', () => {
+  it('says what the fields become, with the types of the first rows', async () => {
+    const row = (n: number): string =>
+      `{"id":${n},"title":"T","text":"t","long":12345678901234567890,"none":null,"flag":true,"deep":{}}\n`;
+    const source = file('rows.jsonl', Array.from({ length: 150 }, (_, n) => row(n)).join(''));
+    const running = start(['import', source, '--index', 'notes'], options);
+    let stderr = '';
+    const said = new Promise<void>((resolve) => {
+      running.process.stderr!.on('data', (part: Buffer) => {
+        stderr += String(part);
+        if (stderr.endsWith('\n\n')) resolve();
+      });
+    });
+    // No request is answered before.
+    api.intercept = async () => said.then(() => undefined);
+    expect(await running.finished).toMatchObject({ exitCode: 0 });
+    expect(stderr).toBe(
+      `source     ${source}\n` +
+        'id         id\n' +
+        'text       title, text\n' +
+        'metadata   title (string), long (number), none (null), flag (boolean), deep (object)\n' +
+        'looked at  the first 100 rows\n\n',
+    );
+  });
+
+  it('names each type of a field, and the rows that Parquet states', async () => {
+    const mixed = file('mixed.jsonl', '{"id":1,"text":"t","m":1}\n{"id":2,"text":"t","m":"1"}\n');
+    expect((await importFrom(mixed)).document.fields.metadata).toEqual({ m: ['number', 'string'] });
+    const parquet = path.resolve(import.meta.dirname, '../../fixtures/parquet/long.parquet');
+    const { document } = await importFrom(parquet, '--dry-run');
+    expect(document.fields).toMatchObject({ rows: 100, rows_total: 4100 });
+  });
+});
+
+describe('a dry run', () => {
+  it('reads everything, sends nothing, needs no key, and says what would be refused', async () => {
+    const source = file(
+      'rows.jsonl',
+      [
+        ...Array.from({ length: 120 }, (_, n) => JSON.stringify({ id: `d${n}`, text: 't' })),
+        'no json',
+        JSON.stringify({ id: 'big', text: 't', metadata: { x: 'y'.repeat(16_384) } }),
+        `{"id":"deep","text":"t","metadata":${'{"a":'.repeat(17)}1${'}'.repeat(17)}}`,
+        JSON.stringify({ id: '..', text: 't' }),
+        JSON.stringify({ id: 'half \ud83d', text: 't' }),
+        JSON.stringify({ id: 'blank', text: ' \n' }),
+      ].join('\n'),
+    );
+    options = {};
+    const { document, exitCode } = await importFrom(source, '--dry-run');
+    expect(exitCode).toBe(1);
+    expect(document).toMatchObject({ index: 'notes', dry_run: true, documents: 120, failed: 6 });
+    expect(document).not.toHaveProperty('done');
+    expect(document.failures.map((item: { error: string }) => item.error)).toEqual([
+      'not valid JSON',
+      'the metadata has 16392 bytes, 16384 are allowed',
+      'metadata must nest at most 16 levels',
+      'the identifier must not be "." or ".."',
+      'the identifier must be well-formed Unicode',
+      'the text is empty',
+    ]);
+    const { stdout } = await runHere(['import', source, '--index', 'notes', '--dry-run'], options);
+    expect(stdout).toMatch(
+      /^index +notes\ndocuments +120 \(a dry run: nothing was sent\)\nfailed +6\ntime +[\d.]+ s\n$/,
+    );
+    expect(api.requests).toEqual([]);
+  });
+
+  it('of what can all be sent ends with exit code 0', async () => {
+    const { exitCode, document } = await importFrom(file('a.txt', 'text'), '--dry-run');
+    expect(exitCode).toBe(0);
+    expect(document).toMatchObject({ documents: 1, failed: 0 });
+    expect(api.requests).toEqual([]);
+  });
+});
