@@ -1,5 +1,5 @@
 /** Folders of texts and Markdown, ids of the content, the fields that an import reports first, and dry runs. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiDouble } from '../../support/http/api-double.ts';
@@ -36,6 +36,7 @@ describe('a folder of texts', () => {
     file('.git/c.md', 'hidden');
     file('image.png', 'no text');
     mkdirSync(path.join(directory, 'folder.md'));
+    symlinkSync('nowhere', path.join(directory, 'link.md'));
     const { document, exitCode } = await importFrom(directory);
     expect(exitCode).toBe(0);
     expect(Object.fromEntries(api.documents)).toEqual({

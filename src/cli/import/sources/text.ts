@@ -19,7 +19,7 @@ export async function openTexts(directory: string): Promise<readonly RowFile[]> 
   const names = globSync('**/*', { cwd: directory })
     .map((name) => name.split(path.sep).join('/'))
     .filter((name) => /\.(md|txt)$/i.test(name) && !/(^|\/)\./.test(name))
-    .filter((name) => statSync(path.join(directory, name)).isFile())
+    .filter((name) => statSync(path.join(directory, name), { throwIfNoEntry: false })?.isFile() === true)
     .toSorted();
   if (names.length === 0)
     throw inputError(
