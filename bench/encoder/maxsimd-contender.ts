@@ -1,4 +1,5 @@
 /** Our side: the encoder process, called over gRPC as the server does it. */
+import { Rotation } from '../../src/encoder/inference/few-bits.ts';
 import type { ServedModel } from '../../src/encoder/model/served-model.ts';
 import { startEncoder, type Encoders } from '../lib/model/encoder-pool.ts';
 import { processSeconds } from '../lib/service/process-counters.ts';
@@ -64,9 +65,11 @@ class Maxsimd implements Contender {
     if (kind === 'query') {
       return Promise.all(some.map(async (text) => (await pool.encodeQuery(text, callOptions())).vectors));
     }
+    const mean = this.#model.session.centring?.slice();
+    if (mean !== undefined && this.#model.rowBits < 8) new Rotation(mean.length).apply(mean);
     const result: Float32Array[] = some.map(() => new Float32Array());
     for await (const document of pool.encodeDocuments(some, documentOptions(chunkTokensMax))) {
-      result[document.documentIndex] = dequantised(document, this.#model, this.#model.session.centring);
+      result[document.documentIndex] = dequantised(document, this.#model, mean);
     }
     return result;
   }

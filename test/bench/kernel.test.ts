@@ -18,7 +18,7 @@ interface Report {
 }
 
 it('measures every side in every scenario and names every ratio', { timeout: 300_000 }, async () => {
-  const args = '--dims 128 --threads 1 --chunks 60 --rounds 1'.split(' ');
+  const args = '--dims 128 --bits 8,2 --threads 1 --chunks 60 --rounds 1'.split(' ');
   const { report } = await runBenchmark<Report>('kernel', ...args);
   const contenders = new Set(report.rows.map(({ contender }) => contender));
   expect([...contenders]).toEqual(
@@ -31,10 +31,14 @@ it('measures every side in every scenario and names every ratio', { timeout: 300
     expect(row.thousand_chunks_per_second_wall, row.contender).toBeGreaterThan(0);
   }
   // int8 with a scale per token vector, and the stored floats themselves.
-  for (const row of report.rows.filter(({ contender }) => contender.startsWith('maxsimd'))) {
+  const eightBits = report.rows.filter(({ contender }) => /^maxsimd_(?!.*bit$)/.test(contender));
+  for (const row of eightBits) {
     expect(row.relative_score_error, row.contender).toBeLessThan(2e-3);
     expect(row.top10_overlap, row.contender).toBeGreaterThanOrEqual(0.9);
   }
+  const twoBits = report.rows.filter(({ contender }) => contender.endsWith('_2bit'));
+  expect(twoBits).toHaveLength(eightBits.length);
+  for (const row of twoBits) expect(row.relative_score_error, row.contender).toBeLessThan(0.1);
   expect(Object.keys(report.ratios).toSorted()).toEqual([
     'addon_overhead',
     'avx2_vs_numkong_haswell',

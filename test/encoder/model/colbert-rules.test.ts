@@ -221,7 +221,7 @@ describe('keys of onnx_config.json', () => {
   });
 
   it('auto falls back to the CPU and logs it', async () => {
-    const { logs } = await encodersOfTest({ provider: 'auto' });
+    const { logs } = await encodersOfTest({ provider: 'auto', logLevel: 'debug' });
     expect(logs.join('\n')).toContain('CUDA did not load; using the CPU');
   });
 });

@@ -266,14 +266,12 @@ describe('A search', () => {
     expect(results).toEqual(
       best.map((docId) => {
         const own = flat.filter(({ doc_id: other }) => other === docId);
-        const chunks = own
-          .slice(0, chunksMax)
-          .map(({ chunk_id, chunk_index, score, text_range }) => ({
-            chunk_id,
-            chunk_index,
-            score,
-            text_range,
-          }));
+        const chunks = own.slice(0, chunksMax).map(({ chunk_id, chunk_index, score, text_range }) => ({
+          chunk_id,
+          chunk_index,
+          score,
+          text_range,
+        }));
         return { ...own[0], chunks };
       }),
     );
