@@ -52,6 +52,8 @@ export interface ServiceErrorOptions {
   readonly rate?: RateState;
   /** A status of the protocol (400, 408, 413, 414, 415, 431) in place of the code's. */
   readonly httpStatus?: number;
+  /** The tenant whose request was not admitted. */
+  readonly tenantId?: string;
   readonly cause?: unknown;
 }
 
@@ -62,6 +64,7 @@ export class ServiceError extends Error {
   readonly issues: readonly Issue[] | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly rate: RateState | undefined;
+  readonly tenantId: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: ServiceErrorOptions = {}) {
     super(message, { cause: options.cause });
@@ -70,6 +73,7 @@ export class ServiceError extends Error {
     this.httpStatus = options.httpStatus ?? errorTable[code].httpStatus;
     this.issues = options.issues;
     this.rate = options.rate;
+    this.tenantId = options.tenantId;
     this.retryAfterSeconds =
       options.retryAfterSeconds === undefined ? undefined : Math.max(1, Math.ceil(options.retryAfterSeconds));
   }

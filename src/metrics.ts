@@ -1,6 +1,6 @@
 /**
  * The one importer of prom-client: the registry behind `/metrics`. Other layers pass plain functions and get plain functions
- * back. Labels are bounded sets of the program (route patterns, stages, codes), never tenants, documents or texts.
+ * back. Labels are bounded sets (route patterns, stages, codes, the busiest tenants), never documents or texts.
  */
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 

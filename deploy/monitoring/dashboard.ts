@@ -75,6 +75,7 @@ const glance: readonly Panel[] = [
 const rows: Readonly<Record<string, string>> = {
   http: 'HTTP',
   requests: 'HTTP',
+  tenant: 'Tenants',
   encoder: 'Encoders',
   engine: 'Engine',
   store: 'Store',

@@ -22,6 +22,7 @@ export function answerErrors(app: FastifyInstance, observer: RequestObserver): v
     else if (answer.code === 'service_unavailable' && answer.cause !== undefined)
       observer.unavailable(scope, answer);
     scope.errorCode = answer.code;
+    scope.refusedTenantId = answer.tenantId;
     // Fastify closes the connection after every failed body. It can still be used unless the body never came.
     if (answer.httpStatus === 408) reply.header('connection', 'close');
     else reply.removeHeader('connection');

@@ -8,6 +8,7 @@ import { latencyBucketsSeconds } from '../metrics.ts';
 import type { Metrics } from '../metrics.ts';
 import type { ProtocolObserver } from './protocol/protocol.ts';
 import type { RequestScope } from './request-scope.ts';
+import { registerTenantMetrics } from './tenant-metrics.ts';
 
 /** Status noted for a request whose client left before the answer; never sent. */
 export const clientGoneStatus = 499;
@@ -42,6 +43,7 @@ export function createRequestObserver(
   let inFlight = 0;
   metrics.registerGauge({ name: 'http_requests_in_flight', help: 'Requests in flight.' }, () => inFlight);
   const { count, connectionRefused, observeDuration, observeStage } = requestMetrics(metrics);
+  const observeTenant = registerTenantMetrics(metrics);
   return {
     started() {
       inFlight += 1;
@@ -53,13 +55,19 @@ export function createRequestObserver(
       observeDuration({ route: request.route }, latencyMs / 1000);
       const stages = scope.timings.entries();
       for (const [stage, { ms }] of stages) observeStage({ route: request.route, stage }, ms / 1000);
+      const { tenantId, context } = scope;
+      if (tenantId !== undefined) {
+        const seconds = latencyMs / 1000;
+        // Work for a client that left goes on, and may still take tokens.
+        scope.atEnd(() => observeTenant({ tenantId, status: request.status, seconds, work: context?.spent }));
+      }
       // Requests without a key must not be able to fill a collector.
-      const traceId = scope.context === undefined ? undefined : traces?.ended(scope, request);
+      const traceId = context === undefined ? undefined : traces?.ended(scope, request);
       logger[levelOf(request.status)](
         {
           request_id: scope.requestId,
           trace_id: traceId ?? scope.traceParent?.traceId,
-          tenant_id: scope.context?.tenant.id,
+          tenant_id: tenantId,
           method: request.method,
           route: request.route,
           status: request.status,

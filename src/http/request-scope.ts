@@ -19,6 +19,8 @@ export class RequestScope {
    */
   readonly timings = new StageTimings();
   errorCode: ErrorCode | undefined;
+  /** The tenant whose request was refused before it was admitted. */
+  refusedTenantId: string | undefined;
   /** Status of an answer given past the router. */
   protocolStatus: number | undefined;
   #context: RequestContext | undefined;
@@ -60,6 +62,10 @@ export class RequestScope {
     return this.#context;
   }
 
+  get tenantId(): string | undefined {
+    return this.#context?.tenant.id ?? this.refusedTenantId;
+  }
+
   get isAdmitted(): boolean {
     return this.#isAdmitted;
   }
@@ -82,7 +88,7 @@ export class RequestScope {
       deadlineMs: this.startedAtMs + timeoutMs,
       startedAtMs: this.startedAtMs,
       timings: this.timings,
-      spent: { inputTokens: 0 },
+      spent: { inputTokens: 0, documents: 0 },
     };
     this.atEnd(() => admitted.permit.release());
   }

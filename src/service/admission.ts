@@ -143,7 +143,7 @@ export class Admission {
   async #refuseSuspended(tenant: Tenant): Promise<ServiceError> {
     const { usage, onUncounted } = this.#deps;
     if ((await this.#takeRate(tenant)).admitted) await usage.countAnswer(tenant.id).catch(onUncounted);
-    return new ServiceError('tenant_suspended', 'the tenant is suspended');
+    return new ServiceError('tenant_suspended', 'the tenant is suspended', { tenantId: tenant.id });
   }
 
   #takeRate(tenant: Tenant): RateAdmission | Promise<RateAdmission> {
@@ -159,6 +159,7 @@ export class Admission {
         'rate_limit_exceeded',
         `the tenant has used its ${limit} requests of this minute`,
         {
+          tenantId: tenant.id,
           retryAfterSeconds: rate.retryAfterSeconds,
           rate: { limit, remaining: 0, resetSeconds: rate.retryAfterSeconds },
         },
@@ -175,6 +176,7 @@ export class Admission {
         'concurrency_limit_exceeded',
         `the tenant has ${most} requests in flight, which is its limit`,
         {
+          tenantId: tenant.id,
           retryAfterSeconds: concurrencyRetrySeconds,
           rate,
         },

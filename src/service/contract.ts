@@ -33,8 +33,11 @@ export interface RequestContext {
   readonly deadlineMs: number;
   readonly startedAtMs: number;
   readonly timings: StageTimings;
-  /** Tokens that the encoder has run for it so far. They are charged when the caller leaves before the answer. */
-  readonly spent: { inputTokens: number };
+  /**
+   * Tokens that the encoder has run for it so far, and documents that it has committed. The tokens are charged when the caller
+   * leaves before the answer.
+   */
+  readonly spent: { inputTokens: number; documents: number };
 }
 
 export interface AdmittedRequest {

@@ -77,6 +77,7 @@ export async function upsertDocuments(
               }),
             );
             assertCommitted(outcome, deps.nowMs());
+            context.spent.documents += encoded.versions.length;
             hold.settle(BigInt(encoded.inputTokens));
           }
           return encoded;

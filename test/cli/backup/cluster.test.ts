@@ -233,7 +233,7 @@ describe('a data directory', () => {
       deadlineMs: Date.now() + 60_000,
       startedAtMs: Date.now(),
       timings: new StageTimings(),
-      spent: { inputTokens: 0 },
+      spent: { inputTokens: 0, documents: 0 },
     });
     const made = await node.service.createIndex(context(), { name: 'later', metadataSchema: '{}' });
     for (const indexId of [index.id, made.id]) {

@@ -52,10 +52,12 @@ describe('the service', () => {
     });
 
     it('refuses past the rate until the next request fits, and past the slots for a second', async () => {
-      const { apiKey } = await stage.newTenant({ requestsPerMinute: 3, maxConcurrentRequests: 1 });
+      const { apiKey, ...tenant } = await stage.newTenant({ requestsPerMinute: 3, maxConcurrentRequests: 1 });
+      const tenantId = tenant.context().tenant.id;
       const first = await stage.service.admit(`Bearer ${apiKey}`);
       expect(await rejection(stage.service.admit(`Bearer ${apiKey}`))).toMatchObject({
         code: 'concurrency_limit_exceeded',
+        tenantId,
         retryAfterSeconds: 1,
         rate: { limit: 3, remaining: 1 },
       });
@@ -65,6 +67,7 @@ describe('the service', () => {
       stage.clock.ms += 20_000;
       expect(await rejection(stage.service.admit(`Bearer ${apiKey}`))).toMatchObject({
         code: 'rate_limit_exceeded',
+        tenantId,
         retryAfterSeconds: 40,
         rate: { limit: 3, remaining: 0, resetSeconds: 40 },
       });

@@ -120,7 +120,7 @@ export function contextOf(tenant: Tenant, nowMs: number): RequestContext {
     deadlineMs: nowMs + 60_000,
     startedAtMs: nowMs,
     timings: new StageTimings(),
-    spent: { inputTokens: 0 },
+    spent: { inputTokens: 0, documents: 0 },
   };
 }
 

@@ -88,7 +88,7 @@ async function answer(call: NodeCall): Promise<NodeAnswers[NodeCall['kind']]> {
       deadlineMs: Date.now() + (call.kind === 'search' ? searchMs : writeMs),
       startedAtMs: Date.now(),
       timings: new StageTimings(),
-      spent: { inputTokens: 0 },
+      spent: { inputTokens: 0, documents: 0 },
     };
     const value = await operate(context, call);
     await service.countRequest(context);
