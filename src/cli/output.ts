@@ -49,6 +49,12 @@ export function table(
     .join('\n');
 }
 
+/** CSV (RFC 4180), without the last line feed, which is printed after each result. */
+export function csv(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const quoted = (cell: string): string => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+  return [header, ...rows].map((row) => `${row.map(quoted).join(',')}\r`).join('\n');
+}
+
 /** `name  value` lines. */
 export function fields(pairs: readonly (readonly [string, string])[]): string {
   const width = Math.max(...pairs.map(([name]) => name.length));

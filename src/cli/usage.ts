@@ -1,6 +1,7 @@
 /** `maxsimd usage`: usage, limits and the rest of this UTC month, as the service counts them. */
 import { clientOf, type Endpoint } from './client.ts';
-import { table, type CommandResult } from './output.ts';
+import { usageDayColumns, type DayRange } from './catalog/tenants.ts';
+import { csv, table, type CommandResult } from './output.ts';
 
 export async function showUsage(endpoint: Endpoint): Promise<CommandResult> {
   const summary = await clientOf(endpoint, 10_000).usage();
@@ -20,4 +21,10 @@ export async function showUsage(endpoint: Endpoint): Promise<CommandResult> {
     document: summary,
     text: `${table(['', ...numeric], rows, numeric)}\nfrom ${summary.period_start} until ${summary.period_end}`,
   };
+}
+
+export async function usageDaysCsv(endpoint: Endpoint, range: Partial<DayRange>): Promise<CommandResult> {
+  const data = await clientOf(endpoint, 10_000).usageDays(range);
+  const rows = data.map((day) => usageDayColumns.map((column) => String(day[column])));
+  return { document: { data }, text: csv(usageDayColumns, rows) };
 }

@@ -4,7 +4,7 @@ import type { Administration } from '../../service/administration.ts';
 import type { Confirm } from '../confirm.ts';
 import { CommandFailure } from '../failure.ts';
 import { tenantOf } from './names.ts';
-import { fields, table, timestamp, type CommandResult } from '../output.ts';
+import { csv, fields, table, timestamp, type CommandResult } from '../output.ts';
 
 export interface CreateTenant {
   readonly name: string;
@@ -107,17 +107,43 @@ export async function tenantUsage(
   const tenant = await tenantOf(administration, word);
   const days = await administration.usageDays(tenant.id, from, to);
   const numeric = ['input tokens', 'requests', 'upserted documents', 'searches', 'scores'];
-  const rows = days.map((day) => [
-    day.day,
-    ...[day.inputTokens, day.requests, day.documentUpserts, day.searches, day.scores].map(String),
-  ]);
+  const rows = days.map((day) => Object.values(usageDayDocument(day)).map(String));
   return {
     document: { tenant_id: tenant.id, from, to, data: days.map(usageDayDocument) },
     text: table(['day (UTC)', ...numeric], rows, numeric),
   };
 }
 
-function usageDayDocument(day: UsageDay): object {
+/** The usage of one tenant, or of all, as CSV: a row a tenant and day. */
+export async function usageCsv(
+  administration: Administration,
+  word: string | undefined,
+  { from, to }: DayRange,
+): Promise<CommandResult> {
+  const tenants =
+    word === undefined ? await administration.listTenants() : [await tenantOf(administration, word)];
+  const data: (UsageDayDocument & { readonly tenant_id: string; readonly tenant: string })[] = [];
+  for (const { id, name } of tenants) {
+    const days = await administration.usageDays(id, from, to);
+    data.push(...days.map((day) => ({ tenant_id: id, tenant: name, ...usageDayDocument(day) })));
+  }
+  const rows = data.map((row) => Object.values(row).map(String));
+  return { document: { from, to, data }, text: csv(['tenant_id', 'tenant', ...usageDayColumns], rows) };
+}
+
+/** In the order of `usageDayDocument`. */
+export const usageDayColumns = [
+  'day',
+  'input_tokens',
+  'requests',
+  'document_upserts',
+  'searches',
+  'scores',
+] as const;
+
+type UsageDayDocument = Readonly<Record<(typeof usageDayColumns)[number], string | number>>;
+
+function usageDayDocument(day: UsageDay): UsageDayDocument {
   return {
     day: day.day,
     input_tokens: String(day.inputTokens),

@@ -96,6 +96,16 @@ export function jsonOption(): Option {
   return new Option('--json', 'print one JSON document');
 }
 
+export interface UsageOptions {
+  readonly from?: string;
+  readonly to?: string;
+  readonly csv?: true;
+}
+
+export function csvOption(): Option {
+  return new Option('--csv', 'print usage by day as CSV (RFC 4180)').conflicts('json');
+}
+
 export function countFromZero(text: string): number {
   const value = Number(text);
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(value))

@@ -2,16 +2,19 @@
 import type { Command } from 'commander';
 import type { TenantLimits } from '../../catalog/contract.ts';
 import { confirmation } from '../confirm.ts';
+import { CommandFailure } from '../failure.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import {
   administer,
   countFromZero,
+  csvOption,
   day,
   nonBlank,
   positiveInteger,
   tokenCount,
   withAdminOptions,
   type AdminOptions,
+  type UsageOptions,
 } from './options.ts';
 
 export function addTenant(program: Command, environment: ProgramEnvironment): void {
@@ -74,13 +77,18 @@ function addTenantUsage(group: Command, environment: ProgramEnvironment): void {
     group
       .command('usage')
       .description('show the usage of a tenant by day')
-      .argument('<tenant>', 'id or name')
+      .argument('[tenant]', 'id or name (default with --csv: all tenants)')
       .option('--from <day>', 'first day (default: the first of this month)', day)
-      .option('--to <day>', 'last day (default: today, in UTC)', day),
-  ).action(async (tenant: string, options: AdminOptions & { from?: string; to?: string }) => {
-    const { tenantUsage } = await import('../catalog/tenants.ts');
+      .option('--to <day>', 'last day (default: today, in UTC)', day)
+      .addOption(csvOption()),
+  ).action(async (tenant: string | undefined, options: AdminOptions & UsageOptions) => {
+    const { tenantUsage, usageCsv } = await import('../catalog/tenants.ts');
     const today = new Date().toISOString().slice(0, 10);
     const range = { from: options.from ?? `${today.slice(0, 7)}-01`, to: options.to ?? today };
+    if (options.csv === true)
+      return await administer(options, environment, (admin) => usageCsv(admin, tenant, range));
+    if (tenant === undefined)
+      throw new CommandFailure('usage_error', 'a tenant is needed, or --csv for all tenants');
     await administer(options, environment, (admin) => tenantUsage(admin, tenant, range));
   });
 }

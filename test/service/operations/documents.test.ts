@@ -17,9 +17,12 @@ afterAll(() => stage[Symbol.asyncDispose]());
 
 describe('upserting', () => {
   it('stores documents, answers with their counts and charges their tokens', async () => {
-    const { upsert, createIndex, context } = await stage.newTenant();
+    const { createIndex, context } = await stage.newTenant();
     const indexId = await createIndex();
-    const answer = await upsert(indexId, { a: 'one two three', b: 'four '.repeat(300) });
+    const request = context();
+    const documents = documentsOf({ a: 'one two three', b: 'four '.repeat(300) });
+    const answer = await stage.service.upsertDocuments(request, indexId, documents);
+    expect(request.spent).toEqual({ inputTokens: 303, documents: 2 });
     expect(answer).toMatchObject({
       indexId,
       upsertedDocuments: 2,
