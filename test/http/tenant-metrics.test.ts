@@ -13,12 +13,12 @@ function stage() {
   const observe = registerTenantMetrics(metrics, new BusiestTenants(() => nowMs));
   return {
     pass: (minutes: number): void => void (nowMs += minutes * minutesMs),
-    request(tenantId: string, times = 1): void {
+    request: (tenantId: string, times = 1): void => {
       for (let time = 0; time < times; time += 1)
         observe({ tenantId, status: 200, seconds: 0.02, work: { inputTokens: 7, documents: 2 } });
     },
     observe,
-    async lines(name: string): Promise<ReadonlyMap<string, number>> {
+    lines: async (name: string): Promise<ReadonlyMap<string, number>> => {
       const text = await metrics.render();
       const found = text.matchAll(new RegExp(`^maxsimd_${name}\\{tenant="([^"]+)".*\\} (\\S+)$`, 'gm'));
       return new Map(Array.from(found, ([, tenant = '', value]) => [tenant, Number(value)]));
