@@ -10,6 +10,11 @@ export function limitsDetail(limits: Partial<TenantLimits>): Readonly<Record<str
   };
 }
 
-export function keyDetail({ id, access }: Pick<ApiKey, 'id' | 'access'>): Readonly<Record<string, unknown>> {
-  return { key_id: id, access };
+export function keyDetail(key: ApiKey): Readonly<Record<string, unknown>> {
+  return {
+    key_id: key.id,
+    access: key.access,
+    requests_per_minute: key.requestsPerMinute,
+    max_concurrent_requests: key.maxConcurrentRequests,
+  };
 }

@@ -30,6 +30,8 @@ export const contentTables = {
     tenant_id: 'text',
     hash: 'bytes',
     access: 'text',
+    requests_per_minute: 'integer',
+    max_concurrent_requests: 'integer',
     created_at_ms: 'integer',
     revoked_at_ms: 'integer',
   },

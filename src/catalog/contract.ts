@@ -37,7 +37,13 @@ export interface Tenant {
 /** A key with `read` access changes nothing. */
 export type KeyAccess = 'full' | 'read';
 
-export interface ApiKey {
+/** Limits of a key, beside those of its tenant. An absent one does not limit. */
+export interface KeyLimits {
+  readonly requestsPerMinute?: number | undefined;
+  readonly maxConcurrentRequests?: number | undefined;
+}
+
+export interface ApiKey extends KeyLimits {
   readonly id: string;
   readonly tenantId: string;
   readonly access: KeyAccess;
@@ -214,7 +220,7 @@ export interface NewTenant {
   readonly key?: Pick<NewKey, 'id' | 'hash'>;
 }
 
-export interface NewKey {
+export interface NewKey extends KeyLimits {
   readonly id: string;
   readonly tenantId: string;
   readonly hash: Uint8Array;

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { generateApiKey, hashApiKey } from '../catalog/api-key.ts';
-import type { ApiKey, Catalog, KeyAccess, Tenant, TenantLimits } from '../catalog/contract.ts';
+import type { ApiKey, Catalog, KeyAccess, KeyLimits, Tenant, TenantLimits } from '../catalog/contract.ts';
 import { defaultLimits } from '../catalog/default-limits.ts';
 
 /** A key that was just made. Its text is known now and never again. */
@@ -39,7 +39,7 @@ export interface Administration extends Pick<
   createTenant(name: string, limits: Partial<TenantLimits>): Promise<MadeKey & { readonly tenant: Tenant }>;
   /** Erases the tenant with its keys, indexes, documents and usage. */
   deleteTenant(tenantId: string): Promise<TenantDeletion | undefined>;
-  createKey(tenantId: string, access: KeyAccess): Promise<KeyCreation>;
+  createKey(tenantId: string, access: KeyAccess, limits?: KeyLimits): Promise<KeyCreation>;
 }
 
 export interface AdministrationDeps {
@@ -85,9 +85,9 @@ export function administration({ catalog, actor, keyPepper, purge }: Administrat
       return { indexes: deleted.indexIds.length, filesRemoved: await purge(deleted.indexIds) };
     },
 
-    async createKey(tenantId, access) {
+    async createKey(tenantId, access, limits) {
       const { keyId, apiKey, hash } = makeKey();
-      const created = await acts.createKey({ id: keyId, tenantId, hash, access });
+      const created = await acts.createKey({ ...limits, id: keyId, tenantId, hash, access });
       return created.outcome === 'created' ? { ...created, keyId, apiKey } : created;
     },
   };

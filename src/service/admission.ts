@@ -4,12 +4,12 @@
  */
 import { timingSafeEqual } from 'node:crypto';
 import { apiKeyMatches, parseApiKey } from '../catalog/api-key.ts';
-import type { Catalog, KeyRecord, Tenant } from '../catalog/contract.ts';
+import type { ApiKey, Catalog, KeyRecord, Tenant } from '../catalog/contract.ts';
 import { ServiceError, unavailable, type RateState } from '../errors.ts';
 import type { AdmittedRequest } from './contract.ts';
 import { HotCache } from './hot-cache.ts';
 import type { InFlight } from './in-flight.ts';
-import type { Limiter, RateAdmission } from './limits/limiter.ts';
+import { keyName, type ConcurrencyPermit, type Limiter, type RateAdmission } from './limits/limiter.ts';
 import { Sessions } from './session.ts';
 import type { UsageRecorder } from './usage/usage-recorder.ts';
 
@@ -103,8 +103,8 @@ export class Admission {
 
   async #admitTenant({ tenant, key }: KeyRecord): Promise<AdmittedRequest> {
     if (tenant.suspended) throw await this.#refuseSuspended(tenant);
-    const rate = await this.#admitRate(tenant);
-    return { tenant, access: key.access, rate, permit: await this.#acquireSlot(tenant, rate) };
+    const rate = await this.#admitRate(tenant, key);
+    return { tenant, access: key.access, rate, permit: await this.#acquireSlots(tenant, key, rate) };
   }
 
   async #authenticate(authorization: string | undefined): Promise<KeyRecord> {
@@ -146,18 +146,22 @@ export class Admission {
     return new ServiceError('tenant_suspended', 'the tenant is suspended', { tenantId: tenant.id });
   }
 
-  #takeRate(tenant: Tenant): RateAdmission | Promise<RateAdmission> {
+  #takeRate(tenant: Tenant, key?: ApiKey): RateAdmission | Promise<RateAdmission> {
     const { limiter, rateNowMs } = this.#deps;
-    return limiter.admitRate(tenant.id, tenant.limits.requestsPerMinute, rateNowMs());
+    const perMinute = key?.requestsPerMinute;
+    const keyRate = key === undefined || perMinute === undefined ? undefined : { keyId: key.id, perMinute };
+    return limiter.admitRate(tenant.id, tenant.limits.requestsPerMinute, rateNowMs(), keyRate);
   }
 
-  async #admitRate(tenant: Tenant): Promise<RateState> {
-    const limit = tenant.limits.requestsPerMinute;
-    const rate = await this.#takeRate(tenant);
+  async #admitRate(tenant: Tenant, key: ApiKey): Promise<RateState> {
+    const rate = await this.#takeRate(tenant, key);
+    const tenantLimit = tenant.limits.requestsPerMinute;
+    const [owner, limit] =
+      rate.isOfKey === true ? ['API key', key.requestsPerMinute ?? tenantLimit] : ['tenant', tenantLimit];
     if (!rate.admitted) {
       throw new ServiceError(
         'rate_limit_exceeded',
-        `the tenant has used its ${limit} requests of this minute`,
+        `the ${owner} has used its ${limit} requests of this minute`,
         {
           tenantId: tenant.id,
           retryAfterSeconds: rate.retryAfterSeconds,
@@ -168,28 +172,35 @@ export class Admission {
     return { limit, remaining: rate.remaining, resetSeconds: rate.retryAfterSeconds };
   }
 
-  async #acquireSlot(tenant: Tenant, rate: RateState): Promise<AdmittedRequest['permit']> {
+  /** The slot of the key comes first: a request that its key refuses takes no slot of the tenant. */
+  async #acquireSlots(tenant: Tenant, key: ApiKey, rate: RateState): Promise<ConcurrencyPermit> {
+    const { limiter, inFlight } = this.#deps;
+    const keyMost = key.maxConcurrentRequests;
+    const keySlot = keyMost === undefined ? undefined : await limiter.acquireSlot(keyName(key.id), keyMost);
+    if (keyMost !== undefined && keySlot === undefined) throw slotsTaken('API key', keyMost, tenant, rate);
     const most = tenant.limits.maxConcurrentRequests;
-    const slot = await this.#deps.limiter.acquireSlot(tenant.id, most);
+    const slot = await limiter.acquireSlot(tenant.id, most);
     if (slot === undefined) {
-      throw new ServiceError(
-        'concurrency_limit_exceeded',
-        `the tenant has ${most} requests in flight, which is its limit`,
-        {
-          tenantId: tenant.id,
-          retryAfterSeconds: concurrencyRetrySeconds,
-          rate,
-        },
-      );
+      keySlot?.release();
+      throw slotsTaken('tenant', most, tenant, rate);
     }
-    const leave = this.#deps.inFlight.enter();
+    const leave = inFlight.enter();
     return {
       release() {
         slot.release();
+        keySlot?.release();
         leave();
       },
     };
   }
+}
+
+function slotsTaken(owner: string, most: number, tenant: Tenant, rate: RateState): ServiceError {
+  return new ServiceError(
+    'concurrency_limit_exceeded',
+    `the ${owner} has ${most} requests in flight, which is its limit`,
+    { tenantId: tenant.id, retryAfterSeconds: concurrencyRetrySeconds, rate },
+  );
 }
 
 function nameOf(digest: Buffer | Uint8Array): string {

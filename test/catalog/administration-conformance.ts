@@ -40,6 +40,26 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
     });
   });
 
+  describe('the limits of a key', () => {
+    it('are kept, found with it, and in the audit log; absent ones stay absent', async () => {
+      const { catalog } = current();
+      const tenant = await newTenant(catalog);
+      const limits = { requestsPerMinute: 30, maxConcurrentRequests: 2 };
+      const limited = newKey(tenant.id);
+      expect(await catalog.createKey({ ...limited, ...limits })).toMatchObject({ key: limits });
+      expect((await catalog.findKey(limited.id))?.key).toMatchObject(limits);
+      // They are not those of the tenant.
+      expect((await catalog.findKey(limited.id))?.tenant.limits).toEqual(tenant.limits);
+      const [entry] = await catalog.listAudit({ limit: 1, tenantId: tenant.id });
+      expect(entry?.detail).toMatchObject({ requests_per_minute: 30, max_concurrent_requests: 2 });
+      expect(await catalog.revokeKey(limited.id)).toMatchObject(limits);
+      const half = newKey(tenant.id);
+      await catalog.createKey({ ...half, requestsPerMinute: 7 });
+      const found = (await catalog.listKeys(tenant.id)).find(({ id }) => id === half.id);
+      expect([found?.requestsPerMinute, found?.maxConcurrentRequests]).toEqual([7, undefined]);
+    });
+  });
+
   describe('the name of a tenant', () => {
     const create = (catalog: Catalog, name: string) =>
       catalog.createTenant({ id: randomUUID(), name, limits: generousLimits });

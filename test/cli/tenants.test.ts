@@ -180,6 +180,17 @@ describe('keys', () => {
     expect((await json('key', 'create', id)).exitCode).toBe(0);
   });
 
+  it('have limits of their own, which are shown', async () => {
+    const { tenant_id: id } = await create();
+    const limits = { requests_per_minute: 30, max_concurrent_requests: 1 };
+    const flags = ['--requests-per-minute', '30', '--max-concurrent-requests', '1'];
+    const made = await json('key', 'create', id, ...flags);
+    expect(made.document).toMatchObject(limits);
+    const { data } = (await json('key', 'list', id)).document;
+    expect(data).toContainEqual(expect.objectContaining({ key_id: made.document.key_id, ...limits }));
+    expect((await runHere(['key', 'list', id], options)).stdout).toMatch(/full +30 +1 +2/);
+  });
+
   it('of a tenant that is not there, or that are not there, say so', async () => {
     await create();
     for (const args of [

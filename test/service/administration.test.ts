@@ -44,8 +44,12 @@ describe.each(['on a catalog', 'by the admin API'])('administration %s', (where)
 
   it('makes two live keys, lists and revokes them', async () => {
     const { tenant, keyId } = await admin.createTenant('Acme', {});
-    const made = await admin.createKey(tenant.id, 'read');
-    expect(made).toMatchObject({ outcome: 'created', key: { tenantId: tenant.id, access: 'read' } });
+    const rate = { requestsPerMinute: 5 };
+    const made = await admin.createKey(tenant.id, 'read', rate);
+    expect(made).toMatchObject({
+      outcome: 'created',
+      key: { tenantId: tenant.id, access: 'read', ...rate },
+    });
     expect(await admin.createKey(tenant.id, 'full')).toEqual({ outcome: 'too_many_keys' });
     const revoked = await admin.revokeKey(keyId);
     expect(revoked?.revokedAtMs).toBeGreaterThan(0);

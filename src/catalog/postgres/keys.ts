@@ -14,7 +14,8 @@ import { type Database, type Queries, statements } from './database.ts';
 import { lockTenant } from './indexes.ts';
 
 const sql = statements({
-  insertKey: `INSERT INTO api_keys (id, tenant_id, hash, access, created_at_ms) VALUES ($1, $2, $3, $4, $5)
+  insertKey: `INSERT INTO api_keys (id, tenant_id, hash, access, created_at_ms, requests_per_minute,
+      max_concurrent_requests) VALUES ($1, $2, $3, $4, $5, $6, $7)
     RETURNING ${keyColumns}`,
   liveKeys: 'SELECT id FROM api_keys WHERE tenant_id = $1 AND revoked_at_ms IS NULL',
   listKeys: `SELECT ${keyColumns} FROM api_keys WHERE tenant_id = $1 ORDER BY created_at_ms, id`,
@@ -30,9 +31,10 @@ const sql = statements({
 /** Stores a new key. */
 export async function addKey(
   queries: Queries,
-  { id, tenantId, hash, access = 'full' }: NewKey,
+  { id, tenantId, hash, access = 'full', requestsPerMinute, maxConcurrentRequests }: NewKey,
 ): Promise<ReturnType<typeof toApiKey>> {
-  const values = [id, tenantId, Buffer.from(hash), access, Date.now()];
+  const limits = [requestsPerMinute, maxConcurrentRequests];
+  const values = [id, tenantId, Buffer.from(hash), access, Date.now(), ...limits];
   const [row] = await queries.rows<KeyColumns>(sql.insertKey, values);
   return toApiKey(row!);
 }

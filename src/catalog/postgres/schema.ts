@@ -206,6 +206,13 @@ CREATE INDEX versions_expiring ON versions (index_key, expires_at_ms) INCLUDE (c
   WHERE died = 0 AND expires_at_ms IS NOT NULL;
 ${expiringFunctions}`,
   },
+  {
+    // Nodes that know version 7 do not apply the limits of keys.
+    worksWith: 7,
+    sql: `
+ALTER TABLE api_keys ADD COLUMN requests_per_minute bigint CHECK (requests_per_minute >= 1);
+ALTER TABLE api_keys ADD COLUMN max_concurrent_requests bigint CHECK (max_concurrent_requests >= 1);`,
+  },
 ];
 
 /** Any number that nothing else in this database locks. */

@@ -102,6 +102,11 @@ ALTER TABLE versions ADD COLUMN expires_at_ms INTEGER;
 CREATE INDEX versions_expiring ON versions (index_key, expires_at_ms, chunk_count)
   WHERE died = 0 AND expires_at_ms IS NOT NULL;`;
 
+/** Absent = no limit beside those of the tenant. */
+const keyLimits = `
+ALTER TABLE api_keys ADD COLUMN requests_per_minute INTEGER CHECK (requests_per_minute >= 1);
+ALTER TABLE api_keys ADD COLUMN max_concurrent_requests INTEGER CHECK (max_concurrent_requests >= 1);`;
+
 /** One row per writer: the number of its last committed transaction (see `group-commit.ts`). */
 const commitMarkers = `
 CREATE TABLE commit_markers (
@@ -208,6 +213,7 @@ ${usageDays}`,
     chunksStored,
     endedSessions,
     expiry,
+    keyLimits,
   ],
 };
 

@@ -1,5 +1,5 @@
 /** `maxsimd key ...`: API keys of a tenant. A key is shown only once, when it is created. */
-import type { ApiKey, KeyAccess } from '../../catalog/contract.ts';
+import type { ApiKey, KeyAccess, KeyLimits } from '../../catalog/contract.ts';
 import { resetKeys } from '../../catalog/sqlite/reset-keys.ts';
 import type { Administration } from '../../service/administration.ts';
 import { assertCatalog, commandLineActor } from './catalog-access.ts';
@@ -12,20 +12,22 @@ export async function createKey(
   administration: Administration,
   word: string,
   access: KeyAccess,
+  limits: KeyLimits,
 ): Promise<CommandResult> {
   const { id: tenantId } = await tenantOf(administration, word);
-  const created = await administration.createKey(tenantId, access);
+  const created = await administration.createKey(tenantId, access, limits);
   if (created.outcome === 'tenant_missing')
     throw new CommandFailure('not_found', `there is no tenant ${tenantId}`);
   if (created.outcome === 'too_many_keys')
     throw new CommandFailure('too_many_keys', 'the tenant already has two live keys: revoke one first');
   const { keyId, apiKey } = created;
   return {
-    document: { key_id: keyId, api_key: apiKey, access },
+    document: { key_id: keyId, api_key: apiKey, access, ...keyLimitsDocument(limits) },
     text: `${fields([
       ['key', keyId],
       ['API key', apiKey],
       ['access', access],
+      ...limitPairs(limits),
     ])}\nThe key is shown this once.`,
   };
 }
@@ -35,8 +37,16 @@ export async function listKeys(administration: Administration, word: string): Pr
   return {
     document: { data: keys.map(keyDocument) },
     text: table(
-      ['key', 'access', 'created', 'revoked'],
-      keys.map((key) => [key.id, key.access, timestamp(key.createdAtMs), revokedAt(key) ?? '']),
+      ['key', 'access', 'requests/min', 'concurrent', 'created', 'revoked'],
+      keys.map((key) => [
+        key.id,
+        key.access,
+        String(key.requestsPerMinute ?? ''),
+        String(key.maxConcurrentRequests ?? ''),
+        timestamp(key.createdAtMs),
+        revokedAt(key) ?? '',
+      ]),
+      ['requests/min', 'concurrent'],
     ),
   };
 }
@@ -65,9 +75,24 @@ function keyDocument(key: ApiKey): object {
     key_id: key.id,
     tenant_id: key.tenantId,
     access: key.access,
+    ...keyLimitsDocument(key),
     created_at: timestamp(key.createdAtMs),
     revoked_at: revokedAt(key) ?? null,
   };
+}
+
+/** Field names of the API. JSON leaves out what is not given. */
+export function keyLimitsDocument({ requestsPerMinute, maxConcurrentRequests }: KeyLimits): object {
+  return { requests_per_minute: requestsPerMinute, max_concurrent_requests: maxConcurrentRequests };
+}
+
+function limitPairs({ requestsPerMinute, maxConcurrentRequests }: KeyLimits): (readonly [string, string])[] {
+  return [
+    ...(requestsPerMinute === undefined ? [] : [['requests per minute', String(requestsPerMinute)] as const]),
+    ...(maxConcurrentRequests === undefined
+      ? []
+      : [['concurrent requests', String(maxConcurrentRequests)] as const]),
+  ];
 }
 
 function revokedAt(key: ApiKey): string | undefined {

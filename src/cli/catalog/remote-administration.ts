@@ -8,6 +8,7 @@ import type { ApiRequest } from '../../../clients/typescript/src/transport.ts';
 import { issuesInWords } from '../../issue-words.ts';
 import { clientOf, type OnWait } from '../client.ts';
 import { CommandFailure } from '../failure.ts';
+import { keyLimitsDocument } from './keys.ts';
 import { limitsDocument } from './tenants.ts';
 
 const timeoutMs = 30_000;
@@ -47,6 +48,9 @@ const keySchema = z
     key_id: z.string(),
     tenant_id: z.string(),
     access: z.enum(['full', 'read']),
+    // Absent from services of the release before.
+    requests_per_minute: z.number().nullish(),
+    max_concurrent_requests: z.number().nullish(),
     created_at: time,
     revoked_at: time.nullable(),
   })
@@ -54,6 +58,8 @@ const keySchema = z
     id: key.key_id,
     tenantId: key.tenant_id,
     access: key.access,
+    requestsPerMinute: key.requests_per_minute ?? undefined,
+    maxConcurrentRequests: key.max_concurrent_requests ?? undefined,
     createdAtMs: key.created_at,
     revokedAtMs: key.revoked_at ?? undefined,
   }));
@@ -210,9 +216,10 @@ function tenantOperations(api: AdminApi): Omit<Administration, keyof KeyOperatio
 
 function keyOperations(api: AdminApi): KeyOperations {
   return {
-    async createKey(tenantId, access) {
+    async createKey(tenantId, access, limits = {}) {
       const schema = z.intersection(keySchema, madeKeySchema);
-      const request = { method: 'POST', path: ['tenants', tenantId, 'keys'], body: { access } } as const;
+      const body = { access, ...keyLimitsDocument(limits) };
+      const request = { method: 'POST', path: ['tenants', tenantId, 'keys'], body } as const;
       try {
         const made = await api.find(schema, request);
         if (made === undefined) return { outcome: 'tenant_missing' };

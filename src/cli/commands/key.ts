@@ -2,22 +2,33 @@
 import type { Command } from 'commander';
 import { confirmation } from '../confirm.ts';
 import type { ProgramEnvironment } from './environment.ts';
-import { administer, jsonOption, withAdminOptions, type AdminOptions } from './options.ts';
+import {
+  administer,
+  jsonOption,
+  withAdminOptions,
+  withRateOptions,
+  type AdminOptions,
+  type RateOptions,
+} from './options.ts';
 
 export function addKey(program: Command, environment: ProgramEnvironment): void {
   const key = program
     .command('key')
     .description('manage API keys; a tenant may have two at once, for rotation');
   withAdminOptions(
-    key
-      .command('create')
-      .description('create a key, which is shown only once')
-      .argument('<tenant>', 'id or name')
-      .option('--read-only', 'the key may not change or delete anything (403)'),
-  ).action(async (tenant: string, options: AdminOptions & { readOnly?: true }) => {
+    withRateOptions(
+      key
+        .command('create')
+        .description('create a key, which is shown only once')
+        .argument('<tenant>', 'id or name')
+        .option('--read-only', 'the key may not change or delete anything (403)'),
+    ).addHelpText('after', '\nThe limits of the tenant hold beside those of the key.'),
+  ).action(async (tenant: string, options: AdminOptions & RateOptions & { readOnly?: true }) => {
     const { createKey } = await import('../catalog/keys.ts');
     const access = options.readOnly === true ? 'read' : 'full';
-    await administer(options, environment, (admin) => createKey(admin, tenant, access));
+    const { requestsPerMinute, maxConcurrentRequests } = options;
+    const limits = { requestsPerMinute, maxConcurrentRequests };
+    await administer(options, environment, (admin) => createKey(admin, tenant, access, limits));
   });
   withAdminOptions(
     key

@@ -96,6 +96,17 @@ export function jsonOption(): Option {
   return new Option('--json', 'print one JSON document');
 }
 
+export interface RateOptions {
+  readonly requestsPerMinute?: number;
+  readonly maxConcurrentRequests?: number;
+}
+
+export function withRateOptions(command: Command): Command {
+  return command
+    .option('--requests-per-minute <n>', 'requests in 60 s', positiveInteger)
+    .option('--max-concurrent-requests <n>', 'requests at once', positiveInteger);
+}
+
 export interface UsageOptions {
   readonly from?: string;
   readonly to?: string;

@@ -10,10 +10,11 @@ import {
   csvOption,
   day,
   nonBlank,
-  positiveInteger,
   tokenCount,
   withAdminOptions,
+  withRateOptions,
   type AdminOptions,
+  type RateOptions,
   type UsageOptions,
 } from './options.ts';
 
@@ -107,17 +108,13 @@ function addDelete(group: Command, environment: ProgramEnvironment): void {
   });
 }
 
-interface LimitOptions {
-  readonly requestsPerMinute?: number;
-  readonly maxConcurrentRequests?: number;
+interface LimitOptions extends RateOptions {
   readonly inputTokens?: bigint;
   readonly documents?: number;
 }
 
 function withLimitOptions(command: Command): Command {
-  return command
-    .option('--requests-per-minute <n>', 'requests in 60 s', positiveInteger)
-    .option('--max-concurrent-requests <n>', 'requests at once', positiveInteger)
+  return withRateOptions(command)
     .option('--input-tokens <n>', 'input tokens in a month (UTC)', tokenCount)
     .option('--documents <n>', 'stored documents in all indexes', countFromZero);
 }

@@ -20,6 +20,8 @@ export function keyBody(key: ApiKey): z.output<typeof schemas.Key> {
     key_id: key.id,
     tenant_id: key.tenantId,
     access: key.access,
+    requests_per_minute: key.requestsPerMinute ?? null,
+    max_concurrent_requests: key.maxConcurrentRequests ?? null,
     created_at: timestamp(key.createdAtMs),
     revoked_at: key.revokedAtMs === undefined ? null : timestamp(key.revokedAtMs),
   };

@@ -177,10 +177,11 @@ function keyRoutes(administrationOf: AdministrationOf): FastifyPluginAsyncZod {
         response: answers({ 201: [CreatedKey, 'Made; its text is shown this once.'] }, withMissing),
       },
       handler: async ({ params, body, scope }, reply) => {
-        const created = await administrationOf(scope.operator).createKey(
-          params.tenant_id,
-          body.access ?? 'full',
-        );
+        const { access = 'full', requests_per_minute, max_concurrent_requests } = body;
+        const created = await administrationOf(scope.operator).createKey(params.tenant_id, access, {
+          requestsPerMinute: requests_per_minute,
+          maxConcurrentRequests: max_concurrent_requests,
+        });
         if (created.outcome === 'tenant_missing') throw missing('tenant');
         if (created.outcome === 'too_many_keys')
           throw invalid('', 'the tenant already has two live keys: revoke one first', 'too_many_keys');

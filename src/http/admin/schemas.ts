@@ -80,8 +80,15 @@ const Access = z
   .enum(['full', 'read'])
   .meta({ description: 'A `read` key gets 403 for requests that change or delete something.' });
 
+const keyLimitText =
+  'A limit of this key. The limit of its tenant holds as well. Absent: that of the tenant alone.';
+
 export const CreateKeyBody = z
-  .strictObject({ access: Access.optional().meta({ description: 'Default `full`.' }) })
+  .strictObject({
+    access: Access.optional().meta({ description: 'Default `full`.' }),
+    requests_per_minute: z.int().min(1).optional().meta({ description: keyLimitText }),
+    max_concurrent_requests: z.int().min(1).optional().meta({ description: keyLimitText }),
+  })
   .meta({ id: 'CreateKey' });
 
 export const Key = z
@@ -89,6 +96,8 @@ export const Key = z
     key_id: z.string(),
     tenant_id: z.string(),
     access: Access,
+    requests_per_minute: z.int().nullable(),
+    max_concurrent_requests: z.int().nullable(),
     created_at: Timestamp,
     revoked_at: Timestamp.nullable(),
   })

@@ -9,8 +9,10 @@ import type { Catalog } from '../../catalog/contract.ts';
 import { assertInvariant } from '../../errors.ts';
 import { monthOf } from '../calendar-month.ts';
 import { once } from '../once.ts';
+import { keyName } from './limiter.ts';
 import type {
   ConcurrencyPermit,
+  KeyRate,
   Limiter,
   RateAdmission,
   TokenReservation,
@@ -25,6 +27,15 @@ const sweepMax = 2;
  * restart must read the last month, too, for this long.
  */
 const recordedMsMax = 86_400_000;
+
+interface RateClaim {
+  readonly name: string;
+  readonly window: RateWindow;
+  readonly remaining: number;
+  /** 0: it fits now. */
+  readonly waitMs: number;
+  readonly isOfKey?: true;
+}
 
 export class MemoryLimiter implements Limiter {
   /** The tenant that was admitted longest ago comes first. */
@@ -58,26 +69,47 @@ export class MemoryLimiter implements Limiter {
   }
 
   /** `nowMs`: any clock. If it steps back, time stands still and goes on from there. */
-  admitRate(tenantId: string, perMinute: number, nowMs: number): RateAdmission {
+  admitRate(tenantId: string, perMinute: number, nowMs: number, key?: KeyRate): RateAdmission {
     const now = this.#clock.read(nowMs);
     // The present is rounded down and admissions are rounded up, so that no 60 s ever hold one too many.
     const floor = Math.floor(now);
     this.#dropIdle(floor);
-    const window = this.#windows.get(tenantId) ?? new RateWindow();
-    window.expire(floor);
-    if (window.count >= perMinute) {
-      // The next request fits when all but `perMinute - 1` admissions have left. With a limit of 0 none ever fits.
-      const wait = perMinute < 1 ? windowMs : window.msUntilExpired(window.count - perMinute, floor);
-      return { admitted: false, remaining: 0, retryAfterSeconds: wholeSeconds(wait) };
+    const claims = [this.#claim(tenantId, perMinute, floor)];
+    if (key !== undefined)
+      claims.push({ ...this.#claim(keyName(key.keyId), key.perMinute, floor), isOfKey: true });
+    const waits = claims.filter(({ waitMs }) => waitMs > 0);
+    if (waits.length > 0) {
+      const { waitMs, isOfKey } = waits.reduce((one, two) => (two.waitMs > one.waitMs ? two : one));
+      return {
+        admitted: false,
+        remaining: 0,
+        retryAfterSeconds: wholeSeconds(waitMs),
+        ...(isOfKey && { isOfKey }),
+      };
     }
-    window.add(Math.ceil(now));
-    this.#windows.delete(tenantId);
-    this.#windows.set(tenantId, window);
+    for (const { name, window } of claims) {
+      window.add(Math.ceil(now));
+      this.#windows.delete(name);
+      this.#windows.set(name, window);
+    }
+    const { remaining, isOfKey } = claims.reduce((one, two) => (two.remaining < one.remaining ? two : one));
     return {
       admitted: true,
-      remaining: perMinute - window.count,
+      remaining,
       retryAfterSeconds: wholeSeconds(windowMs),
+      ...(isOfKey && { isOfKey }),
     };
+  }
+
+  /** One more request of a tenant or a key: the time until it fits, and what is left after it. */
+  #claim(name: string, perMinute: number, floorMs: number): RateClaim {
+    const window = this.#windows.get(name) ?? new RateWindow();
+    window.expire(floorMs);
+    const remaining = perMinute - window.count - 1;
+    if (remaining >= 0) return { name, window, remaining, waitMs: 0 };
+    // The next request fits when all but `perMinute - 1` admissions have left. With a limit of 0 none ever fits.
+    const waitMs = perMinute < 1 ? windowMs : window.msUntilExpired(window.count - perMinute, floorMs);
+    return { name, window, remaining, waitMs };
   }
 
   /** Fills the window as if `count` requests had been admitted evenly over the last 60 s. */

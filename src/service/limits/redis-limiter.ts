@@ -17,8 +17,10 @@ import { Redis } from 'ioredis';
 import { explained, isRefusal } from '../../away-reasons.ts';
 import { observed, type CallObserver } from '../../call-observer.ts';
 import { ServiceError } from '../../errors.ts';
+import { keyName } from './limiter.ts';
 import type {
   ConcurrencyPermit,
+  KeyRate,
   Limiter,
   RateAdmission,
   TokenReservation,
@@ -57,7 +59,7 @@ const reconnectMsMax = 1_000;
 const defaultLeaseMs = 15_000;
 
 interface Commands {
-  admit(...args: readonly (string | number)[]): Promise<[number, number, string]>;
+  admit(...args: readonly (string | number)[]): Promise<[number, number, string, number]>;
   acquire(...args: readonly (string | number)[]): Promise<number>;
   renew(...args: readonly (string | number)[]): Promise<number>;
 }
@@ -70,9 +72,9 @@ export class RedisLimiter implements Limiter {
   readonly #node = randomUUID();
   /** Counts the shares, and the slots of this node whether or not Redis is there. */
   readonly #local = new MemoryLimiter();
-  /** The tenant of each slot that this node has given, by the name of its lease. */
+  /** The tenant or key of each slot that this node has given, by the name of its lease. */
   readonly #leases = new Map<string, string>();
-  /** The share of each tenant since Redis was lost. */
+  /** The share of each tenant and key since Redis was lost. */
   readonly #shared = new Map<string, number>();
   readonly #renewing: NodeJS.Timeout;
   #isAway = true;
@@ -96,7 +98,7 @@ export class RedisLimiter implements Limiter {
       connectTimeout: connectMsMax,
       retryStrategy: (attempt) => Math.min(reconnectMsMax, 50 * attempt),
     });
-    redis.defineCommand('admit', { numberOfKeys: 2, lua: admitScript });
+    redis.defineCommand('admit', { numberOfKeys: 3, lua: admitScript });
     redis.defineCommand('acquire', { numberOfKeys: 2, lua: acquireScript });
     redis.defineCommand('renew', { numberOfKeys: 2, lua: renewScript });
     this.#redis = redis as Redis & Commands;
@@ -128,22 +130,28 @@ export class RedisLimiter implements Limiter {
     return this.#isAway;
   }
 
-  async admitRate(tenantId: string, perMinute: number, nowMs: number): Promise<RateAdmission> {
+  async admitRate(tenantId: string, perMinute: number, nowMs: number, key?: KeyRate): Promise<RateAdmission> {
     if (this.#sharesHold()) {
-      const admission = this.#admitShare(tenantId, perMinute, nowMs);
+      const admission = this.#admitShare(tenantId, perMinute, nowMs, key);
       if (this.#isAway || !admission.admitted) return admission;
     }
     try {
       const given = this.#options.usesGivenTime === true ? nowMs : -1;
-      const key = `${this.#prefix}rate:${tenantId}`;
-      const [admitted, remaining, waitMs] = await this.#observed('admit', () =>
-        this.#redis.admit(key, this.#clock(), this.#name(), perMinute, windowMs, given),
+      const names = [this.#window(tenantId), this.#clock(), this.#window(keyName(key?.keyId ?? ''))];
+      const limits = [perMinute, key?.perMinute ?? -1];
+      const [admitted, remaining, waitMs, decides] = await this.#observed('admit', () =>
+        this.#redis.admit(...names, this.#name(), ...limits, windowMs, given),
       );
       const retryAfterSeconds = Math.max(1, Math.ceil(Number(waitMs) / 1000));
-      return { admitted: admitted === 1, remaining, retryAfterSeconds };
+      return {
+        admitted: admitted === 1,
+        remaining,
+        retryAfterSeconds,
+        ...(decides === 2 && { isOfKey: true as const }),
+      };
     } catch (error) {
       this.#lost(error as Error);
-      return this.#admitShare(tenantId, perMinute, nowMs);
+      return this.#admitShare(tenantId, perMinute, nowMs, key);
     }
   }
 
@@ -202,14 +210,23 @@ export class RedisLimiter implements Limiter {
     return false;
   }
 
-  #admitShare(tenantId: string, perMinute: number, nowMs: number): RateAdmission {
+  #admitShare(tenantId: string, perMinute: number, nowMs: number, key?: KeyRate): RateAdmission {
+    const share = this.#fillShare(tenantId, perMinute, nowMs);
+    const keyShare = key && {
+      keyId: key.keyId,
+      perMinute: this.#fillShare(keyName(key.keyId), key.perMinute, nowMs),
+    };
+    return this.#local.admitRate(tenantId, share, nowMs, keyShare);
+  }
+
+  #fillShare(name: string, perMinute: number, nowMs: number): number {
     const share = this.#shareOf(perMinute);
     // When the share changes the window must, too: it would refuse or admit the difference at once.
-    if (this.#shared.get(tenantId) !== share) {
-      this.#shared.set(tenantId, share);
-      this.#local.fillWindow(tenantId, share, nowMs);
+    if (this.#shared.get(name) !== share) {
+      this.#shared.set(name, share);
+      this.#local.fillWindow(name, share, nowMs);
     }
-    return this.#local.admitRate(tenantId, share, nowMs);
+    return share;
   }
 
   /** The slots of this node count whether or not Redis is there. So the slots that Redis gave count against a share. */
@@ -267,6 +284,10 @@ export class RedisLimiter implements Limiter {
   #name(): string {
     this.#count += 1;
     return `${this.#node}:${this.#count}`;
+  }
+
+  #window(name: string): string {
+    return `${this.#prefix}rate:${name}`;
   }
 
   #slots(tenantId: string): string {

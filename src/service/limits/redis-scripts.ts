@@ -23,23 +23,38 @@ local function now(given)
 end`;
 
 /**
- * Admits a request. ARGV: name of the admission, limit, window in ms, time. The log of admissions is a set that is sorted by
- * time. Returns whether the request was admitted, how many are left, and the milliseconds to wait, as text.
+ * Admits a request of a tenant, and of an API key with a limit of its own (KEYS[3]). ARGV: name of the admission, limit of the
+ * tenant, limit of the key or -1, window in ms, time. The log of admissions is a set that is sorted by time. Returns whether
+ * the request was admitted, how many are left, the milliseconds to wait, as text, and whose limit that is: 1 for the
+ * tenant's, 2 for the key's.
  */
 export const admitScript = `${clock}
-local limit, window, at = tonumber(ARGV[2]), tonumber(ARGV[3]), now(ARGV[4])
+local window, at = tonumber(ARGV[4]), now(ARGV[5])
 -- The present is rounded down and admissions are rounded up, so that no window ever holds one too many.
 local floor = math.floor(at)
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', floor - window)
-local count = redis.call('ZCARD', KEYS[1])
-if count >= limit then
-  if limit < 1 then return {0, 0, tostring(window)} end
-  local leaving = redis.call('ZRANGE', KEYS[1], count - limit, count - limit, 'WITHSCORES')
-  return {0, 0, tostring(leaving[2] + window - floor)}
+local claims = {{KEYS[1], tonumber(ARGV[2])}}
+if tonumber(ARGV[3]) >= 0 then claims[2] = {KEYS[3], tonumber(ARGV[3])} end
+local longest, decides = 0, 1
+for place, claim in ipairs(claims) do
+  local name, limit = claim[1], claim[2]
+  redis.call('ZREMRANGEBYSCORE', name, '-inf', floor - window)
+  local count = redis.call('ZCARD', name)
+  claim.left = limit - count - 1
+  if claim.left < 0 then
+    local wait = window
+    if limit >= 1 then
+      wait = redis.call('ZRANGE', name, count - limit, count - limit, 'WITHSCORES')[2] + window - floor
+    end
+    if wait > longest then longest, decides = wait, place end
+  end
 end
-redis.call('ZADD', KEYS[1], math.ceil(at), ARGV[1])
-redis.call('PEXPIRE', KEYS[1], window + 1000)
-return {1, limit - count - 1, tostring(window)}`;
+if longest > 0 then return {0, 0, tostring(longest), decides} end
+for place, claim in ipairs(claims) do
+  redis.call('ZADD', claim[1], math.ceil(at), ARGV[1])
+  redis.call('PEXPIRE', claim[1], window + 1000)
+  if claim.left < claims[decides].left then decides = place end
+end
+return {1, claims[decides].left, tostring(window), decides}`;
 
 /** Takes a slot. ARGV: name of the lease, limit, lease in ms, time. Returns whether there was one. */
 export const acquireScript = `${clock}

@@ -167,6 +167,7 @@ describe('what is refused', () => {
     ['GET', '/tenants/%00/usage', undefined, 'tenant_id', 'invalid'],
     ['GET', '/tenants/%00/keys', undefined, 'tenant_id', 'invalid'],
     ['POST', '/tenants/%00/keys', {}, 'tenant_id', 'invalid'],
+    ['POST', '/tenants/x/keys', { requests_per_minute: 0 }, 'requests_per_minute', 'too_small'],
     ['DELETE', '/keys/%00', undefined, 'key_id', 'invalid'],
     ['POST', '/tenants', { name: 'a\0' }, 'name', 'control_character'],
     ['POST', '/tenants', { name: 'a\ud83d' }, 'name', 'invalid_unicode'],
@@ -217,9 +218,13 @@ describe('what is answered', () => {
       true,
     );
     expect(TenantList.parse((await ask('GET', '/tenants')).body).data).toHaveLength(1);
-    CreatedKey.parse((await ask('POST', `/tenants/${id}/keys`, { access: 'read' })).body);
+    const limits = { requests_per_minute: 5, max_concurrent_requests: 1 };
+    const made = await ask('POST', `/tenants/${id}/keys`, { access: 'read', ...limits });
+    expect(CreatedKey.parse(made.body)).toMatchObject(limits);
     expect(KeyList.parse((await ask('GET', `/tenants/${id}/keys`)).body).data).toHaveLength(2);
-    expect(Key.parse((await ask('DELETE', `/keys/${keyId}`)).body).revoked_at).not.toBeNull();
+    const first = Key.parse((await ask('DELETE', `/keys/${keyId}`)).body);
+    expect(first.revoked_at).not.toBeNull();
+    expect([first.requests_per_minute, first.max_concurrent_requests]).toEqual([null, null]);
     UsageDays.parse((await ask('GET', `/tenants/${id}/usage`)).body);
     expect((await ask('DELETE', `/tenants/${id}`)).body).toEqual({ deleted: true, indexes: 0 });
     expect(AuditList.parse((await ask('GET', '/audit')).body).data).toHaveLength(5);

@@ -2,6 +2,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { generateApiKey, hashApiKey } from '../../../src/catalog/api-key.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import {
@@ -49,6 +50,47 @@ describe('the service', () => {
       expect(await rejection(stage.service.admit(`Bearer ${forged}`))).toMatchObject({
         code: 'authentication_failed',
       });
+    });
+
+    it('applies the limits of a key beside those of its tenant, and says which one refused', async () => {
+      const { tenant, apiKey } = await stage.newTenant({ requestsPerMinute: 9, maxConcurrentRequests: 2 });
+      const limited = generateApiKey();
+      await stage.catalog.createKey({
+        id: limited.id,
+        tenantId: tenant.id,
+        hash: hashApiKey(limited.apiKey, stage.catalog.keyPepper()),
+        requestsPerMinute: 3,
+        maxConcurrentRequests: 1,
+      });
+      const admit = (secret: string) => stage.service.admit(`Bearer ${secret}`);
+      const first = await admit(limited.apiKey);
+      expect(first.rate).toMatchObject({ limit: 3, remaining: 2 });
+      expect(await rejection(admit(limited.apiKey))).toMatchObject({
+        code: 'concurrency_limit_exceeded',
+        message: 'the API key has 1 requests in flight, which is its limit',
+        tenantId: tenant.id,
+      });
+      // The other key has the second slot of the tenant, and the rest of its rate.
+      const second = await admit(apiKey);
+      expect(second.rate).toEqual({ limit: 9, remaining: 6, resetSeconds: 60 });
+      first.permit.release();
+      const third = await admit(apiKey);
+      // The key has a slot, and the tenant has none.
+      expect(await rejection(admit(limited.apiKey))).toMatchObject({
+        code: 'concurrency_limit_exceeded',
+        message: 'the tenant has 2 requests in flight, which is its limit',
+      });
+      expect(await rejection(admit(limited.apiKey))).toMatchObject({
+        code: 'rate_limit_exceeded',
+        message: 'the API key has used its 3 requests of this minute',
+        rate: { limit: 3, remaining: 0, resetSeconds: 60 },
+      });
+      second.permit.release();
+      third.permit.release();
+      stage.clock.ms += 60_000;
+      // A slot that was refused for the tenant is free again.
+      (await admit(limited.apiKey)).permit.release();
+      (await admit(limited.apiKey)).permit.release();
     });
 
     it('refuses past the rate until the next request fits, and past the slots for a second', async () => {

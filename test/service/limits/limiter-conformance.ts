@@ -55,6 +55,42 @@ function describeRate(start: Start): void {
       expect((await limiter.admitRate('one', 1, 0)).admitted).toBe(false);
     });
 
+    it('is counted for each key by itself, within that of its tenant', async () => {
+      const limiter = await start();
+      const admit = (keyId: string, perMinute: number, at: number) =>
+        limiter.admitRate('t', 3, at, { keyId, perMinute });
+      // The figures are those of the limit that has less left.
+      expect(await admit('a', 1, 0)).toEqual({
+        admitted: true,
+        remaining: 0,
+        retryAfterSeconds: 60,
+        isOfKey: true,
+      });
+      expect(await admit('a', 1, 1000)).toEqual({
+        admitted: false,
+        remaining: 0,
+        retryAfterSeconds: 59,
+        isOfKey: true,
+      });
+      // The tenant has two left: the refusal took none.
+      expect(await admit('b', 9, 2000)).toEqual({ admitted: true, remaining: 1, retryAfterSeconds: 60 });
+      expect(await limiter.admitRate('t', 3, 2000)).toMatchObject({ admitted: true, remaining: 0 });
+      expect(await admit('b', 9, 3000)).toEqual({ admitted: false, remaining: 0, retryAfterSeconds: 57 });
+      // Nor did the tenant's refusal take one of the key.
+      expect(await admit('b', 2, 60_000)).toMatchObject({ admitted: true, remaining: 0 });
+    });
+
+    it('of key and tenant names the limit that refuses for longer', async () => {
+      const limiter = await start();
+      const key = { keyId: 'a', perMinute: 1 };
+      await limiter.admitRate('t', 2, 0);
+      await limiter.admitRate('t', 2, 10_000, key);
+      // The tenant admits again at 60 s, the key at 70 s.
+      const refused = await limiter.admitRate('t', 2, 20_000, key);
+      expect(refused).toEqual({ admitted: false, remaining: 0, retryAfterSeconds: 50, isOfKey: true });
+      expect(await limiter.admitRate('t', 2, 20_000)).toMatchObject({ retryAfterSeconds: 40 });
+    });
+
     it('follows a limit that is changed while it runs', async () => {
       const limiter = await start();
       for (let at = 0; at < 10; at++) await limiter.admitRate('t', 10, at * 1000);

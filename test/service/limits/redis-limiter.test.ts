@@ -101,6 +101,12 @@ describe('three nodes', () => {
     expect([one!.isAway, two!.isAway]).toEqual([true, true]);
     redis.kill('SIGCONT');
     await expect.poll(() => [one!.isAway, two!.isAway]).toEqual([false, false]);
+    // So do keys.
+    const key = { keyId: 'k', perMinute: 6 };
+    expect(await two!.admitRate('w', 6_000_000, Date.now() + 3_001, key)).toMatchObject({
+      admitted: false,
+      isOfKey: true,
+    });
     // Redis holds fifty of sixty: the share decides.
     expect((await one!.admitRate('t', 60, Date.now())).admitted).toBe(false);
     expect((await two!.admitRate('u', 60, Date.now())).admitted).toBe(false);

@@ -58,11 +58,21 @@ export function keyOperations(connection: Connection) {
 /** Returns the function that stores a new key. */
 export function keyWriter(connection: Connection): (key: NewKey) => ApiKey {
   const insert = connection.prepare(
-    'INSERT INTO api_keys (id, tenant_id, hash, access, created_at_ms) VALUES (?, ?, ?, ?, ?)',
+    `INSERT INTO api_keys (id, tenant_id, hash, access, created_at_ms, requests_per_minute, max_concurrent_requests)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
   );
-  return ({ id, tenantId, hash, access = 'full' }) => {
+  return ({ id, tenantId, hash, access = 'full', requestsPerMinute, maxConcurrentRequests }) => {
     const createdAtMs = Date.now();
-    insert.run(id, tenantId, hash, access, createdAtMs);
-    return { id, tenantId, access, createdAtMs, revokedAtMs: undefined };
+    const limits = { requestsPerMinute, maxConcurrentRequests };
+    insert.run(
+      id,
+      tenantId,
+      hash,
+      access,
+      createdAtMs,
+      requestsPerMinute ?? null,
+      maxConcurrentRequests ?? null,
+    );
+    return { id, tenantId, access, ...limits, createdAtMs, revokedAtMs: undefined };
   };
 }
