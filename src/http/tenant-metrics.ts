@@ -79,7 +79,7 @@ export class BusiestTenants {
       .slice(0, labelledMax);
     this.#seen = new Map();
     const stays = new Set(busiest);
-    for (const tenantId of [...this.#labelled.keys()]) if (!stays.has(tenantId)) this.#unlabel(tenantId);
+    for (const tenantId of this.#labelled.keys()) if (!stays.has(tenantId)) this.#unlabel(tenantId);
     for (const tenantId of busiest) this.#label(tenantId);
   }
 
