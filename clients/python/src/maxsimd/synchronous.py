@@ -42,6 +42,8 @@ OnRetry = Callable[[Exception, float], None]
 class Maxsimd:
     """The service, for one API key; safe to share between threads.
 
+    Without `url` and `api_key` it reads MAXSIMD_URL and MAXSIMD_API_KEY of the environment.
+
     Requests that are safe to repeat are repeated while the service is unavailable (`retry.py`). Methods raise an
     `APIError` or a `ConnectionFailed`. `timeout` bounds how long an attempt waits for the next byte; the default is above
     every deadline of the service. `retry_seconds_max` bounds all attempts of a request together; 0 = one attempt. By
@@ -51,8 +53,8 @@ class Maxsimd:
 
     def __init__(
         self,
-        url: str,
-        api_key: str,
+        url: str | None = None,
+        api_key: str | None = None,
         *,
         timeout: float = 150.0,
         retry_seconds_max: float | None = None,
@@ -60,13 +62,13 @@ class Maxsimd:
         user_agent: str | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._url = calls.checked_url(url)
+        self._url = calls.checked_url(calls.given("url", url))
         self._retry_seconds_max = retry_seconds_max
         self._on_retry = on_retry
         self._was_connected = False
         # What the rate limit told one request holds for all of the tenant.
         self._paused_until = 0.0
-        headers = calls.headers(api_key, user_agent)
+        headers = calls.headers(calls.given("api_key", api_key), user_agent)
         try:
             # The key goes to the address given, nowhere else.
             self._http = httpx.Client(
