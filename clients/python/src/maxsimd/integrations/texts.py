@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
 from ..asynchronous import AsyncMaxsimd
 from ..errors import MaxsimdError
 from ..imports import ImportReport
-from ..models import Result
+from ..models import Result, StoredDocument
 from ..synchronous import Maxsimd
 
 Load = Callable[[Sequence[str]], Mapping[str, str]]
@@ -31,6 +31,10 @@ class _Threaded:
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self._client, name)
         return lambda *args, **named: asyncio.to_thread(method, *args, **named)
+
+    async def list_documents(self, index_id: UUID | str) -> AsyncIterator[StoredDocument]:
+        for document in await asyncio.to_thread(lambda: list(self._client.list_documents(index_id))):
+            yield document
 
 
 def asynchronous(client: Maxsimd, async_client: AsyncMaxsimd | None) -> AsyncMaxsimd:
