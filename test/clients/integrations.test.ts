@@ -44,10 +44,11 @@ describe.skipIf(reason !== undefined)(`frameworks${reason === undefined ? '' : `
     expect(await run(python, options, pythonSource)).toContain('no issues found');
   }, 600_000);
 
-  test('so does the example of the guide', async () => {
-    const [example = ''] = guideExamples('py');
-    expect(await run(python, ['-c', example], pythonSource, environment())).toMatch(
-      /^Honey bees .*\nThe blue whale .*\n$/,
-    );
+  test('so do the examples of the guide', async () => {
+    for (const example of guideExamples('py', 'frameworks.md')) {
+      expect(await run(python, ['-c', example], pythonSource, environment())).toMatch(
+        /^Honey bees .*\nThe blue whale .*\n$/,
+      );
+    }
   }, 300_000);
 });

@@ -113,7 +113,7 @@ def test_haystack_retrieves_in_a_pipeline(client: Maxsimd, index: Index) -> None
     documents = pipeline.run({"retriever": {"query": QUERY}})["retriever"]["documents"]
     assert [document.id for document in documents] == ["bee", "whale"]
     assert documents[0].content == TEXTS["bee"]
-    narrow = pipeline.run({"retriever": {"query": QUERY, "filters": {"kind": "whale"}, "top_k": 5}})
+    narrow = pipeline.run({"retriever": {"query": QUERY, "filters": {"field": "meta.kind", "operator": "==", "value": "whale"}}})
     assert [document.id for document in narrow["retriever"]["documents"]] == ["whale"]
     others = pipeline.run({"retriever": {"query": QUERY, "where": {"kind": {"in": ["whale"]}}}})
     assert [document.id for document in others["retriever"]["documents"]] == ["whale"]

@@ -75,6 +75,11 @@ async def test_async_calls(store: MaxsimdVectorStore, async_client: AsyncMaxsimd
     assert [node.node_id for node in found.nodes or []] == found.ids
     assert (found.ids or [])[0] == "animal 3"
 
+    await store.adelete_nodes(["animal 4"])
+    assert [node.node_id for node in await store.aget_nodes(["animal 4", "animal 0"])] == ["animal 0"]
+    store.delete_nodes(["animal 0"])
+    assert len(store.query(VectorStoreQuery(query_str="who?", similarity_top_k=9)).ids or []) == 3
+
     async def load(doc_ids: list[str]) -> dict[str, str]:
         return TEXTS
 

@@ -120,8 +120,6 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
         index = VectorStoreIndex.from_vector_store(store, embed_model=MockEmbedding(embed_dim=1))
     """
 
-    stores_text: bool = True
-    is_embedding_query: bool = False
     _client: Maxsimd = PrivateAttr()
     _async_client: AsyncMaxsimd = PrivateAttr()
     _index_id: UUID | str = PrivateAttr()
@@ -135,7 +133,7 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
         *,
         async_client: AsyncMaxsimd | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(stores_text=True, is_embedding_query=False)
         self._client = client
         self._async_client = asynchronous(client, async_client)
         self._index_id = index_id
@@ -195,6 +193,30 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
             pass
         await self._docstore.adelete_ref_doc(ref_doc_id, raise_error=False)
 
+    def delete_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
+    ) -> None:
+        """Deletes these nodes from the index, then from your docstore.
+
+            store.delete_nodes(["bee"])
+        """
+        refuse_unknown(delete_kwargs)
+        for node_id in _chosen(node_ids, filters):
+            self._client.delete_document(self._index_id, node_id)
+            self._docstore.delete_document(node_id, raise_error=False)
+
+    async def adelete_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
+    ) -> None:
+        """`delete_nodes` for asyncio.
+
+            await store.adelete_nodes(["bee"])
+        """
+        refuse_unknown(delete_kwargs)
+        for node_id in _chosen(node_ids, filters):
+            await self._async_client.delete_document(self._index_id, node_id)
+            await self._docstore.adelete_document(node_id, raise_error=False)
+
     def get_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
@@ -202,9 +224,16 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
 
             [bee] = store.get_nodes(["bee"])
         """
-        if node_ids is None or filters is not None:
-            raise ValueError("nodes are found by `node_ids` alone")
-        return self._docstore.get_nodes(node_ids, raise_error=False)
+        return self._docstore.get_nodes(_chosen(node_ids, filters), raise_error=False)
+
+    async def aget_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
+    ) -> list[BaseNode]:
+        """`get_nodes` for asyncio.
+
+            [bee] = await store.aget_nodes(["bee"])
+        """
+        return await self._docstore.aget_nodes(_chosen(node_ids, filters), raise_error=False)
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """The best nodes, best first. Takes `where` and `exact` of the service's own search, too.
@@ -267,6 +296,12 @@ def _search(
     found = all_of(conditions) if where is None else where
     narrowed = {"top_k": query.similarity_top_k, "where": found or None, "exact": exact}
     return {"query": query.query_str, "group_by_document": True, **narrowed}
+
+
+def _chosen(node_ids: list[str] | None, filters: MetadataFilters | None) -> list[str]:
+    if node_ids is None or filters is not None:
+        raise ValueError("nodes are named by `node_ids` alone")
+    return node_ids
 
 
 def _sent(node: BaseNode) -> dict[str, Any]:
