@@ -29,6 +29,7 @@ from .texts import AnyLoad, Load, aretrieve, asynchronous, check_stored, metadat
 class MaxsimdRetriever:
     """The best `top_k` documents of an index, best first. `load` gives their texts by `doc_id`.
 
+    Example:
         retriever = MaxsimdRetriever(Maxsimd(), index_id, load, top_k=5)
         pipeline.add_component("retriever", retriever)
     """
@@ -60,6 +61,7 @@ class MaxsimdRetriever:
     ) -> dict[str, list[Document]]:
         """`filters` are Haystack's, and `where` the conditions of the service's own search. Give one of them.
 
+        Example:
             is_insect = {"field": "meta.kind", "operator": "==", "value": "insect"}
             documents = retriever.run("how do they communicate?", filters=is_insect, top_k=3)["documents"]
         """
@@ -76,6 +78,7 @@ class MaxsimdRetriever:
     ) -> dict[str, list[Document]]:
         """`run` for asyncio.
 
+        Example:
             documents = (await retriever.run_async("how do insects communicate?"))["documents"]
         """
         narrowed = self._narrowed(filters, top_k, where)
@@ -93,6 +96,7 @@ class MaxsimdRetriever:
 class MaxsimdDocumentStore:
     """The documents of an index. The service keeps no texts: `content` comes from your `load`, or is `None`.
 
+    Example:
         store = MaxsimdDocumentStore(Maxsimd(), index_id, load)
         DocumentWriter(store).run([Document(id="bee", content="Honey bees dance.", meta={"kind": "insect"})])
     """
@@ -113,6 +117,7 @@ class MaxsimdDocumentStore:
     def to_dict(self) -> dict[str, Any]:
         """For the file of a pipeline. It has no address and no key.
 
+        Example:
             data = store.to_dict()
         """
         load = None if self._load is None else serialize_callable(self._load)
@@ -122,6 +127,7 @@ class MaxsimdDocumentStore:
     def from_dict(cls, data: dict[str, Any]) -> MaxsimdDocumentStore:
         """From such a file. The clients read MAXSIMD_URL and MAXSIMD_API_KEY.
 
+        Example:
             store = MaxsimdDocumentStore.from_dict(data)
         """
         given = data["init_parameters"]
@@ -132,6 +138,7 @@ class MaxsimdDocumentStore:
     def count_documents(self) -> int:
         """The number of documents in the index.
 
+        Example:
             print(store.count_documents())
         """
         return self._client.count_documents(self._index_id).documents
@@ -139,6 +146,7 @@ class MaxsimdDocumentStore:
     async def count_documents_async(self) -> int:
         """`count_documents` for asyncio.
 
+        Example:
             print(await store.count_documents_async())
         """
         return (await self._async_client.count_documents(self._index_id)).documents
@@ -146,6 +154,7 @@ class MaxsimdDocumentStore:
     def filter_documents(self, filters: dict[str, Any] | None = None) -> list[Document]:
         """The documents that match, by id. It reads the whole list of the index; a retriever is faster.
 
+        Example:
             drafts = store.filter_documents({"field": "meta.status", "operator": "==", "value": "draft"})
         """
         return self._matching(list(self._client.list_documents(self._index_id)), filters)
@@ -153,6 +162,7 @@ class MaxsimdDocumentStore:
     async def filter_documents_async(self, filters: dict[str, Any] | None = None) -> list[Document]:
         """`filter_documents` for asyncio.
 
+        Example:
             documents = await store.filter_documents_async()
         """
         stored = [document async for document in self._async_client.list_documents(self._index_id)]
@@ -161,6 +171,7 @@ class MaxsimdDocumentStore:
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
         """Stores documents and gives their number. `NONE` means `OVERWRITE`. Embeddings are not used.
 
+        Example:
             store.write_documents([Document(id="bee", content="Honey bees dance.")])
         """
         _check(documents)
@@ -174,6 +185,7 @@ class MaxsimdDocumentStore:
     ) -> int:
         """`write_documents` for asyncio.
 
+        Example:
             await store.write_documents_async([Document(id="bee", content="Honey bees dance.")])
         """
         _check(documents)
@@ -186,6 +198,7 @@ class MaxsimdDocumentStore:
     def delete_documents(self, document_ids: list[str]) -> None:
         """Deletes these documents. Ids that do not exist are ignored.
 
+        Example:
             store.delete_documents(["bee"])
         """
         for doc_id in document_ids:
@@ -194,6 +207,7 @@ class MaxsimdDocumentStore:
     async def delete_documents_async(self, document_ids: list[str]) -> None:
         """`delete_documents` for asyncio.
 
+        Example:
             await store.delete_documents_async(["bee"])
         """
         for doc_id in document_ids:

@@ -42,6 +42,7 @@ class MaxsimdRetriever(BaseRetriever):
 
     `k`, `filter`, `where` and `exact` may be given here, or to one call. Other parameters are refused.
 
+    Example:
         retriever = MaxsimdRetriever(client=Maxsimd(), index_id=index_id, load=load, k=5)
         documents = retriever.invoke("how do insects communicate?", k=3, where={"year": {"gte": 2020}})
     """
@@ -89,6 +90,7 @@ class MaxsimdRetriever(BaseRetriever):
 class MaxsimdReranker(BaseDocumentCompressor):
     """The `top_n` best documents, ranked by the service, which stores nothing of them.
 
+    Example:
         reranker = MaxsimdReranker(client=Maxsimd(), top_n=3)
     """
 
@@ -103,6 +105,7 @@ class MaxsimdReranker(BaseDocumentCompressor):
     ) -> Sequence[Document]:
         """The best documents, best first, each with a `relevance_score` in its metadata.
 
+        Example:
             best, *_ = reranker.compress_documents(documents, "largest animal")
         """
         ranked = rerank(self.client, query, [document.page_content for document in documents], self.top_n)
@@ -113,6 +116,7 @@ class MaxsimdReranker(BaseDocumentCompressor):
     ) -> Sequence[Document]:
         """`compress_documents` for asyncio.
 
+        Example:
             best, *_ = await reranker.acompress_documents(documents, "largest animal")
         """
         texts = [document.page_content for document in documents]
@@ -126,6 +130,7 @@ class MaxsimdVectorStore(VectorStore):
     `documents` is any `BaseStore[str, Document]`. Hits that it does not have are left out. The service encodes texts
     itself, so there is no embedding model, and no search by vector or by maximal marginal relevance.
 
+    Example:
         store = MaxsimdVectorStore(Maxsimd(), index_id, InMemoryStore())
         retriever = store.as_retriever(search_kwargs={"k": 3})
     """
@@ -146,6 +151,7 @@ class MaxsimdVectorStore(VectorStore):
     def add_documents(self, documents: list[Document], *, ids: list[str] | None = None, **kwargs: Any) -> list[str]:
         """Stores documents and gives their ids. A document with an id that exists is replaced.
 
+        Example:
             ids = store.add_documents([Document("Honey bees dance.", metadata={"kind": "insect"})])
         """
         refuse_unknown(kwargs)
@@ -161,6 +167,7 @@ class MaxsimdVectorStore(VectorStore):
     ) -> list[str]:
         """`add_documents` for asyncio.
 
+        Example:
             ids = await store.aadd_documents([Document("Honey bees dance.")], ids=["bee"])
         """
         refuse_unknown(kwargs)
@@ -174,6 +181,7 @@ class MaxsimdVectorStore(VectorStore):
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """Deletes these documents from the index, then from your store. Ids that do not exist are ignored.
 
+        Example:
             store.delete(["bee"])
         """
         refuse_unknown(kwargs)
@@ -185,6 +193,7 @@ class MaxsimdVectorStore(VectorStore):
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """`delete` for asyncio.
 
+        Example:
             await store.adelete(["bee"])
         """
         refuse_unknown(kwargs)
@@ -196,6 +205,7 @@ class MaxsimdVectorStore(VectorStore):
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """These documents from your store; the ones that it does not have are left out.
 
+        Example:
             [bee] = store.get_by_ids(["bee"])
         """
         return [document for document in self._documents.mget(list(ids)) if document is not None]
@@ -203,6 +213,7 @@ class MaxsimdVectorStore(VectorStore):
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """`get_by_ids` for asyncio.
 
+        Example:
             [bee] = await store.aget_by_ids(["bee"])
         """
         return [document for document in await self._documents.amget(list(ids)) if document is not None]
@@ -210,6 +221,7 @@ class MaxsimdVectorStore(VectorStore):
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """The best `k` documents, best first. `filter`, `where` and `exact` narrow the search as in the service's own.
 
+        Example:
             documents = store.similarity_search("how do insects communicate?", k=3, filter={"kind": "insect"})
         """
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
@@ -217,6 +229,7 @@ class MaxsimdVectorStore(VectorStore):
     async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """`similarity_search` for asyncio.
 
+        Example:
             documents = await store.asimilarity_search("how do insects communicate?", k=3)
         """
         return [document for document, _ in await self.asimilarity_search_with_score(query, k, **kwargs)]
@@ -232,6 +245,7 @@ class MaxsimdVectorStore(VectorStore):
     ) -> list[tuple[Document, float]]:
         """`similarity_search` with the MaxSim score of each document. It orders hits, and has no fixed range.
 
+        Example:
             [(document, score)] = store.similarity_search_with_score("largest animal", k=1)
         """
         refuse_unknown(kwargs)
@@ -251,6 +265,7 @@ class MaxsimdVectorStore(VectorStore):
     ) -> list[tuple[Document, float]]:
         """`similarity_search_with_score` for asyncio.
 
+        Example:
             [(document, score)] = await store.asimilarity_search_with_score("largest animal", k=1)
         """
         refuse_unknown(kwargs)
@@ -271,6 +286,7 @@ class MaxsimdVectorStore(VectorStore):
     ) -> MaxsimdVectorStore:
         """A store with these texts. `embedding` must be `None`; the other parameters are those of the class.
 
+        Example:
             store = MaxsimdVectorStore.from_texts(
                 ["Honey bees dance."], None, client=Maxsimd(), index_id=index_id, documents=InMemoryStore()
             )

@@ -45,6 +45,7 @@ from .texts import (
 class MaxsimdRetriever(BaseRetriever):
     """The best `top_k` documents of an index, best first. `load` gives their texts by `doc_id`.
 
+    Example:
         retriever = MaxsimdRetriever(Maxsimd(), index_id, load, top_k=5, where={"year": {"gte": 2020}})
         nodes = retriever.retrieve("how do insects communicate?")
     """
@@ -79,6 +80,7 @@ class MaxsimdRetriever(BaseRetriever):
 class MaxsimdReranker(BaseNodePostprocessor):
     """The `top_n` best nodes, ranked by the service, which stores nothing of them.
 
+    Example:
         reranker = MaxsimdReranker(Maxsimd(), top_n=3)
         nodes = reranker.postprocess_nodes(nodes, QueryBundle("largest animal"))
     """
@@ -116,6 +118,7 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
 
     The service encodes texts itself. A `VectorStoreIndex` embeds nodes all the same, so give it a `MockEmbedding`.
 
+    Example:
         store = MaxsimdVectorStore(Maxsimd(), index_id, SimpleDocumentStore())
         index = VectorStoreIndex.from_vector_store(store, embed_model=MockEmbedding(embed_dim=1))
     """
@@ -152,6 +155,7 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Stores nodes and gives their ids. A node with an id that exists is replaced.
 
+        Example:
             store.add([TextNode(id_="bee", text="Honey bees dance.", metadata={"kind": "insect"})])
         """
         refuse_unknown(kwargs)
@@ -164,6 +168,7 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """`add` for asyncio.
 
+        Example:
             await store.async_add([TextNode(id_="bee", text="Honey bees dance.")])
         """
         refuse_unknown(kwargs)
@@ -176,6 +181,7 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Deletes the nodes of a document from the index, then from your docstore.
 
+        Example:
             store.delete("handbook.pdf")
         """
         refuse_unknown(delete_kwargs)
@@ -186,6 +192,7 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """`delete` for asyncio.
 
+        Example:
             await store.adelete("handbook.pdf")
         """
         refuse_unknown(delete_kwargs)
@@ -198,6 +205,7 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
     ) -> None:
         """Deletes these nodes from the index, then from your docstore.
 
+        Example:
             store.delete_nodes(["bee"])
         """
         refuse_unknown(delete_kwargs)
@@ -210,6 +218,7 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
     ) -> None:
         """`delete_nodes` for asyncio.
 
+        Example:
             await store.adelete_nodes(["bee"])
         """
         refuse_unknown(delete_kwargs)
@@ -222,6 +231,7 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
     ) -> list[BaseNode]:
         """These nodes from your docstore; the ones that it does not have are left out.
 
+        Example:
             [bee] = store.get_nodes(["bee"])
         """
         return self._docstore.get_nodes(_chosen(node_ids, filters), raise_error=False)
@@ -231,6 +241,7 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
     ) -> list[BaseNode]:
         """`get_nodes` for asyncio.
 
+        Example:
             [bee] = await store.aget_nodes(["bee"])
         """
         return await self._docstore.aget_nodes(_chosen(node_ids, filters), raise_error=False)
@@ -238,6 +249,7 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """The best nodes, best first. Takes `where` and `exact` of the service's own search, too.
 
+        Example:
             found = store.query(VectorStoreQuery(query_str="largest animal", similarity_top_k=3), exact=True)
         """
         results = self._client.search(self._index_id, **_search(query, **kwargs)).results
@@ -247,6 +259,7 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """`query` for asyncio.
 
+        Example:
             found = await store.aquery(VectorStoreQuery(query_str="largest animal"))
         """
         results = (await self._async_client.search(self._index_id, **_search(query, **kwargs))).results
