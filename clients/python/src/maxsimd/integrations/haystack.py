@@ -131,7 +131,7 @@ class MaxsimdDocumentStore:
             store = MaxsimdDocumentStore.from_dict(data)
         """
         given = data["init_parameters"]
-        load = None if given["load"] is None else deserialize_callable(given["load"])
+        load = None if given.get("load") is None else deserialize_callable(given["load"])
         own = {"client": Maxsimd(), "async_client": AsyncMaxsimd(), "load": load}
         return default_from_dict(cls, {**data, "init_parameters": {**given, **own}})
 
