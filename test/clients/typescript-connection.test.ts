@@ -34,6 +34,22 @@ async function failure(call: () => Promise<unknown>): Promise<{ error: unknown; 
   throw new Error('it was fulfilled');
 }
 
+test('address and key come from the environment', async () => {
+  vi.stubEnv('MAXSIMD_URL', undefined);
+  expect(() => new Maxsimd()).toThrow('`url` is missing: pass it, or set MAXSIMD_URL');
+  vi.stubEnv('MAXSIMD_URL', url);
+  vi.stubEnv('MAXSIMD_API_KEY', undefined);
+  expect(() => new Maxsimd()).toThrow('`apiKey` is missing: pass it, or set MAXSIMD_API_KEY');
+  vi.stubEnv('MAXSIMD_API_KEY', 'of-the-environment');
+  await new Maxsimd().listIndexes();
+  await new Maxsimd({ apiKey: 'given' }).listIndexes();
+  vi.unstubAllEnvs();
+  expect(double.requests.map(({ authorization }) => authorization)).toEqual([
+    'Bearer of-the-environment',
+    'Bearer given',
+  ]);
+});
+
 describe('an address that was never reached', () => {
   test('is given up within 5 s where nobody listens, after attempts that the caller hears of', async () => {
     await double.close();

@@ -124,3 +124,18 @@ def test_an_id_that_is_too_long_for_an_address() -> None:
 
         asyncio.run(scenario())
         assert service.requests == []
+
+
+@both
+def test_address_and_key_come_from_the_environment(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MAXSIMD_URL", raising=False)
+    with pytest.raises(MaxsimdError, match="address is missing: pass `url`, or set MAXSIMD_URL"):
+        client()
+    monkeypatch.setenv("MAXSIMD_URL", "http://service/behind")
+    monkeypatch.delenv("MAXSIMD_API_KEY", raising=False)
+    with pytest.raises(MaxsimdError, match="API key is missing: pass `api_key`, or set MAXSIMD_API_KEY"):
+        client()
+    monkeypatch.setenv("MAXSIMD_API_KEY", "of the environment")
+    with pytest.raises(MaxsimdError, match="characters that no key has"):
+        client()
+    client(api_key="given")

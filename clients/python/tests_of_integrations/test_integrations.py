@@ -52,7 +52,7 @@ def test_top_k_is_a_number_of_documents(client: Maxsimd, name: str) -> None:
     def load_all(doc_ids: Sequence[str]) -> dict[str, str]:
         return {doc_id: texts[doc_id] for doc_id in doc_ids}
 
-    of_langchain = langchain.MaxsimdRetriever(client=client, index_id=str(crowded.id), load=load_all, top_k=5)
+    of_langchain = langchain.MaxsimdRetriever(client=client, index_id=str(crowded.id), load=load_all, k=5)
     ids = [document.id for document in of_langchain.invoke(QUERY)]
     assert len(set(ids)) == len(ids) == 5
     nodes = llama_index.MaxsimdRetriever(client, crowded.id, load_all, top_k=5).retrieve(QUERY)
@@ -113,7 +113,7 @@ def test_haystack_retrieves_in_a_pipeline(client: Maxsimd, index: Index) -> None
     documents = pipeline.run({"retriever": {"query": QUERY}})["retriever"]["documents"]
     assert [document.id for document in documents] == ["bee", "whale"]
     assert documents[0].content == TEXTS["bee"]
-    narrow = pipeline.run({"retriever": {"query": QUERY, "filters": {"kind": "whale"}, "top_k": 5}})
+    narrow = pipeline.run({"retriever": {"query": QUERY, "filters": {"field": "meta.kind", "operator": "==", "value": "whale"}}})
     assert [document.id for document in narrow["retriever"]["documents"]] == ["whale"]
     others = pipeline.run({"retriever": {"query": QUERY, "where": {"kind": {"in": ["whale"]}}}})
     assert [document.id for document in others["retriever"]["documents"]] == ["whale"]

@@ -32,9 +32,10 @@ import type {
 import { version } from './version.ts';
 
 export interface MaxsimdOptions {
-  /** Address of the service. It may have a path (behind a proxy). */
-  readonly url: string;
-  readonly apiKey: string;
+  /** Address of the service. It may have a path (behind a proxy). By default MAXSIMD_URL of the environment. */
+  readonly url?: string | undefined;
+  /** By default MAXSIMD_API_KEY of the environment. */
+  readonly apiKey?: string | undefined;
   /** Time limit of one attempt. The default, 150 s, is above every deadline of the service. */
   readonly timeoutMs?: number;
   /** Time limit of all attempts of a request together, with the waits; 0 = one attempt. By default 120 s. */
@@ -70,15 +71,15 @@ export class Maxsimd {
   readonly url: string;
   readonly #transport: Transport;
 
-  constructor(options: MaxsimdOptions) {
+  constructor(options: MaxsimdOptions = {}) {
     // Every visitor of a page could read its API key.
     if ('document' in globalThis || 'WorkerGlobalScope' in globalThis)
       throw new MaxsimdError('an API key must not reach a browser: call the service from your backend');
     const own = `maxsimd-typescript/${version} node/${process.versions.node}`;
-    this.url = checkedUrl(options.url);
+    this.url = checkedUrl(given('url', options.url, 'MAXSIMD_URL'));
     this.#transport = new Transport({
       url: this.url,
-      apiKey: checkedKey(options.apiKey),
+      apiKey: checkedKey(given('apiKey', options.apiKey, 'MAXSIMD_API_KEY')),
       userAgent: options.userAgent === undefined ? own : `${checkedUserAgent(options.userAgent)} ${own}`,
       timeoutMs: options.timeoutMs ?? 150_000,
       retryMsMax: options.retryMsMax,
@@ -296,4 +297,12 @@ function expiryQuery(expiresAt: Date | string | undefined): ApiRequest['query'] 
 
 function indexPath(indexId: string, ...rest: readonly string[]): readonly string[] {
   return ['v1', 'indexes', indexId, ...rest];
+}
+
+/** The value, or that of the environment. */
+function given(name: string, value: string | undefined, variable: string): string {
+  const found = value ?? process.env[variable];
+  if (found === undefined || found === '')
+    throw new MaxsimdError(`\`${name}\` is missing: pass it, or set ${variable}`);
+  return found;
 }

@@ -39,6 +39,8 @@ from .synchronous import OnRetry
 class AsyncMaxsimd:
     """The service, for one API key, in one event loop; cancelling a call ends it.
 
+    Without `url` and `api_key` it reads MAXSIMD_URL and MAXSIMD_API_KEY of the environment.
+
     Requests that are safe to repeat are repeated while the service is unavailable (`retry.py`). Methods raise an
     `APIError` or a `ConnectionFailed`. `timeout` bounds how long an attempt waits for the next byte; the default is above
     every deadline of the service. `retry_seconds_max` bounds all attempts of a request together; 0 = one attempt. By
@@ -48,8 +50,8 @@ class AsyncMaxsimd:
 
     def __init__(
         self,
-        url: str,
-        api_key: str,
+        url: str | None = None,
+        api_key: str | None = None,
         *,
         timeout: float = 150.0,
         retry_seconds_max: float | None = None,
@@ -57,13 +59,13 @@ class AsyncMaxsimd:
         user_agent: str | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._url = calls.checked_url(url)
+        self._url = calls.checked_url(calls.given("url", url))
         self._retry_seconds_max = retry_seconds_max
         self._on_retry = on_retry
         self._was_connected = False
         # What the rate limit told one request holds for all of the tenant.
         self._paused_until = 0.0
-        headers = calls.headers(api_key, user_agent)
+        headers = calls.headers(calls.given("api_key", api_key), user_agent)
         try:
             # The key goes to the address given, nowhere else.
             self._http = httpx.AsyncClient(
@@ -77,6 +79,11 @@ class AsyncMaxsimd:
             raise calls.unusable_proxy(error) from error
 
     async def close(self) -> None:
+        """Closes all connections. `async with` does this at its end.
+
+        Example:
+            await client.close()
+        """
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncMaxsimd:
@@ -98,25 +105,51 @@ class AsyncMaxsimd:
         metadata_schema: Mapping[str, Any] | None = None,
         chunking: ChunkingOptionsInput | Mapping[str, Any] | None = None,
     ) -> Index:
-        """Sent again after 503 (a model that is being loaded), not after a lost answer: the name may be taken by then."""
+        """Sent again after 503 (a model that is being loaded), not after a lost answer: the name may be taken by then.
+
+        Example:
+            index = await client.create_index("handbook", metadata_schema={"kind": "string"})
+        """
         return await self._send(calls.create_index(name, model, metadata_schema, chunking))
 
     async def list_indexes(self) -> list[Index]:
-        """All of them, oldest first."""
+        """All of them, oldest first.
+
+        Example:
+            names = [index.name for index in await client.list_indexes()]
+        """
         return (await self._send(calls.list_indexes())).data
 
     async def get_index(self, index_id: UUID | str) -> Index:
+        """The index with this id.
+
+        Example:
+            index = await client.get_index(index_id)
+        """
         return await self._send(calls.get_index(index_id))
 
     async def rename_index(self, index_id: UUID | str, name: str) -> Index:
+        """The name must be free.
+
+        Example:
+            await client.rename_index(index_id, "handbook of 2026")
+        """
         return await self._send(calls.rename_index(index_id, name))
 
     async def swap_index_names(self, index_id: UUID | str, other_id: UUID | str) -> Index:
-        """Each gets the name of the other, in one step. Sent once: a second one would undo it."""
+        """Each gets the name of the other, in one step. Sent once: a second one would undo it.
+
+        Example:
+            await client.swap_index_names(index_id, newer_id)
+        """
         return await self._send(calls.swap_index_names(index_id, other_id))
 
     async def delete_index(self, index_id: UUID | str) -> Deleted:
-        """Sent once: a second one would be refused as not found."""
+        """Sent once: a second one would be refused as not found.
+
+        Example:
+            await client.delete_index(index_id)
+        """
         return await self._send(calls.delete_index(index_id))
 
     async def upsert(
@@ -125,11 +158,19 @@ class AsyncMaxsimd:
         """1 to 50 documents; look at `failed`. `import_documents` takes any number.
 
         From `expires_at` on the documents are in no answer. Without it they do not expire.
+
+        Example:
+            answer = await client.upsert(index_id, [{"doc_id": "bee", "text": "Honey bees dance."}])
         """
         return await self._send(calls.upsert(index_id, documents, expires_at))
 
     async def list_documents(self, index_id: UUID | str) -> AsyncIterator[StoredDocument]:
-        """All documents of the index by `doc_id`, fetched as they are taken."""
+        """All documents of the index by `doc_id`, fetched as they are taken.
+
+        Example:
+            async for document in client.list_documents(index_id):
+                print(document.doc_id, document.metadata)
+        """
         cursor: str | None = None
         while True:
             page = await self._send(calls.list_documents(index_id, cursor))
@@ -140,9 +181,19 @@ class AsyncMaxsimd:
                 return
 
     async def get_document(self, index_id: UUID | str, doc_id: str) -> StoredDocument:
+        """Metadata and number of chunks; the service keeps no text.
+
+        Example:
+            document = await client.get_document(index_id, "bee")
+        """
         return await self._send(calls.get_document(index_id, doc_id))
 
     async def count_documents(self, index_id: UUID | str) -> DocumentCount:
+        """Documents and chunks of the index.
+
+        Example:
+            count = (await client.count_documents(index_id)).documents
+        """
         return await self._send(calls.count_documents(index_id))
 
     async def facets(
@@ -154,21 +205,37 @@ class AsyncMaxsimd:
         where: Mapping[str, Any] | None = None,
         limit: int | None = None,
     ) -> Facets:
-        """Counts the documents that match by the values of metadata fields, the most frequent first."""
+        """Counts the documents that match by the values of metadata fields, the most frequent first.
+
+        Example:
+            counts = await client.facets(index_id, ["kind"], where={"year": {"gte": 2000}}, limit=10)
+        """
         return await self._send(calls.facets(index_id, fields, filter, where, limit))
 
     async def update_metadata(self, index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> StoredDocument:
-        """Takes the place of the whole object before; the text is not encoded again."""
+        """Takes the place of the whole object before; the text is not encoded again.
+
+        Example:
+            await client.update_metadata(index_id, "bee", {"kind": "insect"})
+        """
         return await self._send(calls.update_metadata(index_id, doc_id, metadata))
 
     async def set_expiry(
         self, index_id: UUID | str, doc_id: str, expires_at: datetime | str | None
     ) -> StoredDocument:
-        """The document is in no answer from then on. None: it does not expire any more."""
+        """The document is in no answer from then on. None: it does not expire any more.
+
+        Example:
+            await client.set_expiry(index_id, "bee", "2027-01-01T00:00:00Z")
+        """
         return await self._send(calls.set_expiry(index_id, doc_id, expires_at))
 
     async def delete_document(self, index_id: UUID | str, doc_id: str) -> Deleted:
-        """`deleted` may be false for a document that was there, when the first of two attempts lost its answer."""
+        """`deleted` may be false for a document that was there, when the first of two attempts lost its answer.
+
+        Example:
+            await client.delete_document(index_id, "bee")
+        """
         return await self._send(calls.delete_document(index_id, doc_id))
 
     async def delete_documents(
@@ -179,7 +246,12 @@ class AsyncMaxsimd:
         where: Mapping[str, Any] | None = None,
         limit: int | None = None,
     ) -> DeletedDocuments:
-        """At most `limit` of those that match: ask again while `more`."""
+        """At most `limit` of those that match: ask again while `more`.
+
+        Example:
+            while (await client.delete_documents(index_id, where={"year": {"lt": 2000}})).more:
+                pass
+        """
         return await self._send(calls.delete_documents(index_id, filter, where, limit))
 
     async def search(
@@ -195,6 +267,12 @@ class AsyncMaxsimd:
         exact: bool | None = None,
         return_components: bool | None = None,
     ) -> Ranked:
+        """The best chunks, or with `group_by_document` the best documents, best first.
+
+        Example:
+            ranked = await client.search(index_id, "how do insects communicate?", top_k=3, where={"kind": "insect"})
+            best = ranked.results[0].doc_id
+        """
         fields = {
             "top_k": top_k,
             "candidate_k": candidate_k,
@@ -207,24 +285,45 @@ class AsyncMaxsimd:
         return await self._send(calls.search(index_id, {"query": query, **fields}))
 
     async def query(self, index_id: UUID | str, queries: Iterable[Query]) -> QueryAnswers:
-        """1 to 32 searches at once, on one snapshot of the index."""
+        """1 to 32 searches at once, on one snapshot of the index.
+
+        Example:
+            answers = await client.query(index_id, [{"query": "largest animal"}, {"query": "insects", "top_k": 3}])
+        """
         return await self._send(calls.query(index_id, queries))
 
     async def score(
         self, query: str, documents: Iterable[Document], *, return_components: bool | None = None
     ) -> Ranked:
-        """Ranks the documents given; nothing is stored."""
+        """Ranks the documents given; nothing is stored.
+
+        Example:
+            ranked = await client.score("largest animal", [{"doc_id": "a", "text": "An elephant is big."}])
+        """
         return await self._send(calls.score(query, documents, return_components))
 
     async def usage(self) -> UsageSummary:
+        """Usage, limits and what remains of this month.
+
+        Example:
+            remaining = (await client.usage()).remaining.documents
+        """
         return await self._send(calls.usage())
 
     async def usage_days(self, first: date | None = None, last: date | None = None) -> Sequence[UsageOfDay]:
-        """Days in UTC, both included; this month by default. Days without usage are left out."""
+        """Days in UTC, both included; this month by default. Days without usage are left out.
+
+        Example:
+            searches = sum(day.searches for day in await client.usage_days())
+        """
         return (await self._send(calls.usage_days(first, last))).data
 
     async def readiness(self) -> Readiness:
-        """Raises a `ServiceUnavailableError` while the service is not ready; sent once."""
+        """Raises a `ServiceUnavailableError` while the service is not ready; sent once.
+
+        Example:
+            checks = (await client.readiness()).checks
+        """
         return await self._send(calls.readiness())
 
     async def import_documents(
@@ -239,6 +338,10 @@ class AsyncMaxsimd:
 
         Documents that are refused alone are reported, and those beside them go on. A `doc_id` that comes again waits for
         the one before it, so that the last one stays. Raises an `ImportStopped` that holds the report so far.
+
+        Example:
+            report = await client.import_documents(index_id, [{"doc_id": "bee", "text": "Honey bees dance."}])
+            print(report.documents, report.failed)
         """
         return await _Import(self, index_id, concurrency, on_progress).run(documents)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 from collections.abc import Iterable, Mapping
@@ -257,6 +258,16 @@ def _segment(text: str) -> str:
     if quoted in ("", ".", ".."):
         raise MaxsimdError(f'no id is "{quoted}": nothing was sent')
     return quoted
+
+
+def given(name: str, value: str | None) -> str:
+    """The value, or that of the environment."""
+    variable = f"MAXSIMD_{name.upper()}"
+    found = os.environ.get(variable) if value is None else value
+    if not found:
+        meaning = "address" if name == "url" else "API key"
+        raise MaxsimdError(f"the {meaning} is missing: pass `{name}`, or set {variable}")
+    return found
 
 
 def checked_url(given: str) -> str:

@@ -1,55 +1,330 @@
-"""A retriever and a document compressor (reranker) for LangChain: `pip install "maxsimd[langchain]"`."""
+"""A retriever, a document compressor (reranker) and a vector store for LangChain: `pip install "maxsimd[langchain]"`.
+
+Their asynchronous methods use `async_client`; without one, threads run `client`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+from uuid import UUID, uuid4
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun, Callbacks
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+    Callbacks,
+)
 from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.stores import BaseStore
+from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict
 
+from ..asynchronous import AsyncMaxsimd
+from ..models import Result
 from ..synchronous import Maxsimd
-from .texts import Load, metadata_of, rerank, retrieve
+from .texts import (
+    AnyLoad,
+    aretrieve,
+    arerank,
+    asynchronous,
+    check_stored,
+    metadata_of,
+    refuse_unknown,
+    rerank,
+    retrieve,
+)
 
 
 class MaxsimdRetriever(BaseRetriever):
-    """The best `top_k` documents of an index, best first."""
+    """The best `k` documents of an index, best first. `load` gives their texts by `doc_id`.
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    `k`, `filter`, `where` and `exact` may be given here, or to one call. Other parameters are refused.
+
+    Example:
+        retriever = MaxsimdRetriever(client=Maxsimd(), index_id=index_id, load=load, k=5)
+        documents = retriever.invoke("how do insects communicate?", k=3, where={"year": {"gte": 2020}})
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     client: Maxsimd
+    async_client: AsyncMaxsimd | None = None
     index_id: str
-    load: Load
-    top_k: int = 10
+    load: AnyLoad
+    k: int = 10
     filter: dict[str, Any] | None = None
     where: dict[str, Any] | None = None
     exact: bool | None = None
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        narrowed = (self.filter, self.where, self.exact)
-        found = retrieve(self.client, self.index_id, self.load, query, self.top_k, *narrowed)
-        return [
-            Document(id=result.doc_id, page_content=text, metadata=metadata_of(result))
-            for result, text in found
-        ]
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
+    ) -> list[Document]:
+        return _documents(retrieve(self.client, self.index_id, self.load, query, *self._narrowed(**options)))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
+    ) -> list[Document]:
+        client = asynchronous(self.client, self.async_client)
+        return _documents(await aretrieve(client, self.index_id, self.load, query, *self._narrowed(**options)))
+
+    def _narrowed(
+        self,
+        *,
+        k: int | None = None,
+        filter: dict[str, Any] | None = None,
+        where: dict[str, Any] | None = None,
+        exact: bool | None = None,
+        **unknown: Any,
+    ) -> tuple[int, dict[str, Any] | None, dict[str, Any] | None, bool | None]:
+        refuse_unknown(unknown)
+        return (
+            self.k if k is None else k,
+            self.filter if filter is None else filter,
+            self.where if where is None else where,
+            self.exact if exact is None else exact,
+        )
 
 
 class MaxsimdReranker(BaseDocumentCompressor):
-    """The `top_n` best documents, ranked by the service, which stores nothing of them."""
+    """The `top_n` best documents, ranked by the service, which stores nothing of them.
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    Example:
+        reranker = MaxsimdReranker(client=Maxsimd(), top_n=3)
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     client: Maxsimd
+    async_client: AsyncMaxsimd | None = None
     top_n: int = 10
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
+        """The best documents, best first, each with a `relevance_score` in its metadata.
+
+        Example:
+            best, *_ = reranker.compress_documents(documents, "largest animal")
+        """
         ranked = rerank(self.client, query, [document.page_content for document in documents], self.top_n)
         return [_scored(documents[at], score) for at, score in ranked]
+
+    async def acompress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> Sequence[Document]:
+        """`compress_documents` for asyncio.
+
+        Example:
+            best, *_ = await reranker.acompress_documents(documents, "largest animal")
+        """
+        texts = [document.page_content for document in documents]
+        ranked = await arerank(asynchronous(self.client, self.async_client), query, texts, self.top_n)
+        return [_scored(documents[at], score) for at, score in ranked]
+
+
+class MaxsimdVectorStore(VectorStore):
+    """An index of the service, and a store of yours for the documents, because the service keeps no texts.
+
+    `documents` is any `BaseStore[str, Document]`. Hits that it does not have are left out. The service encodes texts
+    itself, so there is no embedding model, and no search by vector or by maximal marginal relevance.
+
+    Example:
+        store = MaxsimdVectorStore(Maxsimd(), index_id, InMemoryStore())
+        retriever = store.as_retriever(search_kwargs={"k": 3})
+    """
+
+    def __init__(
+        self,
+        client: Maxsimd,
+        index_id: UUID | str,
+        documents: BaseStore[str, Document],
+        *,
+        async_client: AsyncMaxsimd | None = None,
+    ) -> None:
+        self._client = client
+        self._async_client = asynchronous(client, async_client)
+        self._index_id = index_id
+        self._documents = documents
+
+    def add_documents(self, documents: list[Document], *, ids: list[str] | None = None, **kwargs: Any) -> list[str]:
+        """Stores documents and gives their ids. A document with an id that exists is replaced.
+
+        Example:
+            ids = store.add_documents([Document("Honey bees dance.", metadata={"kind": "insect"})])
+        """
+        refuse_unknown(kwargs)
+        named = _named(documents, ids)
+        report = self._client.import_documents(self._index_id, map(_sent, named))
+        refused = {failure.doc_id for failure in report.failed}
+        self._documents.mset([(doc_id, one) for doc_id, one in named if doc_id not in refused])
+        check_stored(report)
+        return [doc_id for doc_id, _ in named]
+
+    async def aadd_documents(
+        self, documents: list[Document], *, ids: list[str] | None = None, **kwargs: Any
+    ) -> list[str]:
+        """`add_documents` for asyncio.
+
+        Example:
+            ids = await store.aadd_documents([Document("Honey bees dance.")], ids=["bee"])
+        """
+        refuse_unknown(kwargs)
+        named = _named(documents, ids)
+        report = await self._async_client.import_documents(self._index_id, map(_sent, named))
+        refused = {failure.doc_id for failure in report.failed}
+        await self._documents.amset([(doc_id, one) for doc_id, one in named if doc_id not in refused])
+        check_stored(report)
+        return [doc_id for doc_id, _ in named]
+
+    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
+        """Deletes these documents from the index, then from your store. Ids that do not exist are ignored.
+
+        Example:
+            store.delete(["bee"])
+        """
+        refuse_unknown(kwargs)
+        for doc_id in _chosen(ids):
+            self._client.delete_document(self._index_id, doc_id)
+        self._documents.mdelete(_chosen(ids))
+        return True
+
+    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
+        """`delete` for asyncio.
+
+        Example:
+            await store.adelete(["bee"])
+        """
+        refuse_unknown(kwargs)
+        for doc_id in _chosen(ids):
+            await self._async_client.delete_document(self._index_id, doc_id)
+        await self._documents.amdelete(_chosen(ids))
+        return True
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """These documents from your store; the ones that it does not have are left out.
+
+        Example:
+            [bee] = store.get_by_ids(["bee"])
+        """
+        return [document for document in self._documents.mget(list(ids)) if document is not None]
+
+    async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """`get_by_ids` for asyncio.
+
+        Example:
+            [bee] = await store.aget_by_ids(["bee"])
+        """
+        return [document for document in await self._documents.amget(list(ids)) if document is not None]
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """The best `k` documents, best first. `filter`, `where` and `exact` narrow the search as in the service's own.
+
+        Example:
+            documents = store.similarity_search("how do insects communicate?", k=3, filter={"kind": "insect"})
+        """
+        return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
+
+    async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """`similarity_search` for asyncio.
+
+        Example:
+            documents = await store.asimilarity_search("how do insects communicate?", k=3)
+        """
+        return [document for document, _ in await self.asimilarity_search_with_score(query, k, **kwargs)]
+
+    def similarity_search_with_score(
+        self,
+        query: str,
+        k: int = 4,
+        filter: dict[str, Any] | None = None,
+        where: dict[str, Any] | None = None,
+        exact: bool | None = None,
+        **kwargs: Any,
+    ) -> list[tuple[Document, float]]:
+        """`similarity_search` with the MaxSim score of each document. It orders hits, and has no fixed range.
+
+        Example:
+            [(document, score)] = store.similarity_search_with_score("largest animal", k=1)
+        """
+        refuse_unknown(kwargs)
+        results = self._client.search(
+            self._index_id, query, top_k=k, filter=filter, where=where, exact=exact, group_by_document=True
+        ).results
+        return _hits(results, self._documents.mget([result.doc_id for result in results]))
+
+    async def asimilarity_search_with_score(
+        self,
+        query: str,
+        k: int = 4,
+        filter: dict[str, Any] | None = None,
+        where: dict[str, Any] | None = None,
+        exact: bool | None = None,
+        **kwargs: Any,
+    ) -> list[tuple[Document, float]]:
+        """`similarity_search_with_score` for asyncio.
+
+        Example:
+            [(document, score)] = await store.asimilarity_search_with_score("largest animal", k=1)
+        """
+        refuse_unknown(kwargs)
+        ranked = await self._async_client.search(
+            self._index_id, query, top_k=k, filter=filter, where=where, exact=exact, group_by_document=True
+        )
+        return _hits(ranked.results, await self._documents.amget([result.doc_id for result in ranked.results]))
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings | None,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> MaxsimdVectorStore:
+        """A store with these texts. `embedding` must be `None`; the other parameters are those of the class.
+
+        Example:
+            store = MaxsimdVectorStore.from_texts(
+                ["Honey bees dance."], None, client=Maxsimd(), index_id=index_id, documents=InMemoryStore()
+            )
+        """
+        if embedding is not None:
+            raise ValueError("the service encodes texts itself: `embedding` must be None")
+        store = cls(**kwargs)
+        store.add_texts(texts, metadatas, ids=ids)
+        return store
+
+
+def _documents(found: Iterable[tuple[Result, str]]) -> list[Document]:
+    return [Document(id=result.doc_id, page_content=text, metadata=metadata_of(result)) for result, text in found]
 
 
 def _scored(document: Document, score: float) -> Document:
     return document.model_copy(update={"metadata": {**document.metadata, "relevance_score": score}})
+
+
+def _named(documents: Sequence[Document], ids: Sequence[str | None] | None) -> list[tuple[str, Document]]:
+    """Copies with an id: the given one, their own, or a new one."""
+    given = [document.id for document in documents] if ids is None else ids
+    named = [doc_id or str(uuid4()) for doc_id in given]
+    pairs = zip(named, documents, strict=True)
+    return [(doc_id, document.model_copy(update={"id": doc_id})) for doc_id, document in pairs]
+
+
+def _sent(named: tuple[str, Document]) -> dict[str, Any]:
+    doc_id, document = named
+    return {"doc_id": doc_id, "text": document.page_content, "metadata": document.metadata}
+
+
+def _chosen(ids: list[str] | None) -> list[str]:
+    if ids is None:
+        raise ValueError("`ids` is missing; `Maxsimd.delete_index` deletes all documents of an index")
+    return ids
+
+
+def _hits(results: Sequence[Result], documents: Sequence[Document | None]) -> list[tuple[Document, float]]:
+    pairs = zip(results, documents, strict=True)
+    return [(document, result.score) for result, document in pairs if document is not None]
