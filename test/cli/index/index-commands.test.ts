@@ -47,7 +47,9 @@ describe('beside a running server', () => {
     expect(index.segments.length).toBeGreaterThan(1);
     for (const segment of index.segments) {
       expect(segment).toMatchObject({ problem: null, dim: expect.any(Number) });
-      expect(segment.file_bytes).toBeGreaterThan(segment.token_vectors * segment.dim);
+      expect(segment.file_bytes).toBeGreaterThan(
+        (segment.token_vectors * segment.dim * segment.row_bits) / 8,
+      );
       if (segment.state === 'active') continue;
       expect(segment.derived).toEqual([{ name: 'postings', bytes: expect.any(Number) }]);
       expect(segment.filter_terms).toBe(segment.records);
@@ -58,8 +60,8 @@ describe('beside a running server', () => {
       candidate_plan: 'exact',
       candidate_plan_reason: 'there are no codes (yet)',
     });
-    const [{ dim }] = index.segments;
-    expect(index.disk_bytes_per_token_vector).toBeGreaterThan(dim);
+    const [{ dim, row_bits: rowBits }] = index.segments;
+    expect(index.disk_bytes_per_token_vector).toBeGreaterThan((dim * rowBits) / 8);
     expect(index.memory_bytes_per_token_vector).toBeGreaterThan(0);
     expect(index.memory_bytes_per_token_vector).toBeLessThan(index.disk_bytes_per_token_vector);
     const live = index.segments.reduce((sum: number, segment: { live: number }) => sum + segment.live, 0);
