@@ -142,9 +142,10 @@ describe('a record that the catalog names', () => {
     await writeFile(file, withDamage(await readFile(file), 1));
     await stage.remove('a');
     await stage.index().mergeAll();
+    // The merge and the verification may each report it.
     await expect
       .poll(() => stage.corrupt, within)
-      .toMatchObject([{ message: expect.stringMatching(/record 1/) }]);
+      .toContainEqual(expect.objectContaining({ message: expect.stringMatching(/record 1/) }));
   });
 
   it('that is gone with the end of its segment is found by verification', async () => {

@@ -86,6 +86,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     for module in (synchronous, asynchronous):
         monkeypatch.setattr(module, "time", clock)
+        monkeypatch.setattr(module, "random", lambda: 0.5)
     monkeypatch.setattr(asynchronous, "asyncio", SimpleNamespace(sleep=clock.sleep_in_loop))
     return clock
 
