@@ -96,7 +96,7 @@ const left = new Set(
   ),
 );
 
-/** What pino and `createRequestObserver` write. */
+/** The fields that pino and `createRequestObserver` write. */
 interface LogLine {
   readonly time: string;
   readonly level: string;

@@ -62,7 +62,7 @@ export interface DocumentExpiry {
   readonly expiresAtMs?: number;
 }
 
-/** What is absent stays as it is. */
+/** An absent field stays as it is. */
 export interface DocumentChange {
   readonly metadata?: JsonObjectText | undefined;
   /** Null = it does not expire any more. */

@@ -1,4 +1,4 @@
-/** What both catalogs do with documents that expire. */
+/** Both catalogs treat documents that expire alike. */
 import { describe, expect, it } from 'vitest';
 import type { CatalogUnderTest } from './conformance.ts';
 import { DocumentWriter, month, newTenant } from '../support/stages/catalog-fixture.ts';

@@ -75,7 +75,7 @@ async function call(client: Client, name: string, given: Readonly<Record<string,
   return structuredContent as any;
 }
 
-/** What both transports must show. */
+/** Both transports must pass these. */
 async function readAll(client: Client): Promise<void> {
   expect(await toolsOf(client)).toEqual(reading);
   const { indexes } = await call(client, 'list_indexes');

@@ -99,7 +99,7 @@ export async function bestTenFound(
       subtractFromRows(rows, mean);
       stored.push(storedRows(rows, model));
     }
-    // What centring takes from each score of a query, it takes from those of all passages.
+    // Centring subtracts the same from all scores of a query, so it changes no ranking.
     const ofFewBits = await scoresByEngine(model, queryRows, stored);
     const found = exact.map((scores, i) => common(bestOf(scores), bestOf(ofFewBits[i]!)));
     return found.reduce((sum, each) => sum + each, 0) / queries.length;

@@ -15,7 +15,7 @@ export const operators = [
   'before',
 ] as const;
 
-/** What to write -> words for it, in lower case, without characters that are no letters. */
+/** Our operator -> the words of other products for it, in lower case, letters alone. */
 const foreignWords: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(operators.map((operator) => [operator, [operator.replace('_', '')]])),
   gt: ['gt', '>', 'greaterthan'],
@@ -35,7 +35,7 @@ const ownWords = new Map(
   Object.entries(foreignWords).flatMap(([own, words]) => words.map((word) => [word, own])),
 );
 
-/** What to write in place of this operator; `undefined` if no product is known to have it. */
+/** Our operator in place of this one; `undefined` if no product is known to have it. */
 export function ownWordFor(operator: string): string | undefined {
   const letters = operator.toLowerCase().replaceAll(/[^a-z]/g, '');
   return ownWords.get(letters === '' ? operator : letters);
