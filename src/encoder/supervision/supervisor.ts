@@ -228,6 +228,10 @@ class SupervisedEncoder {
     const probe = new EncoderProbe(this.address);
     let answeredAt = performance.now();
     while (!signal.aborted) {
+      // The pause comes first: an encoder that is too large from the start serves meanwhile.
+      await pause(Math.min(probeIntervalMs, hangMs / 4), undefined, { signal, ref: false }).catch(
+        () => undefined,
+      );
       const residentBytes = (await probe.statistics(Math.min(probeIntervalMs * 2, hangMs)))?.residentBytes;
       if (signal.aborted) break;
       if (residentBytes !== undefined) answeredAt = performance.now();
@@ -244,9 +248,6 @@ class SupervisedEncoder {
         await terminate(child);
         break;
       }
-      await pause(Math.min(probeIntervalMs, hangMs / 4), undefined, { signal, ref: false }).catch(
-        () => undefined,
-      );
     }
     probe.close();
   }
