@@ -23,6 +23,7 @@ export type QueryItem = Schemas['QueryItemInput'];
 export type QueryResult = Schemas['QueryResult'];
 export type Ranked = Schemas['Ranked'];
 export type Readiness = Schemas['Readiness'];
+export type Reranked = Schemas['Reranked'];
 export type Result = Schemas['Result'];
 export type Score = Schemas['ScoreInput'];
 export type Search = Schemas['SearchInput'];
