@@ -9,7 +9,7 @@ import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync }
 import path from 'node:path';
 import { z } from 'zod';
 import { pythonEnvironment, run } from '../clients/tools/install.ts';
-import { packPython, packTypeScript } from '../clients/tools/pack.ts';
+import { packFrameworks, packPython, packTypeScript } from '../clients/tools/pack.ts';
 import { checkout, platform, root } from './manifests.ts';
 import { pack } from './pack.ts';
 
@@ -27,7 +27,10 @@ const billSchema = z.looseObject({
 
 checkChangelog();
 const packages = await pack(release);
-packages.push(await packTypeScript(release));
+const client = await packTypeScript(release);
+packages.push(client);
+// Not installed: they are of use beside a framework alone.
+await packFrameworks(release, client);
 const { wheel } = await packPython(release);
 installPackages();
 checkSize();
@@ -57,9 +60,9 @@ function installPackages(): void {
     ['install', '--ignore-scripts=false', '--no-audit', '--no-fund', '--loglevel=error', ...files],
     { cwd: installation, stdio: ['ignore', 2, 2] },
   );
-  const client =
+  const program =
     "const { Maxsimd } = await import('@maxsimd/client'); new Maxsimd({ url: 'http://x', apiKey: 'y' });";
-  execFileSync(process.execPath, ['--input-type=module', '--eval', client], {
+  execFileSync(process.execPath, ['--input-type=module', '--eval', program], {
     cwd: installation,
     stdio: 'inherit',
   });

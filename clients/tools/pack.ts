@@ -1,10 +1,11 @@
-/** The packages of the clients, as they are published: one for npm, and a wheel and a source archive for PyPI. */
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+/** The packages of the clients, as they are published: for npm, and a wheel and a source archive for PyPI. */
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { pythonEnvironment, run } from './install.ts';
+import { nodeTools, pythonEnvironment, run } from './install.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const clients = path.join(root, 'clients');
+const compiler = path.join(root, 'node_modules/.bin/tsc');
 
 /** The name of the tarball that is left in the directory. */
 export async function packTypeScript(directory: string): Promise<string> {
@@ -13,15 +14,54 @@ export async function packTypeScript(directory: string): Promise<string> {
   const stage = mkdtempSync(path.join(builds, 'typescript-'));
   try {
     const source = path.join(clients, 'typescript');
-    const compiler = path.join(root, 'node_modules/.bin/tsc');
     await run(compiler, ['-p', source, '--outDir', path.join(stage, 'dist')], root);
-    for (const name of ['package.json', 'README.md', 'LICENSE'])
-      cpSync(path.join(source, name), path.join(stage, name));
-    const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', directory];
-    return (await run('npm', args, stage)).trim();
+    return await packed(source, stage, directory);
   } finally {
     rmSync(stage, { recursive: true, force: true });
   }
+}
+
+/** A new folder beside the modules of LangChain.js and LlamaIndex.TS, which are as they are pinned here. */
+export async function frameworkFolder(prefix: string): Promise<string> {
+  const programs = await nodeTools('node-frameworks', path.join(import.meta.dirname, 'frameworks'));
+  return mkdtempSync(path.join(programs, '../..', prefix));
+}
+
+/** The packages for frameworks, compiled against the packed client: the names of the tarballs in the directory. */
+export async function packFrameworks(directory: string, client: string): Promise<string[]> {
+  const stage = await frameworkFolder('packages-');
+  try {
+    await unpack(path.join(directory, client), path.join(stage, 'node_modules/@maxsimd/client'));
+    const tarballs: string[] = [];
+    for (const name of ['langchain', 'llamaindex']) {
+      const compiled = path.join(stage, name);
+      const source = path.join(clients, name);
+      cpSync(path.join(source, 'src'), path.join(compiled, 'src'), { recursive: true });
+      const configuration = {
+        extends: path.join(clients, 'typescript/tsconfig.json'),
+        compilerOptions: { rootDir: 'src', outDir: 'dist', paths: {} },
+        include: ['src'],
+      };
+      writeFileSync(path.join(compiled, 'tsconfig.json'), JSON.stringify(configuration));
+      await run(compiler, ['-p', compiled], root);
+      tarballs.push(await packed(source, compiled, directory));
+    }
+    return tarballs;
+  } finally {
+    rmSync(stage, { recursive: true, force: true });
+  }
+}
+
+export async function unpack(tarball: string, folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', folder], folder);
+}
+
+async function packed(source: string, stage: string, directory: string): Promise<string> {
+  for (const name of ['package.json', 'README.md']) cpSync(path.join(source, name), path.join(stage, name));
+  cpSync(path.join(root, 'LICENSE'), path.join(stage, 'LICENSE'));
+  const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', directory];
+  return (await run('npm', args, stage)).trim();
 }
 
 /** The names of the files that are left in the directory. */

@@ -23,6 +23,8 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   'src/index': [],
   'src/service': ['src/encoder', 'src/index', 'src/catalog'],
   bench: ['src/app', 'src/service', 'src/encoder', 'src/index', 'src/catalog', 'deploy/local'],
+  'clients/langchain': [],
+  'clients/llamaindex': [],
   'clients/python': [],
   'clients/tools': ['src/http', 'src/service', 'src/catalog'],
   'clients/typescript': [],
