@@ -1,12 +1,16 @@
 /** Builds the documents as a static site, and follows every link in it. */
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { nodeTools, run } from '../clients/tools/install.ts';
 import { searchOptions } from '../docs/site/search.ts';
 import { pages, placeOf } from '../docs/site/pages.ts';
+import { numbersOf, rowOf, tableOf } from '../docs/site/pictures.ts';
+import { rounds } from './rounds.ts';
+import { accessibilityFaults, isTooWide, missingBrowser, startBrowser } from './support/browser.ts';
+import type { Browser, Page } from './support/browser.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
 const site = path.join(root, 'build/site');
@@ -73,6 +77,119 @@ describe('the site of the documents', () => {
   });
 });
 
+describe('pictures of the site', () => {
+  const text =
+    '## Speed\n\nA word.\n\n| Engine | ms | ms |\n| --- | --- | --- |\n| one | **1,200 / .5** | 3 |\n';
+
+  it('take their figures from tables of the benchmarks', () => {
+    const [row = new Map<string, string>()] = tableOf(text, 'Speed', ['Engine', 'ms', 'ms (2)']);
+    expect(numbersOf(row, 'ms', 2)).toEqual([1_200, 0.5]);
+    expect(numbersOf(row, 'ms (2)', 1)).toEqual([3]);
+    const html = htmls.get('/docs/benchmarks.html') ?? '';
+    expect(html.split('role="img"')).toHaveLength(2 * 5 + 1);
+    expect(html).not.toMatch(/NaN|Infinity|undefined/);
+  });
+
+  it('end the build where a table, a column, a row or a number is missing', () => {
+    const rows = tableOf(text, 'Speed', ['Engine']);
+    expect(() => tableOf(text, 'Size', ['Engine'])).toThrow('docs/benchmarks.md has no heading "Size"');
+    expect(() => tableOf(text, 'Speed', ['recall'])).toThrow(
+      'no table with the columns "recall" under "Speed"',
+    );
+    expect(() => rowOf(rows, 'Engine', 'two')).toThrow('no row "two" in column "Engine"');
+    expect(() => numbersOf(rowOf(rows, 'Engine', 'one'), 'Engine', 1)).toThrow('fewer than 1 numbers');
+  });
+});
+
+const reason = missingBrowser();
+describe.skipIf(reason !== undefined)(
+  `the site in a browser${reason === undefined ? '' : `: ${reason}`}`,
+  () => {
+    /** For people to look at. */
+    const pictures = path.join(root, 'build/site-pictures');
+    const kinds = [
+      'index',
+      'docs/index',
+      'docs/guide/filter',
+      'docs/reference/api',
+      'docs/architecture/overview',
+      'docs/benchmarks',
+    ];
+    const looks = [
+      { colorScheme: 'light', width: 1280 },
+      { colorScheme: 'dark', width: 1280 },
+      { colorScheme: 'light', width: 390 },
+      { colorScheme: 'dark', width: 390 },
+    ] as const;
+    let browser: Browser;
+    /** What pages complain of, and what they ask for that is not there. */
+    const problems: string[] = [];
+
+    beforeAll(async () => {
+      mkdirSync(pictures, { recursive: true });
+      browser = await startBrowser();
+    });
+    afterAll(() => browser.close());
+
+    async function openPage(page: string, { colorScheme, width }: (typeof looks)[number]): Promise<Page> {
+      const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 } });
+      const opened = await context.newPage();
+      opened.on('pageerror', ({ message }) => problems.push(message));
+      await opened.route('**/*', async (route) => {
+        const { host, pathname } = new URL(route.request().url());
+        const file = path.join(site, decodeURIComponent(pathname));
+        if (host === 'site' && existsSync(file)) return route.fulfill({ path: file });
+        problems.push(route.request().url());
+        return route.abort();
+      });
+      await opened.goto(`http://site/${page}.html`, { waitUntil: 'networkidle' });
+      return opened;
+    }
+
+    // Both widths and both schemes every time, all four together in the nightly rounds.
+    it.each(looks.slice(0, rounds({ short: 2, nightly: 4 })))(
+      'every kind of page is accessible and fits ($colorScheme, $width)',
+      async (look) => {
+        for (const kind of kinds) {
+          const page = await openPage(kind, look);
+          const name = `${kind.replaceAll('/', '-')}-${look.colorScheme}-${look.width}.png`;
+          await page.screenshot({ path: path.join(pictures, name), fullPage: true });
+          expect(await accessibilityFaults(page), kind).toEqual([]);
+          expect(await isTooWide(page), kind).toBe(false);
+          await page.close();
+        }
+        expect(problems.splice(0)).toEqual([]);
+      },
+    );
+
+    it('is searched by keyboard', async () => {
+      const page = await openPage('index', looks[0]);
+      await page.keyboard.press('Control+k');
+      await page.locator('input[type=search]:focus').waitFor();
+      await page.keyboard.type('back up and restore');
+      await page.locator('.result.selected').waitFor();
+      await page.keyboard.press('Enter');
+      await page.waitForURL(/guide\/operate\.html/);
+      await page.close();
+      expect(problems.splice(0)).toEqual([]);
+    });
+
+    it('has a link to the content and each link in reach of Tab', async () => {
+      const page = await openPage('index', looks[0]);
+      await page.keyboard.press('Tab');
+      expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to content');
+      const names = new Set<unknown>();
+      for (let presses = 0; presses < 60; presses += 1) {
+        await page.keyboard.press('Tab');
+        names.add(await page.evaluate('document.activeElement.textContent'));
+      }
+      for (const name of ['Guides', 'Benchmarks', 'Install', 'filter results'])
+        expect([...names]).toContain(name);
+      await page.close();
+    });
+  },
+);
+
 describe('the search of the site', () => {
   /** Addresses of sections, best first, as the page ranks them. */
   let find: (query: string) => readonly string[];
@@ -116,5 +233,12 @@ describe('the search of the site', () => {
     ['validation_error', 'reference/errors'],
   ])('answers "%s" with %s first', (query, page) => {
     expect(find(query)[0]).toMatch(new RegExp(`^/docs/${page}\\.html`));
+  });
+
+  it('leaves decisions out', () => {
+    expect(find('decision').filter((id) => id.startsWith('/docs/decisions/'))).toEqual([]);
+    expect([...htmls.keys()].filter((page) => page.startsWith('/docs/decisions/')).length).toBeGreaterThan(
+      20,
+    );
   });
 });

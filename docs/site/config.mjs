@@ -10,13 +10,21 @@ export default defineConfig({
   themeConfig: {
     search: { provider: 'local', options: { miniSearch: { searchOptions } } },
     outline: [2, 3],
+    nav: [
+      { text: 'Guides', link: '/docs/', activeMatch: '^/docs/(guide/|$)' },
+      { text: 'Reference', link: '/docs/reference/api', activeMatch: '^/docs/reference/' },
+      { text: 'Architecture', link: '/docs/architecture/overview', activeMatch: '^/docs/architecture/' },
+      { text: 'Benchmarks', link: '/docs/benchmarks' },
+    ],
     sidebar,
   },
   markdown: {
     // A `<name>` is a placeholder here, never an element.
     html: false,
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     anchor: { slugify: anchorOf },
     toc: { level: [2, 3] },
+    config: drawPictures,
   },
 });
 
@@ -26,4 +34,11 @@ function anchorOf(heading) {
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-');
+}
+
+/** Blocks of the language `picture` are SVG of the build, and stand in the page as they are. */
+function drawPictures(markdown) {
+  const { fence } = markdown.renderer.rules;
+  markdown.renderer.rules.fence = (tokens, at, ...rest) =>
+    tokens[at].info === 'picture' ? tokens[at].content : fence(tokens, at, ...rest);
 }
