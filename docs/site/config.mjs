@@ -7,6 +7,7 @@ export default defineConfig({
   title: 'maxsimd',
   description: 'Multi-tenant, multi-vector retrieval',
   cleanUrls: false,
+  head: [['link', { rel: 'icon', href: '/icon.svg' }]],
   themeConfig: {
     search: { provider: 'local', options: { miniSearch: { searchOptions } } },
     outline: [2, 3],
@@ -24,9 +25,16 @@ export default defineConfig({
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     anchor: { slugify: anchorOf },
     toc: { level: [2, 3] },
-    config: drawPictures,
+    config: drawBlocks,
   },
+  vite: { plugins: [{ name: 'plain-headings', enforce: 'pre', transform: plainHeadings }] },
 });
+
+/** The generator makes each heading of the sidebar a button that does nothing. Tab passes over ours. */
+function plainHeadings(code, file) {
+  if (!file.endsWith('/VPSidebarItem.vue')) return undefined;
+  return code.replace(':role="itemRole"', '').replace(':tabindex="item.items && 0"', '');
+}
 
 /** As the documents' own links have it. */
 function anchorOf(heading) {
@@ -36,9 +44,11 @@ function anchorOf(heading) {
     .replaceAll(' ', '-');
 }
 
-/** Blocks of the language `picture` are SVG of the build, and stand in the page as they are. */
-function drawPictures(markdown) {
-  const { fence } = markdown.renderer.rules;
-  markdown.renderer.rules.fence = (tokens, at, ...rest) =>
+/** Blocks of the language `picture` are SVG of the build, and stand in the page as they are. Indented code is a block like others. */
+function drawBlocks(markdown) {
+  const { rules } = markdown.renderer;
+  const { fence } = rules;
+  rules.fence = (tokens, at, ...rest) =>
     tokens[at].info === 'picture' ? tokens[at].content : fence(tokens, at, ...rest);
+  rules.code_block = rules.fence;
 }

@@ -122,6 +122,7 @@ export function writePages(folder: string): void {
   }
   for (const picture of globSync('docs/**/*.{png,svg,webp}', { cwd: root }))
     cpSync(path.join(root, picture), path.join(folder, picture));
+  cpSync(path.join(root, 'src/console/icon.svg'), path.join(folder, 'public/icon.svg'));
   const settings = path.join(folder, '.vitepress');
   cpSync(path.join(import.meta.dirname, 'theme'), path.join(settings, 'theme'), { recursive: true });
   writeFileSync(path.join(settings, 'sidebar.json'), JSON.stringify(sidebar()));

@@ -143,7 +143,7 @@ function encoders(): Picture {
   });
   return barPicture(
     'Encoder speed, beside other programs',
-    'Tokens a second as a multiple of the other program’s. The line stands at 1, where both are equally fast.',
+    'Tokens a second as a multiple of the other program’s. The gap in a bar stands at 1, where both are equally fast.',
     ratios,
     1,
   );
@@ -178,7 +178,7 @@ function space(): Picture {
 }
 
 /** Time to encode a million chunks. */
-function time(): Picture {
+function encodingTime(): Picture {
   const cpu = rowOf(tableOf(source, 'Encoder', ['Goal', 'Figure']), 'Goal', 'bare onnxruntime');
   const gpu = rowOf(tableOf(source, 'GPU', ['Goal', 'Figure']), 'Goal', 'documents through gRPC');
   const speed = numbersOf(cpu, 'Figure', 4).find((number) => number > 1_000) ?? 0;
@@ -209,7 +209,7 @@ const makers: Readonly<Record<string, () => Picture>> = {
   candidates,
   encoders,
   space,
-  time,
+  time: encodingTime,
 };
 
 /** A picture as the generator takes it: a block of a language of its own. */

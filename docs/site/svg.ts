@@ -5,7 +5,7 @@ export interface Picture {
   readonly caption: string;
   /** Says what the marks show, for those who do not see them. */
   readonly description: string;
-  draw(width: number): Drawing;
+  readonly draw: (width: number) => Drawing;
 }
 
 export interface Drawing {
@@ -22,8 +22,8 @@ export function figure(name: string, { title, caption, description, draw }: Pict
 <desc id="${id}">${escaped(`${title}: ${description}`)}</desc>
 ${marks.join('\n')}</svg>`;
   });
-  const told = `<figcaption><strong>${escaped(title)}.</strong> ${escaped(caption)}</figcaption>`;
-  return `<figure class="picture" id="${name}" v-pre>${drawings.join('\n')}${told}</figure>`;
+  const legend = `<figcaption><strong>${escaped(title)}.</strong> ${escaped(caption)}</figcaption>`;
+  return `<figure class="picture" id="${name}" v-pre>${drawings.join('\n')}${legend}</figure>`;
 }
 
 function escaped(text: string): string {
@@ -64,7 +64,7 @@ const sides = {
   right: { right: 10, down: 2, anchor: 'start' },
   below: { right: 0, down: 22, anchor: 'middle' },
 } as const;
-const plot = { left: 40, right: 18, top: 24, bottom: 52, height: 340 } as const;
+const plot = { left: 40, right: 18, top: 32, bottom: 52, height: 348 } as const;
 
 /** Latency over recall. Both scales are logarithmic, that of recall by what is missed: .9, .99 and .999 are equally far apart. */
 export function latencyOverRecall(series: readonly Series[], width: number): Drawing {

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
+import { example } from '../../docs/site/alignment.ts';
 import { createTenant } from '../support/running/command-line.ts';
 import { makeScratch, repositoryRoot } from '../support/running/launch.ts';
 import { startServer } from '../support/running/server.ts';
@@ -43,6 +44,33 @@ test('the lines of the worked example answer as the README says, however often t
   }
 });
 
+test('the score that the first page of the documents draws is the one of the service', async () => {
+  const { key } = await createTenant(server);
+  const { query, text, matches } = example;
+  const response = await fetch(`${server.url}/v1/score`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ query, documents: [{ doc_id: 'bee', text }], return_components: true }),
+  });
+  const { results } = (await response.json()) as Answer;
+  const tokens = results?.[0]?.components?.per_query_token ?? [];
+  const found = tokens.filter((token) => token.text_range !== undefined);
+  expect(found.map(({ text_range: range }) => text.slice(range?.start, range?.end))).toEqual(
+    matches.map((match) => match.found),
+  );
+  for (const [place, { similarity }] of found.entries())
+    expect(similarity).toBeCloseTo(matches[place]?.similarity ?? NaN, 1);
+});
+
 interface Answer {
-  readonly results?: readonly { readonly doc_id: string; readonly score: number }[];
+  readonly results?: readonly {
+    readonly doc_id: string;
+    readonly score: number;
+    readonly components?: {
+      readonly per_query_token: readonly {
+        readonly text_range?: { readonly start: number; readonly end: number };
+        readonly similarity: number;
+      }[];
+    };
+  }[];
 }
