@@ -8,14 +8,19 @@ from collections.abc import Sequence
 import httpx
 
 from maxsimd import Maxsimd
-from maxsimd.integrations.texts import metadata_of, rerank, retrieve
+from maxsimd.integrations.texts import narrowed, rerank, retrieve
 
 INDEX = "ffffffff-ffff-4fff-8fff-ffffffffffff"
 
 
-def test_a_retriever_asks_for_documents_and_gives_each_its_text() -> None:
+def test_a_retriever_asks_for_documents_and_gives_the_passage_of_each() -> None:
     asked: list[object] = []
     usage = {"input_tokens": 1, "document_count": 0, "chunk_count": 0, "candidate_count": 0, "latency_ms": 1}
+    match = {"token_index": 0, "document_token_index": 3, "similarity": 0.5, "text_range": {"start": 4, "end": 7}}
+    place = {
+        "text_range": {"start": 2, "end": 7},
+        "components": {"normalization": 1.0, "per_query_token": [match]},
+    }
     found = [
         {
             "doc_id": doc_id,
@@ -23,7 +28,7 @@ def test_a_retriever_asks_for_documents_and_gives_each_its_text() -> None:
             "chunk_index": 7,
             "score": 2.5,
             "metadata": {"kind": doc_id},
-            "chunks": [{"chunk_id": f"{doc_id} 7", "chunk_index": 7, "score": 2.5}],
+            **(place if doc_id == "bee" else {}),
         }
         for doc_id in ("bee", "gone", "whale")
     ]
@@ -33,25 +38,21 @@ def test_a_retriever_asks_for_documents_and_gives_each_its_text() -> None:
         return httpx.Response(200, json={"results": found, "usage": usage})
 
     def load(doc_ids: Sequence[str]) -> dict[str, str]:
-        return {doc_id: doc_id.upper() for doc_id in doc_ids if doc_id != "gone"}
+        return {doc_id: f"A {doc_id} 𝒾sx." for doc_id in doc_ids if doc_id != "gone"}
 
     client = Maxsimd("http://service", "k", transport=httpx.MockTransport(reply))
-    documents = retrieve(client, INDEX, load, "q", 5, None)
-    assert [(result.doc_id, text) for result, text in documents] == [("bee", "BEE"), ("whale", "WHALE")]
-    assert metadata_of(documents[0][0]) == {
-        "kind": "bee",
-        "doc_id": "bee",
-        "chunk_id": "bee 7",
-        "chunk_index": 7,
-        "score": 2.5,
-    }
-    retrieve(client, INDEX, load, "q", 100, {"kind": "bee"}, {"n": {"gt": 1}}, True)
+    bee, whale = retrieve(client, INDEX, load, "q", narrowed(5))
+    assert (bee.text, whale.text) == ("bee 𝒾", "A whale 𝒾sx.")
+    highlight = {"text": "e 𝒾", "start": 4, "end": 7, "similarity": 0.5}
+    chunk = {"chunk_index": 7, "score": 2.5}
+    own = {"kind": "bee", "doc_id": "bee", "chunk_id": "bee 7", **chunk}
+    assert bee.metadata == {**own, "text_range": {"start": 2, "end": 7}, "highlights": [highlight]}
+    assert (whale.metadata["text_range"], whale.metadata["highlights"]) == (None, [])
+    options = {"filter": {"kind": "bee"}, "where": {"n": {"gt": 1}}, "exact": True}
+    retrieve(client, INDEX, load, "q", narrowed(100, **options))
     path = f"/v1/indexes/{INDEX}/search"
-    narrowed = {"filter": {"kind": "bee"}, "where": {"n": {"gt": 1}}, "exact": True}
-    assert asked == [
-        (path, {"query": "q", "top_k": 5, "group_by_document": True}),
-        (path, {"query": "q", "top_k": 100, "group_by_document": True, **narrowed}),
-    ]
+    asks = {"query": "q", "group_by_document": True, "return_components": True}
+    assert asked == [(path, {**asks, "top_k": 5}), (path, {**asks, "top_k": 100, **options})]
 
 
 def test_a_long_list_is_ranked_as_one(url: str, key: str) -> None:

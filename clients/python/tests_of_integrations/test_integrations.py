@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from haystack import Pipeline
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 
 from maxsimd import Index, Maxsimd
 from maxsimd.integrations import haystack, langchain, llama_index
 
 TEXTS = {
     "whale": "The blue whale is the largest animal known to have existed.",
-    "bee": "Honey bees dance to tell each other where flowers are.",
+    "bee": "Honey bees dance to tell each other where flowers are. " + "Hives are made of wax. " * 9,
     "gone": "This document has left the caller's own store; insects, flowers, animals.",
 }
 QUERY = "how do insects communicate?"
@@ -38,6 +39,17 @@ def index(client: Maxsimd, name: str) -> Index:
     # Small chunks: a document has several among the results.
     assert client.import_documents(index.id, documents).chunks > len(TEXTS)
     return index
+
+
+def assert_passage(text: str, metadata: dict[str, Any]) -> None:
+    """The best chunk of the bee's text, with the words in it that matched."""
+    assert (metadata["kind"], metadata["doc_id"]) == ("bee", "bee")
+    place = metadata["text_range"]
+    assert text == TEXTS["bee"][place["start"] : place["end"]] != TEXTS["bee"]
+    assert metadata["highlights"] != []
+    for one in metadata["highlights"]:
+        assert place["start"] <= one["start"] < one["end"] <= place["end"]
+        assert one["text"] == TEXTS["bee"][one["start"] : one["end"]]
 
 
 def test_top_k_is_a_number_of_documents(client: Maxsimd, name: str) -> None:
@@ -65,8 +77,7 @@ def test_langchain_retrieves_each_document_once(client: Maxsimd, index: Index) -
     retriever = langchain.MaxsimdRetriever(client=client, index_id=str(index.id), load=load)
     found = retriever.invoke(QUERY)
     assert [document.id for document in found] == ["bee", "whale"]
-    assert found[0].page_content == TEXTS["bee"]
-    assert (found[0].metadata["kind"], found[0].metadata["doc_id"]) == ("bee", "bee")
+    assert_passage(found[0].page_content, found[0].metadata)
     chain = retriever | RunnableLambda(lambda documents: documents[0].id)
     assert chain.invoke("largest animal") == "whale"
     narrow = langchain.MaxsimdRetriever(client=client, index_id=str(index.id), load=load, filter={"kind": "whale"})
@@ -96,7 +107,8 @@ def test_langchain_reranks(client: Maxsimd) -> None:
 def test_llama_index_retrieves_and_reranks(client: Maxsimd, index: Index) -> None:
     nodes = llama_index.MaxsimdRetriever(client, index.id, load).retrieve(QUERY)
     assert [node.node.node_id for node in nodes] == ["bee", "whale"]
-    assert nodes[0].get_content() == TEXTS["bee"]
+    assert_passage(nodes[0].get_content(), nodes[0].node.metadata)
+    assert "highlights" not in nodes[0].node.get_content(MetadataMode.LLM)
     assert (nodes[0].score or 0) > (nodes[1].score or 0)
     candidates = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS.values()]
     reranker = llama_index.MaxsimdReranker(client, top_n=2)
@@ -112,7 +124,7 @@ def test_haystack_retrieves_in_a_pipeline(client: Maxsimd, index: Index) -> None
     pipeline.add_component("retriever", haystack.MaxsimdRetriever(client, index.id, load))
     documents = pipeline.run({"retriever": {"query": QUERY}})["retriever"]["documents"]
     assert [document.id for document in documents] == ["bee", "whale"]
-    assert documents[0].content == TEXTS["bee"]
+    assert_passage(documents[0].content or "", documents[0].meta)
     narrow = pipeline.run({"retriever": {"query": QUERY, "filters": {"field": "meta.kind", "operator": "==", "value": "whale"}}})
     assert [document.id for document in narrow["retriever"]["documents"]] == ["whale"]
     others = pipeline.run({"retriever": {"query": QUERY, "where": {"kind": {"in": ["whale"]}}}})

@@ -19,15 +19,15 @@ from haystack.utils.filters import document_matches_filter
 
 from ..asynchronous import AsyncMaxsimd
 from ..errors import NotFoundError
-from ..models import Result, StoredDocument
+from ..models import StoredDocument
 from ..synchronous import Maxsimd
 from .conditions import Condition, all_of, any_of
-from .texts import AnyLoad, Load, aretrieve, asynchronous, check_stored, metadata_of, retrieve
+from .texts import AnyLoad, Found, Load, aretrieve, asynchronous, check_stored, narrowed, retrieve
 
 
 @component
 class MaxsimdRetriever:
-    """The best `top_k` documents of an index, best first. `load` gives their texts by `doc_id`.
+    """The best passages of the best `top_k` documents of an index, best first. `load` gives texts by `doc_id`.
 
     Example:
         retriever = MaxsimdRetriever(Maxsimd(), index_id, load, top_k=5)
@@ -65,8 +65,8 @@ class MaxsimdRetriever:
             is_insect = {"field": "meta.kind", "operator": "==", "value": "insect"}
             documents = retriever.run("how do they communicate?", filters=is_insect, top_k=3)["documents"]
         """
-        narrowed = self._narrowed(filters, top_k, where)
-        return _output(retrieve(self._client, self._index_id, self._load, query, *narrowed))
+        options = self._narrowed(filters, top_k, where)
+        return _output(retrieve(self._client, self._index_id, self._load, query, options))
 
     @component.output_types(documents=list[Document])
     async def run_async(
@@ -81,16 +81,16 @@ class MaxsimdRetriever:
         Example:
             documents = (await retriever.run_async("how do insects communicate?"))["documents"]
         """
-        narrowed = self._narrowed(filters, top_k, where)
-        return _output(await aretrieve(self._async_client, self._index_id, self._load, query, *narrowed))
+        options = self._narrowed(filters, top_k, where)
+        return _output(await aretrieve(self._async_client, self._index_id, self._load, query, options))
 
     def _narrowed(
         self, filters: dict[str, Any] | None, top_k: int | None, where: dict[str, Any] | None
-    ) -> tuple[int, None, dict[str, Any] | None, bool | None]:
+    ) -> dict[str, Any]:
         if filters and where:
             raise FilterError("give either `filters` or `where`")
         conditions = _condition(filters) if filters else where
-        return self._top_k if top_k is None else top_k, None, conditions, self._exact
+        return narrowed(self._top_k if top_k is None else top_k, where=conditions, exact=self._exact)
 
 
 class MaxsimdDocumentStore:
@@ -268,13 +268,9 @@ def _condition(filters: Mapping[str, Any]) -> Condition:
         raise FilterError(str(error)) from error
 
 
-def _output(found: Iterable[tuple[Result, str]]) -> dict[str, list[Document]]:
-    return {
-        "documents": [
-            Document(id=result.doc_id, content=text, meta=metadata_of(result), score=result.score)
-            for result, text in found
-        ]
-    }
+def _output(found: Iterable[Found]) -> dict[str, list[Document]]:
+    documents = [Document(id=one.doc_id, content=one.text, meta=one.metadata, score=one.score) for one in found]
+    return {"documents": documents}
 
 
 def _check(documents: Any) -> None:

@@ -26,11 +26,12 @@ from ..models import Result
 from ..synchronous import Maxsimd
 from .texts import (
     AnyLoad,
+    Found,
     aretrieve,
     arerank,
     asynchronous,
     check_stored,
-    metadata_of,
+    narrowed,
     refuse_unknown,
     rerank,
     retrieve,
@@ -38,7 +39,7 @@ from .texts import (
 
 
 class MaxsimdRetriever(BaseRetriever):
-    """The best `k` documents of an index, best first. `load` gives their texts by `doc_id`.
+    """The best passages of the best `k` documents of an index, best first. `load` gives texts by `doc_id`.
 
     `k`, `filter`, `where` and `exact` may be given here, or to one call. Other parameters are refused.
 
@@ -61,30 +62,18 @@ class MaxsimdRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return _documents(retrieve(self.client, self.index_id, self.load, query, *self._narrowed(**options)))
+        return _documents(retrieve(self.client, self.index_id, self.load, query, self._narrowed(**options)))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
         client = asynchronous(self.client, self.async_client)
-        return _documents(await aretrieve(client, self.index_id, self.load, query, *self._narrowed(**options)))
+        return _documents(await aretrieve(client, self.index_id, self.load, query, self._narrowed(**options)))
 
-    def _narrowed(
-        self,
-        *,
-        k: int | None = None,
-        filter: dict[str, Any] | None = None,
-        where: dict[str, Any] | None = None,
-        exact: bool | None = None,
-        **unknown: Any,
-    ) -> tuple[int, dict[str, Any] | None, dict[str, Any] | None, bool | None]:
-        refuse_unknown(unknown)
-        return (
-            self.k if k is None else k,
-            self.filter if filter is None else filter,
-            self.where if where is None else where,
-            self.exact if exact is None else exact,
-        )
+    def _narrowed(self, **options: Any) -> dict[str, Any]:
+        own = {"k": self.k, "filter": self.filter, "where": self.where, "exact": self.exact}
+        chosen = {**own, **{name: option for name, option in options.items() if option is not None}}
+        return narrowed(chosen.pop("k"), **chosen)
 
 
 class MaxsimdReranker(BaseDocumentCompressor):
@@ -234,45 +223,25 @@ class MaxsimdVectorStore(VectorStore):
         """
         return [document for document, _ in await self.asimilarity_search_with_score(query, k, **kwargs)]
 
-    def similarity_search_with_score(
-        self,
-        query: str,
-        k: int = 4,
-        filter: dict[str, Any] | None = None,
-        where: dict[str, Any] | None = None,
-        exact: bool | None = None,
-        **kwargs: Any,
-    ) -> list[tuple[Document, float]]:
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
         """`similarity_search` with the MaxSim score of each document. It orders hits, and has no fixed range.
 
         Example:
             [(document, score)] = store.similarity_search_with_score("largest animal", k=1)
         """
-        refuse_unknown(kwargs)
-        results = self._client.search(
-            self._index_id, query, top_k=k, filter=filter, where=where, exact=exact, group_by_document=True
-        ).results
+        results = self._client.search(self._index_id, query, **narrowed(k, **kwargs)).results
         return _hits(results, self._documents.mget([result.doc_id for result in results]))
 
     async def asimilarity_search_with_score(
-        self,
-        query: str,
-        k: int = 4,
-        filter: dict[str, Any] | None = None,
-        where: dict[str, Any] | None = None,
-        exact: bool | None = None,
-        **kwargs: Any,
+        self, query: str, k: int = 4, **kwargs: Any
     ) -> list[tuple[Document, float]]:
         """`similarity_search_with_score` for asyncio.
 
         Example:
             [(document, score)] = await store.asimilarity_search_with_score("largest animal", k=1)
         """
-        refuse_unknown(kwargs)
-        ranked = await self._async_client.search(
-            self._index_id, query, top_k=k, filter=filter, where=where, exact=exact, group_by_document=True
-        )
-        return _hits(ranked.results, await self._documents.amget([result.doc_id for result in ranked.results]))
+        results = (await self._async_client.search(self._index_id, query, **narrowed(k, **kwargs))).results
+        return _hits(results, await self._documents.amget([result.doc_id for result in results]))
 
     @classmethod
     def from_texts(
@@ -298,8 +267,8 @@ class MaxsimdVectorStore(VectorStore):
         return store
 
 
-def _documents(found: Iterable[tuple[Result, str]]) -> list[Document]:
-    return [Document(id=result.doc_id, page_content=text, metadata=metadata_of(result)) for result, text in found]
+def _documents(found: Iterable[Found]) -> list[Document]:
+    return [Document(id=one.doc_id, page_content=one.text, metadata=one.metadata) for one in found]
 
 
 def _scored(document: Document, score: float) -> Document:

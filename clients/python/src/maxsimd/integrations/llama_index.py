@@ -30,12 +30,14 @@ from ..models import Result
 from ..synchronous import Maxsimd
 from .conditions import Condition, all_of, any_of, is_empty
 from .texts import (
+    PLACES,
     AnyLoad,
+    Found,
     aretrieve,
     arerank,
     asynchronous,
     check_stored,
-    metadata_of,
+    narrowed,
     refuse_unknown,
     rerank,
     retrieve,
@@ -43,7 +45,7 @@ from .texts import (
 
 
 class MaxsimdRetriever(BaseRetriever):
-    """The best `top_k` documents of an index, best first. `load` gives their texts by `doc_id`.
+    """The best passages of the best `top_k` documents of an index, best first. `load` gives texts by `doc_id`.
 
     Example:
         retriever = MaxsimdRetriever(Maxsimd(), index_id, load, top_k=5, where={"year": {"gte": 2020}})
@@ -66,15 +68,15 @@ class MaxsimdRetriever(BaseRetriever):
         self._async_client = asynchronous(client, async_client)
         self._index_id = index_id
         self._load = load
-        self._narrowed = (top_k, filter, where, exact)
+        self._narrowed = narrowed(top_k, filter=filter, where=where, exact=exact)
         super().__init__()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _nodes(retrieve(self._client, self._index_id, self._load, query_bundle.query_str, *self._narrowed))
+        return _nodes(retrieve(self._client, self._index_id, self._load, query_bundle.query_str, self._narrowed))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = query_bundle.query_str
-        return _nodes(await aretrieve(self._async_client, self._index_id, self._load, query, *self._narrowed))
+        return _nodes(await aretrieve(self._async_client, self._index_id, self._load, query, self._narrowed))
 
 
 class MaxsimdReranker(BaseNodePostprocessor):
@@ -307,8 +309,7 @@ def _search(
     if where is not None and conditions:
         raise ValueError("give either `where`, or `filters`, `node_ids` and `doc_ids`")
     found = all_of(conditions) if where is None else where
-    narrowed = {"top_k": query.similarity_top_k, "where": found or None, "exact": exact}
-    return {"query": query.query_str, "group_by_document": True, **narrowed}
+    return {"query": query.query_str, **narrowed(query.similarity_top_k, where=found or None, exact=exact)}
 
 
 def _chosen(node_ids: list[str] | None, filters: MetadataFilters | None) -> list[str]:
@@ -337,10 +338,11 @@ def _found(results: Sequence[Result], nodes: Iterable[BaseNode]) -> VectorStoreQ
     )
 
 
-def _nodes(found: Iterable[tuple[Result, str]]) -> list[NodeWithScore]:
+def _nodes(found: Iterable[Found]) -> list[NodeWithScore]:
+    hidden = {"excluded_llm_metadata_keys": list(PLACES), "excluded_embed_metadata_keys": list(PLACES)}
     return [
-        NodeWithScore(node=TextNode(id_=result.doc_id, text=text, metadata=metadata_of(result)), score=result.score)
-        for result, text in found
+        NodeWithScore(node=TextNode(id_=one.doc_id, text=one.text, metadata=one.metadata, **hidden), score=one.score)
+        for one in found
     ]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from ..asynchronous import AsyncMaxsimd
 from ..errors import MaxsimdError
 from ..imports import ImportReport
 from ..models import Result, StoredDocument
+from ..passages import highlights, passage
 from ..synchronous import Maxsimd
 
 Load = Callable[[Sequence[str]], Mapping[str, str]]
@@ -42,52 +43,54 @@ def asynchronous(client: Maxsimd, async_client: AsyncMaxsimd | None) -> AsyncMax
     return cast(AsyncMaxsimd, _Threaded(client)) if async_client is None else async_client
 
 
-def retrieve(
-    client: Maxsimd,
-    index_id: UUID | str,
-    load: AnyLoad,
-    query: str,
+class Found(NamedTuple):
+    """The best passage of a document."""
+
+    doc_id: str
+    text: str
+    score: float
+    metadata: dict[str, Any]
+    """The document's own, with where the passage was found. Positions are those in the whole text."""
+
+
+PLACES = ("text_range", "highlights")
+"""Fields of the metadata that are for programs, not for a prompt."""
+
+
+def narrowed(
     top_k: int,
-    filter: Mapping[str, Any] | None,
+    /,
+    *,
+    filter: Mapping[str, Any] | None = None,
     where: Mapping[str, Any] | None = None,
     exact: bool | None = None,
-) -> list[tuple[Result, str]]:
-    """The best `top_k` documents with their texts, best first. The service groups chunks by document."""
+    **unknown: Any,
+) -> dict[str, Any]:
+    """Parameters of a search for the best documents."""
+    refuse_unknown(unknown)
+    return {"top_k": top_k, "filter": filter, "where": where, "exact": exact, "group_by_document": True}
+
+
+def retrieve(
+    client: Maxsimd, index_id: UUID | str, load: AnyLoad, query: str, options: Mapping[str, Any]
+) -> list[Found]:
+    """The best passages of the best documents, best first. `options` are those of `narrowed`."""
     if inspect.iscoroutinefunction(load):
         raise TypeError("`load` is asynchronous: only the asynchronous methods can call it")
-    results = client.search(
-        index_id, query, top_k=top_k, filter=filter, where=where, exact=exact, group_by_document=True
-    ).results
-    return _joined(results, cast(Load, load)(_ids(results)) if results else {})
+    results = client.search(index_id, query, return_components=True, **options).results
+    return _found(results, cast(Load, load)(_ids(results)) if results else {})
 
 
 async def aretrieve(
-    client: AsyncMaxsimd,
-    index_id: UUID | str,
-    load: AnyLoad,
-    query: str,
-    top_k: int,
-    filter: Mapping[str, Any] | None,
-    where: Mapping[str, Any] | None = None,
-    exact: bool | None = None,
-) -> list[tuple[Result, str]]:
+    client: AsyncMaxsimd, index_id: UUID | str, load: AnyLoad, query: str, options: Mapping[str, Any]
+) -> list[Found]:
     """`retrieve` for asyncio. A thread runs a `load` that blocks."""
-    results = (
-        await client.search(
-            index_id, query, top_k=top_k, filter=filter, where=where, exact=exact, group_by_document=True
-        )
-    ).results
+    results = (await client.search(index_id, query, return_components=True, **options)).results
     if not results:
         return []
     if inspect.iscoroutinefunction(load):
-        return _joined(results, await load(_ids(results)))
-    return _joined(results, await asyncio.to_thread(cast(Load, load), _ids(results)))
-
-
-def metadata_of(result: Result) -> dict[str, Any]:
-    """The document's own, with where its best chunk was found."""
-    found = {name: getattr(result, name) for name in ("doc_id", "chunk_id", "chunk_index", "score")}
-    return {**result.metadata, **found}
+        return _found(results, await load(_ids(results)))
+    return _found(results, await asyncio.to_thread(cast(Load, load), _ids(results)))
 
 
 def rerank(client: Maxsimd, query: str, texts: Sequence[str], top_n: int) -> list[tuple[int, float]]:
@@ -120,8 +123,18 @@ def _ids(results: Sequence[Result]) -> list[str]:
     return [result.doc_id for result in results]
 
 
-def _joined(results: Sequence[Result], texts: Mapping[str, str]) -> list[tuple[Result, str]]:
-    return [(result, texts[result.doc_id]) for result in results if result.doc_id in texts]
+def _found(results: Sequence[Result], texts: Mapping[str, str]) -> list[Found]:
+    known = [(result, texts[result.doc_id]) for result in results if result.doc_id in texts]
+    return [
+        Found(result.doc_id, passage(text, result), result.score, _metadata(result, text)) for result, text in known
+    ]
+
+
+def _metadata(result: Result, text: str) -> dict[str, Any]:
+    place = {name: getattr(result, name) for name in ("doc_id", "chunk_id", "chunk_index", "score")}
+    found = result.text_range
+    place["text_range"] = None if found is None else found.model_dump()
+    return {**result.metadata, **place, "highlights": [one._asdict() for one in highlights(text, result)]}
 
 
 def _requests(texts: Sequence[str]) -> list[list[dict[str, str]]]:
