@@ -1,37 +1,39 @@
-"""Retrieval for a question, and the prompt for a language model of your choice: `python examples/rag.py "QUESTION"`.
+"""Finds passages in a folder of Markdown: `python rag.py FOLDER "QUESTION"`. The service keeps no texts: they stay in the folder."""
 
-The service returns ids and scores, never text, so the texts stay here in a dictionary.
-"""
-
-import json
-import os
 import sys
 from pathlib import Path
 
-from maxsimd import Maxsimd, passage
+from maxsimd import Maxsimd, Result, highlights, passage
 
-PROMPT = """Answer the question from the passages alone. Name the passages that you used by their ids.
-If they hold no answer, say so.
+folder = Path(sys.argv[1] if len(sys.argv) > 1 else "notes")
+question = sys.argv[2] if len(sys.argv) > 2 else "Where do I begin?"
+bold, yellow, plain = ("\033[1m", "\033[33m", "\033[0m") if sys.stdout.isatty() else ("", "", "")
+texts = {str(file.relative_to(folder)): file.read_text(encoding="utf-8") for file in folder.rglob("*.md")}
 
-{passages}
 
-Question: {question}"""
+def marked(text: str, result: Result) -> str:
+    """The passage, with the words that matched in colour."""
+    at = result.text_range.start if result.text_range else 0
+    end = at + len(passage(text, result))
+    shown = ""
+    for word in highlights(text, result):
+        if word.similarity < 0.65:
+            continue
+        shown += text[at : word.start] + yellow + word.text + plain
+        at = word.end
+    return shown + text[at:end]
 
-question = sys.argv[1] if len(sys.argv) > 1 else "How many days off do I get?"
-lines = (Path(__file__).parent / "handbook.jsonl").read_text(encoding="utf-8").splitlines()
-pages = [json.loads(line) for line in lines]
-texts = {page["doc_id"]: page["text"] for page in pages}
 
-url = os.environ.get("MAXSIMD_URL", "http://127.0.0.1:8080")
-with Maxsimd(url, os.environ["MAXSIMD_API_KEY"]) as client:
-    named = [index for index in client.list_indexes() if index.name == "handbook"]
-    index = named[0] if named else client.create_index("handbook")
-    # Documents that are sent again replace what was there under their ids.
-    report = client.import_documents(index.id, pages)
+with Maxsimd() as client:  # It reads MAXSIMD_URL and MAXSIMD_API_KEY.
+    name = folder.resolve().name
+    index = next((one for one in client.list_indexes() if one.name == name), None) or client.create_index(name)
+    # A document that is sent again replaces the one with its id.
+    documents = [{"doc_id": doc_id, "text": text} for doc_id, text in texts.items()]
+    report = client.import_documents(index.id, documents)
     for failure in report.failed:
         print(failure.doc_id, failure.error, file=sys.stderr)
-    results = client.search(index.id, question, top_k=3).results
 
-found = [result for result in results if result.doc_id in texts]
-passages = [f"[{result.doc_id}] {passage(texts[result.doc_id], result)}" for result in found]
-print(PROMPT.format(passages="\n\n".join(passages), question=question))
+    for result in client.search(index.id, question, top_k=3, return_components=True).results:
+        text = texts.get(result.doc_id)
+        if text is not None:  # Otherwise the file is gone.
+            print(f"{bold}{result.doc_id}{plain} {result.score:.2f}\n{marked(text, result)}\n")

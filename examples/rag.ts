@@ -1,45 +1,39 @@
-/**
- * Retrieval for a question, and the prompt for a language model of your choice: `node examples/rag.ts "QUESTION"`.
- * The service returns ids and scores, never text, so the texts stay here in a map.
- */
-import { readFileSync } from 'node:fs';
+/** Finds passages in a folder of Markdown: `node rag.ts FOLDER "QUESTION"`. The service keeps no texts: they stay in the folder. */
+import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-// In a project of your own: `from '@maxsimd/client'`.
-import { Maxsimd, passage } from '../clients/typescript/src/index.ts';
+import { styleText } from 'node:util';
+import { highlights, Maxsimd, passage, type Result } from '@maxsimd/client';
 
-interface Page {
-  readonly doc_id: string;
-  readonly text: string;
-  readonly metadata: { readonly topic: string };
-}
+const [folder = 'notes', question = 'Where do I begin?'] = process.argv.slice(2);
+const files = globSync('**/*.md', { cwd: folder });
+const texts = new Map(files.map((file) => [file, readFileSync(path.join(folder, file), 'utf8')]));
 
-const question = process.argv[2] ?? 'How many days off do I get?';
-const pages = readFileSync(path.join(import.meta.dirname, 'handbook.jsonl'), 'utf8')
-  .trim()
-  .split('\n')
-  .map((line) => JSON.parse(line) as Page);
-const texts = new Map(pages.map(({ doc_id, text }) => [doc_id, text]));
-
-const client = new Maxsimd({
-  url: process.env['MAXSIMD_URL'] ?? 'http://127.0.0.1:8080',
-  apiKey: process.env['MAXSIMD_API_KEY'] ?? '',
-});
+// Reads MAXSIMD_URL and MAXSIMD_API_KEY.
+const client = new Maxsimd();
+const name = path.basename(path.resolve(folder));
 const indexes = await client.listIndexes();
-const index =
-  indexes.find(({ name }) => name === 'handbook') ?? (await client.createIndex({ name: 'handbook' }));
-// Documents that are sent again replace what was there under their ids.
-const report = await client.import(index.id, pages);
+const { id } = indexes.find((index) => index.name === name) ?? (await client.createIndex({ name }));
+// A document that is sent again replaces the one with its id.
+const documents = [...texts].map(([doc_id, text]) => ({ doc_id, text }));
+const report = await client.import(id, documents);
 for (const { doc_id, error } of report.failed) console.error(`${doc_id}: ${error}`);
 
-const { results } = await client.search(index.id, { query: question, top_k: 3 });
-const passages = results.flatMap((result) => {
+const search = { query: question, top_k: 3, return_components: true };
+for (const result of (await client.search(id, search)).results) {
   const text = texts.get(result.doc_id);
-  return text === undefined ? [] : [`[${result.doc_id}] ${passage(text, result)}`];
-});
+  if (text === undefined) continue; // The file is gone.
+  console.log(`${styleText('bold', result.doc_id)} ${result.score.toFixed(2)}\n${marked(text, result)}\n`);
+}
 
-console.log(`Answer the question from the passages alone. Name the passages that you used by their ids.
-If they hold no answer, say so.
-
-${passages.join('\n\n')}
-
-Question: ${question}`);
+/** The passage, with the words that matched in colour. */
+function marked(text: string, result: Result): string {
+  let at = [...text].slice(0, result.text_range?.start ?? 0).join('').length;
+  const end = at + passage(text, result).length;
+  let shown = '';
+  for (const word of highlights(text, result)) {
+    if (word.similarity < 0.65) continue;
+    shown += text.slice(at, word.start) + styleText('yellow', word.text);
+    at = word.end;
+  }
+  return shown + text.slice(at, end);
+}

@@ -2,8 +2,7 @@
  * Ranks what another search found, with `POST /v1/score`: `node examples/rerank.ts`. Nothing is stored. A request takes up
  * to 50 documents. Scores of two requests compare if query and model are the same.
  */
-// In a project of your own: `from '@maxsimd/client'`.
-import { Maxsimd } from '../clients/typescript/src/index.ts';
+import { Maxsimd } from '@maxsimd/client';
 
 const query = 'What is the largest animal?';
 /** As a search by words might order them. */
@@ -13,10 +12,8 @@ const found = [
   { doc_id: 'whale', text: 'The blue whale is the largest animal that has ever lived.' },
 ];
 
-const client = new Maxsimd({
-  url: process.env['MAXSIMD_URL'] ?? 'http://127.0.0.1:8080',
-  apiKey: process.env['MAXSIMD_API_KEY'] ?? '',
-});
+// Reads MAXSIMD_URL and MAXSIMD_API_KEY.
+const client = new Maxsimd();
 const { results } = await client.score({ query, documents: found });
 for (const { doc_id, score } of results) {
   const before = found.findIndex((document) => document.doc_id === doc_id) + 1;

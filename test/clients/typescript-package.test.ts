@@ -1,15 +1,15 @@
 /** The TypeScript client as a package: built, packed, unpacked, and used by the examples of the guide. */
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { run } from '../../clients/tools/install.ts';
-import { packTypeScript } from '../../clients/tools/pack.ts';
 import { version } from '../../clients/typescript/src/version.ts';
 import { makeScratch, repositoryRoot } from '../support/running/launch.ts';
 import { useSharedStage } from '../support/running/stage.ts';
 import { guideExamples } from './guide.ts';
+import { typeScriptProject } from './typescript-project.ts';
 
 const stage = useSharedStage();
 const scratch = await makeScratch();
@@ -18,10 +18,7 @@ const installed = path.join(project, 'node_modules/@maxsimd/client');
 const tsc = path.join(repositoryRoot, 'node_modules/.bin/tsc');
 
 beforeAll(async () => {
-  mkdirSync(installed, { recursive: true });
-  const tarball = path.join(scratch.root, await packTypeScript(scratch.root));
-  await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', installed], project);
-  symlinkSync(path.join(repositoryRoot, 'node_modules/undici'), path.join(project, 'node_modules/undici'));
+  await typeScriptProject(scratch.root);
 });
 afterAll(() => scratch.remove());
 

@@ -1,20 +1,35 @@
-/** Runs the programs of examples/ as they stand there, against one service. */
-import { globSync, readFileSync } from 'node:fs';
+/** Runs the programs of examples/ as they stand there, against one service: those of a client in a folder of their own. */
+import { copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { missingPython, pythonEnvironment, run } from '../../../clients/tools/install.ts';
+import { typeScriptProject } from '../../clients/typescript-project.ts';
 import { repositoryRoot } from '../../support/running/launch.ts';
 import { useSharedStage } from '../../support/running/stage.ts';
 
 const stage = useSharedStage();
 const noPython = missingPython();
+const examples = path.join(repositoryRoot, 'examples');
+let project: string;
+
+beforeAll(async () => {
+  project = await typeScriptProject(stage.server.scratch.temporary);
+  for (const program of ['rag.ts', 'rag.py', 'rerank.ts'])
+    copyFileSync(path.join(examples, program), path.join(project, program));
+  mkdirSync(path.join(project, 'notes/office'), { recursive: true });
+  for (const line of readFileSync(path.join(examples, 'handbook.jsonl'), 'utf8').trim().split('\n')) {
+    const { doc_id: name, text } = JSON.parse(line) as { readonly doc_id: string; readonly text: string };
+    writeFileSync(path.join(project, 'notes/office', `${name}.md`), `# 🐋 ${name}\n\n${text}\n`);
+  }
+});
 
 async function runExample(
   program: string,
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  folder = project,
 ): Promise<string> {
-  return run(program, args, repositoryRoot, {
+  return run(program, args, folder, {
     MAXSIMD_URL: stage.server.url,
     MAXSIMD_API_KEY: stage.tenant.key,
     // Where the command line remembers how far an import is.
@@ -23,44 +38,62 @@ async function runExample(
   });
 }
 
-test('retrieval in TypeScript puts the right passage first into the prompt, however often it runs', async () => {
-  const rag = (...question: string[]): Promise<string> =>
-    runExample(process.execPath, ['examples/rag.ts', ...question]);
-  const prompt = await rag();
-  expect(prompt).toMatch(
-    /^Answer [^[]*\n\n\[leave\] Every employee has 28 days[\s\S]*How many days off do I get\?\n$/,
+describe('the search in a folder of Markdown', () => {
+  const rag = (question: string, environment?: Readonly<Record<string, string>>): Promise<string> =>
+    runExample(process.execPath, ['rag.ts', 'notes', question], environment);
+  const question = 'what if my computer is stolen?';
+
+  test('prints the right passage first, however often it runs', async () => {
+    const printed = await rag(question);
+    expect(printed).toMatch(
+      /^office\/laptops\.md \d\.\d\d\n# 🐋 laptops\n\nReport a lost [^\n]*\n\noffice\//,
+    );
+    expect(await rag(question)).toBe(printed);
+    expect(await rag('How many days off do I get?')).toMatch(/^office\/leave\.md /);
+  });
+
+  test('shows in a terminal which words matched', async () => {
+    const printed = await rag(question, { FORCE_COLOR: '1' });
+    expect(printed).toMatch(/^\u001B\[1moffice\/laptops\.md\u001B\[22m/);
+    expect(printed).toContain('\u001B[33mstolen\u001B[39m');
+  });
+
+  test.skipIf(noPython !== undefined)(
+    'prints the same in Python',
+    async () => {
+      const requirements = path.join(repositoryRoot, 'clients/python/requirements-test.txt');
+      const python = path.join(await pythonEnvironment('python', requirements), 'python');
+      const packages = path.join(stage.server.scratch.temporary, 'python');
+      const quiet = ['--quiet', '--disable-pip-version-check'];
+      const options = [...quiet, '--no-deps', '--no-index', '--no-build-isolation', '--target', packages];
+      await run(python, ['-m', 'pip', 'install', ...options, './clients/python'], repositoryRoot);
+      const terminal = ['-c', 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))', python];
+      const args = ['rag.py', 'notes', question];
+      const environment = { PYTHONPATH: packages };
+      expect(await runExample(python, args, environment)).toBe(await rag(question));
+      const coloured = await rag(question, { FORCE_COLOR: '1' });
+      expect((await runExample(python, [...terminal, ...args], environment)).replaceAll('\r\n', '\n')).toBe(
+        coloured.replaceAll(/\[(22|39)m/g, '[0m'),
+      );
+    },
+    600_000,
   );
-  expect(await rag()).toBe(prompt);
-  expect(await rag('what if my computer is stolen?')).toMatch(/^Answer [^[]*\n\n\[laptops\] Report a lost/);
 });
 
-test.skipIf(noPython !== undefined)(
-  'retrieval in Python prints the same prompt',
-  async () => {
-    const requirements = path.join(repositoryRoot, 'clients/python/requirements-test.txt');
-    const python = path.join(await pythonEnvironment('python', requirements), 'python');
-    const packages = path.join(stage.server.scratch.temporary, 'python');
-    const quiet = ['--quiet', '--disable-pip-version-check'];
-    const options = [...quiet, '--no-deps', '--no-index', '--no-build-isolation', '--target', packages];
-    await run(python, ['-m', 'pip', 'install', ...options, './clients/python'], repositoryRoot);
-    const printed = await runExample(python, ['examples/rag.py'], { PYTHONPATH: packages });
-    expect(printed).toBe(await runExample(process.execPath, ['examples/rag.ts']));
-  },
-  600_000,
-);
-
 test('ranking what another search found puts the right document first', async () => {
-  const printed = await runExample(process.execPath, ['examples/rerank.ts']);
+  const printed = await runExample(process.execPath, ['rerank.ts']);
   expect(printed).toMatch(/^\d+\.\d\d {2}whale \(was 3\)\n.*\n.*\n$/);
 });
 
 test('the import stores every document, and the search finds the right one', async () => {
-  const printed = await runExample('bash', ['examples/import.sh']);
+  const printed = await runExample('bash', ['examples/import.sh'], {}, repositoryRoot);
   expect(printed).toMatch(/^done +8\nfailed +0$/m);
   expect(printed).toMatch(/^ +1 +[\d.]+ +laptops /m);
 });
 
-test('each program has fewer than 80 lines', () => {
+test('each program has fewer than 80 lines, and the search in a folder 40 at most', () => {
+  for (const program of ['rag.ts', 'rag.py'])
+    expect(readFileSync(path.join(examples, program), 'utf8').split('\n').length).toBeLessThanOrEqual(41);
   const files = globSync('examples/**/*.{ts,py,sh,yaml}', { cwd: repositoryRoot });
   expect(files.length).toBeGreaterThan(5);
   for (const file of files)
