@@ -1,6 +1,6 @@
 /**
  * `kill -9` of the api process in the middle of imports, again and again. After each restart: no
- * acknowledged document missing, no deleted one back, no half document, and a ledger that holds what was
+ * acknowledged document missing, no deleted or expired one back, no half document, and a ledger that holds what was
  * acknowledged and no more than what was in flight besides. Segments are small, so that merges go on all the
  * time and are struck as well. The encoder is a process of its own, which stays: a round does not wait for its start.
  */
@@ -17,6 +17,7 @@ import { defaultModel } from '../support/encoder/models.ts';
 import { connect, expectReply, type Client } from '../support/running/client.ts';
 import { createTenant, runCommand } from '../support/running/command-line.ts';
 import { eventually } from '../support/running/eventually.ts';
+import { ExpiringLoad } from '../support/running/expiring-load.ts';
 import { LoadModel, type KnownText, type Operation } from '../support/running/load.ts';
 import { announceRandom, type Random } from '../support/running/random.ts';
 import { makeScratch, type Scratch } from '../support/running/launch.ts';
@@ -52,6 +53,10 @@ describe('kill -9 of the api process', () => {
   let struckUpkeep = 0;
   let key = '';
   let indexId = '';
+  /** Of a tenant of its own: expired documents would be in the way of an exact ledger. */
+  let expiring: ExpiringLoad;
+  let expiringKey = '';
+  const expiringClient = (): Client => connect(server.url, expiringKey);
   let texts: readonly KnownText[] = [];
   /** 1 when a usage summary counts the request that asks for it. */
   let summaryCountsItself = 0;
@@ -70,6 +75,9 @@ describe('kill -9 of the api process', () => {
     ({ id: indexId } = await makeIndex(client, { chunking }));
     texts = await measureTexts(client, random, (await makeIndex(client, { chunking })).id);
     await adoptLedger();
+    const owner = await createTenant(server);
+    expiringKey = owner.key;
+    expiring = new ExpiringLoad((await makeIndex(owner.client)).id);
   });
 
   afterAll(async () => {
@@ -100,7 +108,8 @@ describe('kill -9 of the api process', () => {
     const importers = Array.from({ length: writers }, (_, writer) =>
       model.write(`w${writer}`, documentsPerWriter, options),
     );
-    await Promise.all([...importers, model.search(query, options)]);
+    const searching = model.search(query, options);
+    await Promise.all([...importers, searching, expiring.write(expiringClient(), random)]);
     await server.kill();
   }
 
@@ -240,9 +249,14 @@ describe('kill -9 of the api process', () => {
         server = await startServer({ scratch, env, constants });
         client = connect(server.url, key);
         await expectRecovered();
+        await expiring.check(expiringClient());
       }
     },
   );
+
+  test('documents that expire survived with their times, and have ended by then', async () => {
+    await expiring.checkEnd(expiringClient());
+  });
 
   test('the crashes struck on both sides of commits', () => {
     console.log(

@@ -1,0 +1,113 @@
+/** What a test believes of documents that expire, while it writes them to a server that may be killed at any moment. */
+import { expect } from 'vitest';
+import { expectReply, type Client, type Reply } from './client.ts';
+import { eventually } from './eventually.ts';
+import type { Random } from './random.ts';
+import { find, readUsage } from './stage.ts';
+import { documentPage, storedDocument, upserted } from './wire.ts';
+
+const documentCount = 60;
+const never = Number.POSITIVE_INFINITY;
+
+export class ExpiringLoad {
+  readonly #address: string;
+  readonly #indexId: string;
+  /** When each stored document expires. One whose last write was not answered is absent. */
+  readonly #expiries = new Map<string, number>();
+  /** Documents that were seen after a kill, and later in no answer. */
+  readonly ended = new Set<string>();
+
+  constructor(indexId: string) {
+    this.#indexId = indexId;
+    this.#address = `/v1/indexes/${indexId}/documents`;
+  }
+
+  /** Stores, replaces and changes documents until the server is gone. */
+  async write(client: Client, random: Random): Promise<void> {
+    try {
+      for (;;) await this.#writeOne(client, random);
+    } catch (error) {
+      // fetch reports every broken connection as a TypeError.
+      if (!(error instanceof TypeError)) throw error;
+    }
+  }
+
+  async #writeOne(client: Client, random: Random): Promise<void> {
+    const docId = `d${random.integer(0, documentCount - 1)}`;
+    const known = this.#expiries.get(docId) ?? 0;
+    const expiresAtMs = random.pick([
+      never,
+      Date.now() + 86_400_000,
+      Date.now() + random.integer(200, 5_000),
+    ]);
+    const expires_at = expiresAtMs === never ? null : new Date(expiresAtMs).toISOString();
+    this.#expiries.delete(docId);
+    if (known > Date.now() && random.next() < 0.5) {
+      const body = { expires_at, metadata: { changed: true } };
+      const reply = await client.send('PATCH', `${this.#address}/${docId}`, { body });
+      if (reply.status === 404) {
+        expect(known).toBeLessThanOrEqual(Date.now());
+        return;
+      }
+      expectReply(reply, storedDocument);
+    } else {
+      const query = expires_at === null ? '' : `?expires_at=${encodeURIComponent(expires_at)}`;
+      const body = { documents: [{ doc_id: docId, text: 'river' }] };
+      expectReply(await client.send('POST', `${this.#address}${query}`, { body }), upserted);
+    }
+    this.#expiries.set(docId, expiresAtMs);
+  }
+
+  /** Every answer has what was acknowledged and has not expired, with its time, and nothing that has. */
+  async check(client: Client): Promise<void> {
+    const list = (): Promise<Reply> => client.send('GET', `${this.#address}?limit=1000`);
+    const found = await timed(async () => expectReply(await list(), documentPage).data);
+    for (const { doc_id: docId, expires_at: expiresAt } of found.answer) {
+      const atMs = expiresAt === undefined ? never : Date.parse(expiresAt);
+      expect(atMs, `${docId} has expired`).toBeGreaterThan(found.beganMs);
+      if (this.#expiries.has(docId)) expect(atMs, docId).toBe(this.#expiries.get(docId));
+      // That of a write that was not answered is settled now.
+      this.#expiries.set(docId, atMs);
+    }
+    this.#expectComplete(found, 'the list');
+    const query = { query: 'river', top_k: 100 };
+    const searched = await timed(async () => (await find(client, this.#indexId, query)).results);
+    for (const { doc_id: docId } of searched.answer)
+      expect(this.#expiries.get(docId), `${docId} has expired`).toBeGreaterThan(searched.beganMs);
+    this.#expectComplete(searched, 'the search');
+  }
+
+  #expectComplete({ answer, beganMs, endedMs }: Timed, what: string): void {
+    const ids = new Set(answer.map(({ doc_id: docId }) => docId));
+    for (const [docId, atMs] of this.#expiries) {
+      if (atMs > endedMs) expect(ids, what).toContain(docId);
+      if (atMs > beganMs) continue;
+      this.#expiries.delete(docId);
+      this.ended.add(docId);
+    }
+  }
+
+  /** Waits until all short expiries are over. Then the documents that count are those that are left. */
+  async checkEnd(client: Client): Promise<void> {
+    const soonMs = Date.now() + 60_000;
+    await eventually(async () => {
+      await this.check(client);
+      return [...this.#expiries.values()].every((atMs) => atMs > soonMs);
+    });
+    expect((await readUsage(client)).usage.documents).toBe(this.#expiries.size);
+    expect(this.#expiries.size).toBeGreaterThan(0);
+    expect(this.ended.size).toBeGreaterThan(0);
+  }
+}
+
+interface Timed {
+  readonly answer: readonly { readonly doc_id: string }[];
+  readonly beganMs: number;
+  readonly endedMs: number;
+}
+
+async function timed<Answer extends Timed['answer']>(ask: () => Promise<Answer>) {
+  const beganMs = Date.now();
+  const answer = await ask();
+  return { answer, beganMs, endedMs: Date.now() };
+}
