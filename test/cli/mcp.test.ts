@@ -25,7 +25,8 @@ beforeAll(async () => {
   const documents = passages
     .slice(0, 8)
     .map(({ subject, text }, place) => ({ doc_id: subject, text, metadata: { place } }));
-  await put(stage.client, index.id, documents);
+  const long = Array.from({ length: 40 }, () => passages[8]!.text).join(' ');
+  await put(stage.client, index.id, [...documents, { doc_id: 'long', text: long, metadata: { place: 8 } }]);
 });
 
 async function connected(transport: Transport): Promise<Client> {
@@ -86,8 +87,11 @@ async function readAll(client: Client): Promise<void> {
   expect(results).toHaveLength(2);
   expect(results[0]).toMatchObject({ doc_id: first!.subject, metadata: { place: 0 } });
   expect(usage.input_tokens).toBeGreaterThan(0);
-  const narrow = await call(client, 'search', { ...asked, index: index.id, where: { place: { gt: 6 } } });
-  expect(narrow.results).toMatchObject([{ doc_id: passages[7]!.subject }]);
+  const narrow = { ...asked, index: index.id, where: { place: { gt: 7 } } };
+  const long = { doc_id: 'long' };
+  expect((await call(client, 'search', narrow)).results).toMatchObject([long, long]);
+  const grouped = await call(client, 'search', { ...narrow, group_by_document: true });
+  expect(grouped.results).toMatchObject([long]);
   const found = await call(client, 'get_document', { index: index.id, doc_id: first!.subject });
   expect(found).toEqual({ doc_id: first!.subject, metadata: { place: 0 }, chunk_count: 1 });
 }

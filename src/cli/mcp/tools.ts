@@ -49,13 +49,13 @@ function addReadTools(server: McpServer, client: Maxsimd): void {
         where: JsonObject.exactOptional().describe(
           'Conditions on metadata fields, such as {"lang": "en", "year": {"gte": 2020}, "kind": {"in": ["a", "b"]}}.',
         ),
+        group_by_document: z.boolean().exactOptional().describe('Only the best chunk of each document.'),
       },
       annotations: reads,
     },
     async ({ index, ...asked }, { signal }) => {
       const { id } = await requireIndex(client, index);
-      const [found] = (await client.query(id, [asked], { signal })).results;
-      return resultOf({ ...found });
+      return resultOf({ ...(await client.search(id, asked, { signal })) });
     },
   );
   server.registerTool(

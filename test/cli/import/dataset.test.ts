@@ -1,11 +1,12 @@
 /** Folders in the layout of Hugging Face datasets. */
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { openDataset, type DatasetChoice } from '../../../src/cli/import/sources/dataset.ts';
 import { ApiDouble } from '../../support/http/api-double.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { runJsonHere } from '../../support/running/command-process.ts';
+import { writeFile } from './import-stage.ts';
 
 let directory: string;
 
@@ -16,8 +17,7 @@ beforeEach(async () => {
 function files(...names: readonly (string | readonly [string, string])[]): void {
   for (const item of names) {
     const [name, content] = typeof item === 'string' ? [item, ''] : item;
-    mkdirSync(path.dirname(path.join(directory, name)), { recursive: true });
-    writeFileSync(path.join(directory, name), content);
+    writeFile(directory, name, content);
   }
 }
 

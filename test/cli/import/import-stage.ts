@@ -1,5 +1,5 @@
 /** What imports as a process are run against: a double of the service, an input, a state directory. */
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { ApiDouble, type SeenRequest } from '../../support/http/api-double.ts';
@@ -33,16 +33,22 @@ export function rows(count: number): readonly object[] {
   return Array.from({ length: count }, (_, position) => ({ id: `d${position}`, text: `text ${position}` }));
 }
 
+/** Writes a file, with the folders to it. */
+export function writeFile(directory: string, name: string, content: string | Buffer): string {
+  const file = path.join(directory, name);
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, content);
+  return file;
+}
+
 /** A line for each. */
 export function writeInput(
   directory: string,
   objects: readonly (object | string)[],
   name = 'input.jsonl',
 ): string {
-  const file = path.join(directory, name);
   const text = objects.map((item) => (typeof item === 'string' ? item : JSON.stringify(item))).join('\n');
-  writeFileSync(file, name.endsWith('.gz') ? gzipSync(text) : text);
-  return file;
+  return writeFile(directory, name, name.endsWith('.gz') ? gzipSync(text) : text);
 }
 
 /** Those that imports left in the state directory. */

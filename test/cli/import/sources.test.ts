@@ -1,11 +1,11 @@
 /** What `maxsimd import` takes: CSV, Parquet, standard input, folders of datasets; and what it refuses before anything else. */
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ApiDouble } from '../../support/http/api-double.ts';
-import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import type { ApiDouble } from '../../support/http/api-double.ts';
 import { runHere, runJsonHere, type RunOptions } from '../../support/running/command-process.ts';
+import { startImportStage, writeFile } from './import-stage.ts';
 
 /** Written by pyarrow 26: three rows in each compression, and 4,100 in two row groups. */
 const fixtures = path.resolve(import.meta.dirname, '../../fixtures/parquet');
@@ -15,19 +15,12 @@ let directory: string;
 let options: RunOptions;
 
 beforeEach(async () => {
-  api = new ApiDouble();
-  directory = await newDirectory();
-  options = { environment: { MAXSIMD_URL: await api.listen(), MAXSIMD_API_KEY: 'qkv_live_test' } };
+  ({ api, directory, options } = await startImportStage());
 });
 
 afterEach(() => api.close());
 
-function file(name: string, content: string | Buffer): string {
-  const whole = path.join(directory, name);
-  mkdirSync(path.dirname(whole), { recursive: true });
-  writeFileSync(whole, content);
-  return whole;
-}
+const file = (name: string, content: string | Buffer): string => writeFile(directory, name, content);
 
 const importFrom = (source: string, ...more: string[]): ReturnType<typeof runJsonHere> =>
   runJsonHere(['import', source, '--index', 'books', ...more], options);

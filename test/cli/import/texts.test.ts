@@ -1,29 +1,22 @@
 /** Folders of texts and Markdown, ids of the content, the fields that an import reports first, and dry runs. */
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ApiDouble } from '../../support/http/api-double.ts';
-import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import type { ApiDouble } from '../../support/http/api-double.ts';
 import { runHere, runJsonHere, start, type RunOptions } from '../../support/running/command-process.ts';
+import { startImportStage, writeFile } from './import-stage.ts';
 
 let api: ApiDouble;
 let directory: string;
 let options: RunOptions;
 
 beforeEach(async () => {
-  api = new ApiDouble();
-  directory = await newDirectory();
-  options = { environment: { MAXSIMD_URL: await api.listen(), MAXSIMD_API_KEY: 'qkv_live_test' } };
+  ({ api, directory, options } = await startImportStage());
 });
 
 afterEach(() => api.close());
 
-function file(name: string, content: string | Buffer): string {
-  const whole = path.join(directory, name);
-  mkdirSync(path.dirname(whole), { recursive: true });
-  writeFileSync(whole, content);
-  return whole;
-}
+const file = (name: string, content: string | Buffer): string => writeFile(directory, name, content);
 
 const importFrom = (source: string, ...more: string[]): ReturnType<typeof runJsonHere> =>
   runJsonHere(['import', source, '--index', 'notes', ...more], options);
