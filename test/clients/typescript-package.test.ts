@@ -9,7 +9,7 @@ import { version } from '../../clients/typescript/src/version.ts';
 import { makeScratch, repositoryRoot } from '../support/running/launch.ts';
 import { useSharedStage } from '../support/running/stage.ts';
 import { guideExamples } from './guide.ts';
-import { typeScriptProject } from './typescript-project.ts';
+import { typeScriptProject } from '../support/typescript-project.ts';
 
 const stage = useSharedStage();
 const scratch = await makeScratch();

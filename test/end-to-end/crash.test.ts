@@ -17,7 +17,7 @@ import { defaultModel } from '../support/encoder/models.ts';
 import { connect, expectReply, type Client } from '../support/running/client.ts';
 import { createTenant, runCommand } from '../support/running/command-line.ts';
 import { eventually } from '../support/running/eventually.ts';
-import { ExpiringLoad } from '../support/running/expiring-load.ts';
+import { ExpiringLoad } from './durability/expiring-load.ts';
 import { LoadModel, type KnownText, type Operation } from '../support/running/load.ts';
 import { announceRandom, type Random } from '../support/running/random.ts';
 import { makeScratch, type Scratch } from '../support/running/launch.ts';
@@ -53,7 +53,7 @@ describe('kill -9 of the api process', () => {
   let struckUpkeep = 0;
   let key = '';
   let indexId = '';
-  /** Of a tenant of its own: expired documents would be in the way of an exact ledger. */
+  /** It has a tenant of its own, because expired documents would blur an exact ledger. */
   let expiring: ExpiringLoad;
   let expiringKey = '';
   const expiringClient = (): Client => connect(server.url, expiringKey);

@@ -1,12 +1,11 @@
 /** Runs the commands of a backup and before an upgrade as they stand in docs/guide/operate.md, beside a real server. */
-import { execFile } from 'node:child_process';
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
 import { connect } from '../../support/running/client.ts';
 import { createTenant } from '../../support/running/command-line.ts';
-import { entryPoint, makeScratch, repositoryRoot } from '../../support/running/launch.ts';
+import { documentText, runCommands } from './document-commands.ts';
+import { makeScratch } from '../../support/running/launch.ts';
 import { startServer } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 
@@ -17,18 +16,14 @@ afterAll(async () => {
   await scratch.remove();
 });
 
-const guide = await readFile(path.join(repositoryRoot, 'docs/guide/operate.md'), 'utf8');
+const guide = await documentText('guide/operate.md');
 
 /** Runs the commands under a heading; their folder `data` is the server's. */
-async function runBlock(heading: string): Promise<string> {
-  const script = new RegExp(`## ${heading}[\\s\\S]*?\`\`\`sh\\n([\\s\\S]*?)\`\`\``).exec(guide)?.[1] ?? '';
-  expect(script).toContain('npm run maxsimd --');
-  const run = script.replaceAll('npm run maxsimd --', `"${process.execPath}" "${entryPoint}"`);
-  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', run], {
-    cwd: scratch.root,
-  });
-  return stdout;
-}
+const runBlock = (heading: string): Promise<string> =>
+  runCommands(
+    new RegExp(`## ${heading}[\\s\\S]*?\`\`\`sh\\n([\\s\\S]*?)\`\`\``).exec(guide)?.[1] ?? '',
+    scratch.root,
+  );
 
 test('the example of a backup makes a directory that a server serves as before', async () => {
   const { client, key } = await createTenant(server);

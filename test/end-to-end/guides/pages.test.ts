@@ -1,21 +1,16 @@
 /** Runs the commands of pages as they stand there, from the first block to the last, against a real service. */
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
-import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { openApiDocument } from '../../../clients/tools/generate.ts';
-import { repositoryRoot } from '../../support/running/launch.ts';
+import { documentCommands, documentText } from './document-commands.ts';
 import { useSharedStage } from '../../support/running/stage.ts';
 
 const stage = useSharedStage();
-const textOf = (page: string): Promise<string> => readFile(path.join(repositoryRoot, 'docs', page), 'utf8');
 
 /** Runs the commands of a page and returns their answers, one a line. An error among them fails the test. */
 async function answersOf(page: string): Promise<readonly Record<string, never>[]> {
-  const script = [...(await textOf(page)).matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
-    .map(([, block = '']) => block)
-    .join('')
+  const script = (await documentCommands(page))
     .replace(/MAXSIMD_URL=http\S+/, `MAXSIMD_URL=${stage.server.url}`)
     .replace(/MAXSIMD_API_KEY=qkv\S+/, `MAXSIMD_API_KEY=${stage.tenant.key}`);
   expect(script).toContain('api ');
@@ -42,7 +37,7 @@ test('the page of the HTTP API names every route, and no other', async () => {
   const routes = Object.entries(paths).flatMap(([address, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${address}`),
   );
-  const rows = [...(await textOf('reference/api.md')).matchAll(/^\| (`[A-Z]+ \/.*?) \|/gm)];
+  const rows = [...(await documentText('reference/api.md')).matchAll(/^\| (`[A-Z]+ \/.*?) \|/gm)];
   const named = rows.flatMap(([, cell = '']) => [...cell.matchAll(/`(.+?)`/g)].map(([, route]) => route));
   expect(new Set(named)).toEqual(new Set(routes));
   expect(named).toHaveLength(routes.length);

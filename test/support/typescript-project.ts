@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { run } from '../../clients/tools/install.ts';
 import { packTypeScript } from '../../clients/tools/pack.ts';
-import { repositoryRoot } from '../support/running/launch.ts';
+import { repositoryRoot } from './running/launch.ts';
 
 /** Makes `project` in a directory. */
 export async function typeScriptProject(directory: string): Promise<string> {

@@ -1,10 +1,10 @@
 /** What a test believes of documents that expire, while it writes them to a server that may be killed at any moment. */
 import { expect } from 'vitest';
-import { expectReply, type Client, type Reply } from './client.ts';
-import { eventually } from './eventually.ts';
-import type { Random } from './random.ts';
-import { find, readUsage } from './stage.ts';
-import { documentPage, storedDocument, upserted } from './wire.ts';
+import { expectReply, type Client, type Reply } from '../../support/running/client.ts';
+import { eventually } from '../../support/running/eventually.ts';
+import type { Random } from '../../support/running/random.ts';
+import { find, readUsage } from '../../support/running/stage.ts';
+import { documentPage, storedDocument, upserted } from '../../support/running/wire.ts';
 
 const documentCount = 60;
 const never = Number.POSITIVE_INFINITY;
@@ -73,7 +73,7 @@ export class ExpiringLoad {
     const query = { query: 'river', top_k: 100 };
     const searched = await timed(async () => (await find(client, this.#indexId, query)).results);
     for (const { doc_id: docId } of searched.answer)
-      expect(this.#expiries.get(docId), `${docId} has expired`).toBeGreaterThan(searched.beganMs);
+      expect(this.#expiries.get(docId) ?? 0, `${docId} has expired`).toBeGreaterThan(searched.beganMs);
     this.#expectComplete(searched, 'the search');
   }
 
