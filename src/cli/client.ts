@@ -1,7 +1,7 @@
 /** Makes the client of the service, and reports a wrong address or key in the words of the command line. */
 import { ApiError, MaxsimdError } from '../../clients/typescript/src/errors.ts';
 import { Maxsimd, type MaxsimdOptions } from '../../clients/typescript/src/client.ts';
-import type { Index } from '../../clients/typescript/src/types.ts';
+import type { Index, UsageSummary } from '../../clients/typescript/src/types.ts';
 import { CommandFailure } from './failure.ts';
 import { parseJson } from './json.ts';
 
@@ -107,11 +107,14 @@ function havingModel(index: Index, wanted: string | undefined): Index {
 }
 
 /** One line for a user whose command mostly waits: it names the limit, and says how to raise it. */
-export function rateLimitHint(requestsPerMinute: number, requests?: number): string {
+export function rateLimitHint({ limits, tenant }: UsageSummary, requests?: number): string {
+  const { requests_per_minute: requestsPerMinute } = limits;
   const minutes = requests === undefined ? 0 : Math.ceil(requests / requestsPerMinute);
   const duration = minutes > 1 ? `: ${requests} take about ${minutes} minutes` : '';
+  const name = `'${tenant.replaceAll("'", String.raw`'\''`)}'`;
+  const raised = Math.max(6_000, 10 * requestsPerMinute);
   return (
-    `maxsimd: the tenant may send ${requestsPerMinute} requests a minute, so this waits${duration}. To raise the limit, run ` +
-    `"maxsimd tenant limits TENANT --requests-per-minute N" on the service's machine.`
+    `maxsimd: the tenant may send ${requestsPerMinute} requests a minute, so this waits${duration}. To raise the limit, run this on the ` +
+    `service's machine: npx maxsimd tenant limits ${name} --requests-per-minute ${raised}`
   );
 }

@@ -235,6 +235,8 @@ export interface UsageSummary {
   readonly usage: UsageTotals;
   readonly limits: TenantLimits;
   readonly remaining: { readonly inputTokens: bigint; readonly documents: number };
+  /** Its name. */
+  readonly tenant: string;
 }
 
 export interface IndexDescription {

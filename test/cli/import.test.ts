@@ -284,6 +284,6 @@ describe('a rate limit', () => {
     expect(document).toMatchObject({ done: 100, failed: 0 });
     const hints = stderr.split('\n').filter((line) => line.includes('60 requests a minute'));
     expect(hints).toHaveLength(1);
-    expect(hints[0]).toMatch(/maxsimd tenant limits TENANT --requests-per-minute N/);
+    expect(hints[0]).toMatch(/: npx maxsimd tenant limits 'it'\\''s acme' --requests-per-minute 6000$/);
   });
 });

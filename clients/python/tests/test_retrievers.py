@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import httpx
 
@@ -19,7 +20,7 @@ def test_a_retriever_asks_for_documents_and_gives_the_passage_of_each() -> None:
     match = {"token_index": 0, "document_token_index": 3, "similarity": 0.5, "text_range": {"start": 4, "end": 7}}
     place = {
         "text_range": {"start": 2, "end": 7},
-        "components": {"normalization": 1.0, "per_query_token": [match]},
+        "components": {"maxsim": 0.5, "per_query_token": [match]},
     }
     found = [
         {
@@ -48,7 +49,7 @@ def test_a_retriever_asks_for_documents_and_gives_the_passage_of_each() -> None:
     own = {"kind": "bee", "doc_id": "bee", "chunk_id": "bee 7", **chunk}
     assert bee.metadata == {**own, "text_range": {"start": 2, "end": 7}, "highlights": [highlight]}
     assert (whale.metadata["text_range"], whale.metadata["highlights"]) == (None, [])
-    options = {"filter": {"kind": "bee"}, "where": {"n": {"gt": 1}}, "exact": True}
+    options: dict[str, Any] = {"filter": {"kind": "bee"}, "where": {"n": {"gt": 1}}, "exact": True}
     retrieve(client, INDEX, load, "q", narrowed(100, **options))
     path = f"/v1/indexes/{INDEX}/search"
     asks = {"query": "q", "group_by_document": True, "return_components": True}

@@ -469,6 +469,8 @@ export interface components {
             readonly usage: components["schemas"]["UsageCounts"];
             readonly limits: components["schemas"]["TenantLimits"];
             readonly remaining: components["schemas"]["Remaining"];
+            /** @description Name of the tenant, as operators know it. */
+            readonly tenant: string;
         };
         readonly UsageOfDay: {
             /**

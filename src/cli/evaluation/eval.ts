@@ -61,10 +61,10 @@ export async function evaluate(command: EvalCommand): Promise<CommandResult> {
   const startedMs = performance.now();
   try {
     const index = await requireIndex(client, command.indexName);
-    const { limits } = await client.usage();
-    hint = rateLimitHint(limits.requests_per_minute, judged.length);
+    const usage = await client.usage();
+    hint = rateLimitHint(usage, judged.length);
     // The limit will hold this up, so say it at once.
-    if (judged.length > limits.requests_per_minute) sayHint();
+    if (judged.length > usage.limits.requests_per_minute) sayHint();
     const measure = measurement(client, index.id, command.candidateK, judgements);
     const measured = await mapInParallel(judged, command.concurrency, async (query, signal) => {
       const one = await measure(query, signal);

@@ -135,8 +135,8 @@ async function importItems(
     },
   });
   const { index, created } = await ensureIndex(client, command.index, command.signal);
-  const { limits } = await client.usage({ signal: command.signal });
-  hint = rateLimitHint(limits.requests_per_minute);
+  const usage = await client.usage({ signal: command.signal });
+  hint = rateLimitHint(usage);
   const checkpoint = checkpointOf(command, work.source, client.url, index.id);
   const state = checkpoint?.load() ?? startState;
   const report: ImportReport = {
@@ -154,7 +154,8 @@ async function importItems(
       client,
       indexId: index.id,
       items,
-      concurrency: command.concurrency ?? Math.min(concurrencyMaxByDefault, limits.max_concurrent_requests),
+      concurrency:
+        command.concurrency ?? Math.min(concurrencyMaxByDefault, usage.limits.max_concurrent_requests),
       start: report.start,
       signal: command.signal,
       onSettled: ({ position, problems, bytesRead }) => {

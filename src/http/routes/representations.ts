@@ -262,6 +262,7 @@ export function usageText(summary: UsageSummary): string {
       input_tokens: String(summary.remaining.inputTokens),
       documents: summary.remaining.documents,
     },
+    tenant: summary.tenant,
   };
   return JSON.stringify(body);
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { invalid } from '../../errors.ts';
+import { addition } from '../routes/answers.ts';
 import { Count, DecimalString, Timestamp } from './fields.ts';
 
 const UsageCounts = z
@@ -31,6 +32,7 @@ export const UsageSummary = z
     usage: UsageCounts,
     limits: TenantLimits,
     remaining: Remaining,
+    tenant: z.string().meta({ ...addition, description: 'Name of the tenant, as operators know it.' }),
   })
   .meta({ id: 'UsageSummary' });
 

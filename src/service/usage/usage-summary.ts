@@ -18,5 +18,6 @@ export async function usageSummary(deps: OperationDeps, { tenant }: RequestConte
       inputTokens: tokensLeft > 0n ? tokensLeft : 0n,
       documents: Math.max(0, limits.documents - usage.documents),
     },
+    tenant: tenant.name,
   };
 }

@@ -113,8 +113,8 @@ describe('eval', () => {
     const { stderr, exitCode } = await evaluate();
     expect(exitCode).toBe(0);
     expect(stderr).toBe(
-      'maxsimd: the tenant may send 3 requests a minute, so this waits: 7 take about 3 minutes. To raise the limit, run ' +
-        '"maxsimd tenant limits TENANT --requests-per-minute N" on the service\'s machine.\n',
+      'maxsimd: the tenant may send 3 requests a minute, so this waits: 7 take about 3 minutes. To raise the limit, run this on ' +
+        `the service's machine: npx maxsimd tenant limits 'it'\\''s acme' --requests-per-minute 6000\n`,
     );
   });
 

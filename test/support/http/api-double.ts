@@ -144,6 +144,7 @@ export class ApiDouble {
               unknown: true,
             },
             remaining: { input_tokens: '0', documents: this.documentsMax - this.documents.size },
+            tenant: "it's acme",
           },
         };
       case 'GET /v1/indexes':

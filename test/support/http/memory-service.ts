@@ -284,6 +284,7 @@ export function createMemoryService(): MemoryService {
           maxConcurrentRequests: 2,
         },
         remaining: { inputTokens: 2n ** 60n, documents: 99_995 },
+        tenant: 'acme',
       };
     },
     async countLeft(context) {

@@ -195,6 +195,7 @@ export const usageSummary = z.strictObject({
     max_concurrent_requests: count,
   }),
   remaining: z.strictObject({ input_tokens: decimalString, documents: count }),
+  tenant: z.string(),
 });
 export type UsageSummary = z.output<typeof usageSummary>;
 

@@ -784,6 +784,9 @@ class UsageSummary(BaseModel):
     usage: UsageCounts
     limits: TenantLimits
     remaining: Remaining
+    tenant: Annotated[
+        str, Field(description="Name of the tenant, as operators know it.")
+    ]
 
 
 class UsageOfDay(BaseModel):
