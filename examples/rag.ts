@@ -27,7 +27,8 @@ for (const result of (await client.search(id, search)).results) {
 
 /** The passage, with the words that matched in colour. */
 function marked(text: string, result: Result): string {
-  let at = [...text].slice(0, result.text_range?.start ?? 0).join('').length;
+  const before = Array.from(text).slice(0, result.text_range?.start ?? 0);
+  let at = before.join('').length;
   const end = at + passage(text, result).length;
   let shown = '';
   for (const word of highlights(text, result)) {
