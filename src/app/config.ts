@@ -5,6 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { dnsNameOf } from '../encoder/client/dns-name.ts';
 import { defaultIndexSettings } from '../index/index-settings.ts';
 import { shippedModels } from '../installation.ts';
 import { removedSettings } from './removed-settings.ts';
@@ -103,9 +104,14 @@ const configShape = {
     .default(4)
     .describe('Model versions that are loaded at a time, the default model included.'),
   MAXSIMD_ENCODERS: list
+    .refine(
+      (addresses) =>
+        addresses.every((address) => !address.startsWith('dns:') || dnsNameOf(address) !== undefined),
+      'must have a host and a port where it says dns:, as in dns:///encoders:50051',
+    )
     .default([])
     .describe(
-      'Comma-separated addresses of encoders (`host:port` or `unix:/path`); empty = the service starts its own.',
+      'Comma-separated addresses of encoders (`host:port`, `unix:/path`, or `dns:///host:port` for an encoder at each address of a name, looked up every 5 s); empty = the service starts its own.',
     ),
   MAXSIMD_ENCODER_THREADS: wholeNumber(0, 256)
     .default(0)

@@ -18,7 +18,7 @@ export interface Encoders {
    * none can serve the default model.
    */
   readonly ready: Promise<void>;
-  /** Counts of events: an encoder was admitted, ejected, or sent a corrupt reply. */
+  /** Counts of events: an encoder was admitted, ejected, removed, or sent a corrupt reply. */
   readonly events: ReadonlyMap<string, number>;
   statistics(): Promise<readonly NamedStatistics[]>;
   close(): Promise<void>;

@@ -37,3 +37,7 @@ it('encoders of this machine are spoken to without TLS', async () => {
 it.each(['ca.pem,certificate.pem', 'a,b,c,d'])('%s are no files for TLS to encoders', (files) => {
   expect(() => parseConfig({ MAXSIMD_ENCODER_TLS_FILES: files })).toThrow('ca.pem,certificate.pem,key.pem');
 });
+
+it.each(['dns:///encoders', 'dns:encoders:50051'])('%s names no encoders', (addresses) => {
+  expect(() => parseConfig({ MAXSIMD_ENCODERS: addresses })).toThrow('dns:///encoders:50051');
+});

@@ -24,6 +24,8 @@ import {
 
 export interface EndpointOptions {
   readonly address: string;
+  /** The name in its certificate, where that is not the host of the address. */
+  readonly serverName?: string;
   readonly credentials: ChannelCredentials;
   /** Interval and deadline of health checks. */
   readonly healthIntervalMs: number;
@@ -36,7 +38,16 @@ export interface EndpointOptions {
 }
 
 export interface EndpointEvent {
-  readonly event: 'admitted' | 'ejected' | 'corrupt_reply' | 'unencodable_document' | 'unencodable_query';
+  readonly event:
+    | 'admitted'
+    | 'ejected'
+    /** DNS names its address no longer. */
+    | 'removed'
+    /** The lookup of a name failed. */
+    | 'unresolved'
+    | 'corrupt_reply'
+    | 'unencodable_document'
+    | 'unencodable_query';
   readonly address: string;
   readonly reason: string;
 }
@@ -92,6 +103,8 @@ export class Endpoint {
   /** The process instance that was admitted last. */
   #instance = '';
   #admitted = false;
+  #retired = false;
+  #openCalls = 0;
   #outstandingTokens = 0;
   /** Why it was not admitted at the last check. The same reason is reported once. */
   #refusal: string | undefined;
@@ -114,6 +127,12 @@ export class Endpoint {
       'grpc.keepalive_permit_without_calls': 1,
       'grpc.use_local_subchannel_pool': 1,
       'grpc.service_config_disable_resolution': 1,
+      ...(options.serverName === undefined
+        ? {}
+        : {
+            'grpc.ssl_target_name_override': options.serverName,
+            'grpc.default_authority': options.serverName,
+          }),
     });
     this.#health = healthClient(options.address, options.credentials, this.#rpc);
     this.#queries = new QueryClient({
@@ -136,6 +155,7 @@ export class Endpoint {
   /** Counts a call of about so many tokens as open until its end. */
   begin(tokens: number): OpenCall {
     this.#outstandingTokens += tokens;
+    this.#openCalls += 1;
     let answered = false;
     return {
       answered: () => {
@@ -143,13 +163,30 @@ export class Endpoint {
       },
       end: () => {
         this.#outstandingTokens -= tokens;
+        this.#openCalls -= 1;
         if (!answered) this.retrial.end();
+        this.#closeIfUnused();
       },
     };
   }
 
   get admitted(): boolean {
     return this.#admitted;
+  }
+
+  get retired(): boolean {
+    return this.#retired;
+  }
+
+  /** Its address is gone from DNS: it gets no new calls. Those that it has may end. */
+  retire(): void {
+    this.#retired = true;
+    this.#tell('removed', 'DNS names its address no longer');
+    this.#closeIfUnused();
+  }
+
+  #closeIfUnused(): void {
+    if (this.#retired && this.#openCalls === 0) this.close();
   }
 
   /** Rejects with the call's error, `EndpointLost`, or the signal's reason. */

@@ -19,6 +19,7 @@ import type {
   TokenSpans,
 } from '../protocol/contract.ts';
 import { UnencodableTexts } from './crash-guard.ts';
+import { dnsNameOf, followDnsName, type LookUp, systemLookUp } from './dns-name.ts';
 import { type Attempt, encodeOnce, type Unfinished } from './document-client.ts';
 import { Endpoint, type EndpointEvent, type OpenCall, type StartUnary } from './endpoint.ts';
 import {
@@ -33,8 +34,10 @@ import { isLoss, Tries, unavailable } from './tries.ts';
 import type { CountTokensResponse, GetStatisticsResponse, LocateTokensResponse } from '../protocol/wire.ts';
 
 export interface EncoderPoolOptions {
-  /** `unix:/path` or `host:port`. */
+  /** `unix:/path`, `host:port`, or `dns:///host:port`, which is an encoder at each address of the host. */
   readonly addresses: readonly string[];
+  readonly lookUp?: LookUp;
+  readonly lookUpIntervalMs?: number;
   /** PEM. Absent = plain connections. With certificate and key TLS is mutual. */
   readonly tls?: { readonly ca: Buffer; readonly certificate?: Buffer; readonly key?: Buffer };
   readonly onEvent?: (event: EndpointEvent) => void;
@@ -55,6 +58,8 @@ const defaults = {
   waitingMax: 256,
   healthIntervalMs: 500,
   healthTimeoutMs: 1500,
+  lookUp: systemLookUp,
+  lookUpIntervalMs: 5000,
 };
 
 /** How long a text is refused that ended encoders. Where others send to them too, the text may be innocent. */
@@ -76,7 +81,8 @@ export function createEncoderPool(options: EncoderPoolOptions): EncoderPool {
 }
 
 class GrpcEncoderPool implements EncoderPool {
-  readonly #endpoints: readonly Endpoint[];
+  #endpoints: readonly Endpoint[];
+  readonly #newEndpoint: (address: string, serverName?: string) => Endpoint;
   readonly #healWaitMs: number;
   readonly #waitingMax: number;
   readonly #onEvent: (event: EndpointEvent) => void;
@@ -85,7 +91,7 @@ class GrpcEncoderPool implements EncoderPool {
   readonly #waiting = new Set<() => void>();
   readonly #exclusive: boolean;
   readonly #unencodable: UnencodableTexts;
-  #closed = false;
+  readonly #ended = new AbortController();
 
   constructor(options: EncoderPoolOptions) {
     this.#healWaitMs = options.healWaitMs ?? defaults.healWaitMs;
@@ -98,18 +104,50 @@ class GrpcEncoderPool implements EncoderPool {
       tls === undefined
         ? ChannelCredentials.createInsecure()
         : ChannelCredentials.createSsl(tls.ca, tls.key ?? null, tls.certificate ?? null);
-    this.#endpoints = options.addresses.map(
-      (address) =>
-        new Endpoint({
-          address,
-          credentials,
-          healthIntervalMs: options.healthIntervalMs ?? defaults.healthIntervalMs,
-          healthTimeoutMs: options.healthTimeoutMs ?? defaults.healthTimeoutMs,
-          checkModels: (served) => this.#checkModels(served),
-          onChange: () => this.#changed(),
-          onEvent: this.#onEvent,
-        }),
-    );
+    this.#newEndpoint = (address, serverName) =>
+      new Endpoint({
+        address,
+        ...(serverName === undefined ? {} : { serverName }),
+        credentials,
+        healthIntervalMs: options.healthIntervalMs ?? defaults.healthIntervalMs,
+        healthTimeoutMs: options.healthTimeoutMs ?? defaults.healthTimeoutMs,
+        checkModels: (served) => this.#checkModels(served),
+        onChange: () => this.#changed(),
+        onEvent: this.#onEvent,
+      });
+    this.#endpoints = options.addresses
+      .filter((address) => dnsNameOf(address) === undefined)
+      .map((address) => this.#newEndpoint(address));
+    for (const address of options.addresses) this.#follow(address, options);
+  }
+
+  /** Keeps an endpoint for each address of a DNS name. */
+  #follow(address: string, options: EncoderPoolOptions): void {
+    const name = dnsNameOf(address);
+    if (name === undefined) return;
+    let followed: readonly Endpoint[] = [];
+    let failure: string | undefined;
+    void followDnsName(name, {
+      lookUp: options.lookUp ?? defaults.lookUp,
+      intervalMs: options.lookUpIntervalMs ?? defaults.lookUpIntervalMs,
+      signal: this.#ended.signal,
+      onAddresses: (found) => {
+        failure = undefined;
+        const gone = followed.filter((endpoint) => !found.includes(endpoint.address));
+        const kept = followed.filter((endpoint) => !gone.includes(endpoint));
+        const added = found
+          .filter((each) => !kept.some((endpoint) => endpoint.address === each))
+          .map((each) => this.#newEndpoint(each, name.host));
+        followed = [...kept, ...added];
+        this.#endpoints = [...this.#endpoints.filter((endpoint) => !gone.includes(endpoint)), ...added];
+        for (const endpoint of gone) endpoint.retire();
+        if (gone.length > 0) this.#changed();
+      },
+      onFailure: (reason) => {
+        if (reason !== failure) this.#onEvent({ event: 'unresolved', address, reason });
+        failure = reason;
+      },
+    });
   }
 
   models(): readonly EncoderModel[] {
@@ -134,7 +172,7 @@ class GrpcEncoderPool implements EncoderPool {
     for (;;) {
       const model = this.models().find(isWanted);
       if (model !== undefined) return model;
-      if (this.#closed || !(await this.#change(waitUntilMs, signal))) break;
+      if (this.#ended.signal.aborted || !(await this.#change(waitUntilMs, signal))) break;
       signal.throwIfAborted();
     }
     // An encoder that is down may serve it.
@@ -298,7 +336,8 @@ class GrpcEncoderPool implements EncoderPool {
     if (lostBy === undefined) return false;
     const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, options.deadlineMs);
     while (!lostBy.admitted || !lostBy.retrial.hasTurn(call)) {
-      const mayCome = !this.#closed && (!lostBy.admitted || lostBy.retrial.isOpen);
+      const mayCome =
+        !this.#ended.signal.aborted && !lostBy.retired && (!lostBy.admitted || lostBy.retrial.isOpen);
       if (!mayCome || !(await this.#change(waitUntilMs, options.signal))) {
         this.#leave(call);
         return false;
@@ -343,7 +382,7 @@ class GrpcEncoderPool implements EncoderPool {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#ended.abort();
     for (const endpoint of this.#endpoints) endpoint.close();
     this.#changed();
   }
@@ -357,7 +396,7 @@ class GrpcEncoderPool implements EncoderPool {
     for (;;) {
       options.signal.throwIfAborted();
       tries.assertLeft();
-      if (this.#closed) throw unavailable('the encoder pool is closed');
+      if (this.#ended.signal.aborted) throw unavailable('the encoder pool is closed');
       let best: Endpoint | undefined;
       for (const endpoint of this.#endpoints) {
         if (alone ? endpoint !== lostBy : endpoint.retrial.isOpen) continue;

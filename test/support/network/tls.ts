@@ -1,5 +1,5 @@
 /**
- * A self-signed certificate for 127.0.0.1, made on the spot (Node makes keys and signatures but no
+ * A self-signed certificate for 127.0.0.1 or a name, made on the spot (Node makes keys and signatures but no
  * certificates, so the few DER structures of RFC 5280 are written here), and a request that trusts it.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
@@ -24,7 +24,8 @@ const utf8String = 0x0c;
 const set = 0x31;
 const utcTime = 0x17;
 
-export async function makeCertificate(directory: string): Promise<Certificate> {
+/** Of 127.0.0.1, or of a name. */
+export async function makeCertificate(directory: string, name?: string): Promise<Certificate> {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const ecdsaWithSha256 = der(sequence, der(objectIdentifier, Buffer.from('2a8648ce3d040302', 'hex')));
   const commonName = der(
@@ -40,11 +41,12 @@ export async function makeCertificate(directory: string): Promise<Certificate> {
   );
   const hour = 3_600_000;
   const validity = der(sequence, moment(Date.now() - hour), moment(Date.now() + 24 * hour));
-  // subjectAltName (2.5.29.17): iPAddress 127.0.0.1.
+  // subjectAltName (2.5.29.17): iPAddress or dNSName.
+  const subject = name === undefined ? der(0x87, Buffer.from([127, 0, 0, 1])) : der(0x82, Buffer.from(name));
   const alternativeName = der(
     sequence,
     der(objectIdentifier, Buffer.from('551d11', 'hex')),
-    der(octetString, der(sequence, der(0x87, Buffer.from([127, 0, 0, 1])))),
+    der(octetString, der(sequence, subject)),
   );
   const body = der(
     sequence,
