@@ -1,4 +1,4 @@
-"""`render.py CHART VALUES.json`: lints a chart of Helm as `helm lint --strict` would and prints what it renders."""
+"""`render.py CHART VALUES.json`: lints a chart of Helm as `helm lint --strict` would and prints its notes, then what it renders."""
 
 import json
 import sys
@@ -13,4 +13,5 @@ if findings:
     sys.exit(json.dumps(findings))
 with helm.Chart.load(chart) as loaded:
     rendered = loaded.render(values, name="release", namespace="default")
-print("\n---\n".join(text for _, text in sorted(rendered.items())))
+notes = rendered.pop(next(name for name in rendered if name.endswith("NOTES.txt")))
+print(json.dumps(notes), *(text for _, text in sorted(rendered.items())), sep="\n---\n")

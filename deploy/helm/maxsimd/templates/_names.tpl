@@ -19,26 +19,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ .Values.serviceAccount.name | default .Release.Name }}
 {{- end }}
 
-{{/* Every encoder by its own name: a connection goes to one of them alone. */}}
-{{- define "maxsimd.encoders" -}}
-{{- $addresses := list -}}
-{{- range $place := until (int .Values.encoder.replicas) -}}
-{{- $addresses = append $addresses (printf "%s-encoder-%d.%s-encoder:50051" $.Release.Name $place $.Release.Name) -}}
-{{- end -}}
-{{ join "," $addresses }}
+{{- define "maxsimd.firstTenantSecret" -}}
+{{ .Values.firstTenant.secretName | default (printf "%s-first-tenant" .Release.Name) }}
 {{- end }}
 
-{{- define "maxsimd.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 10001
-runAsGroup: 10001
-fsGroup: 10001
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile: { type: RuntimeDefault }
-{{- end }}
-
-{{- define "maxsimd.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities: { drop: [ALL] }
+{{/* The list of a cluster's components that have pods for good. */}}
+{{- define "maxsimd.components" -}}
+{{ ternary "node encoder" "node" (eq .Values.mode "cluster") }}
 {{- end }}
