@@ -61,6 +61,17 @@ describe('the installed packages', () => {
     expect(files).toContain('maxsimd/src/cli/models/sample-texts.txt.gz');
   });
 
+  it('have the names of the sources', () => {
+    const program = path.join(folder, 'node_modules/maxsimd/src');
+    const compiled = readdirSync(program, { recursive: true })
+      .map(String)
+      .filter((file) => file.endsWith('.js'));
+    expect(compiled.length).toBeGreaterThan(100);
+    // TypeScript 7.0.2 gives some classes another name in their own code, and properties of the same name, too.
+    for (const file of compiled)
+      expect(readFileSync(path.join(program, file), 'utf8'), file).not.toMatch(/^_[a-z] = /m);
+  });
+
   it('need no install script to work, and bring a licence each', () => {
     const own = [
       'maxsimd',

@@ -41,7 +41,7 @@ export function openS3ObjectStore(
   url: string,
   { filesAtOnce = 32, ...options }: S3Options = {},
 ): ObjectStore {
-  const bucket = new Bucket(url, options);
+  const bucket = new S3Bucket(url, options);
   const inTurn = turns(filesAtOnce);
   let pinged = { atMs: -Infinity, answer: Promise.resolve() };
   return {
@@ -119,7 +119,8 @@ async function readRange(
 }
 
 /** The objects under the prefix of a URL. */
-class Bucket {
+/** Not `Bucket`: TypeScript 7.0.2 renames the property `Bucket` of the requests with a class of that name. */
+class S3Bucket {
   readonly #client: S3Client;
   readonly #bucket: string;
   readonly #prefix: string;
