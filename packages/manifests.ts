@@ -31,7 +31,7 @@ export type Manifest = Readonly<Record<string, unknown>> & {
 };
 
 export const checkout = checkoutSchema.parse(readJson(path.join(root, 'package.json')));
-/** The platforms that have packages. Each package is made on its own platform (`.ci/packages.yml`). */
+/** The platforms that have packages. Each package is made on its own platform (`.github/workflows/release.yml`). */
 export const platforms = ['linux-x64', 'linux-arm64', 'darwin-arm64'] as const;
 export const platform = `${process.platform}-${process.arch}`;
 /** The runtime that a platform's package bundles. */

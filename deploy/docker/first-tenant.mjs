@@ -1,6 +1,6 @@
 /**
  * `first-tenant.mjs SECRET TENANT [ACCOUNT [PROGRAM]]`: makes a tenant and puts its key into a Secret of Kubernetes, which exists,
- * under `api-key`. It does nothing if the Secret has a key. ACCOUNT is the folder with the token, the authority and the namespace
+ * under `api-key`. It does nothing if the Secret has a key, and adds a key to a tenant that exists. ACCOUNT is the folder with the token, the authority and the namespace
  * of the pod; PROGRAM is maxsimd. Without a connection to the API of Kubernetes no tenant is made.
  */
 import { execFile } from 'node:child_process';
@@ -23,11 +23,16 @@ if (data?.['api-key'] === undefined) await makeTenant();
 else process.stdout.write(`the Secret ${secret} has a key\n`);
 
 async function makeTenant() {
-  const args = [program, 'tenant', 'create', '--name', tenant, '--json'];
-  const { stdout } = await promisify(execFile)(process.execPath, args);
-  const { tenant_id: id, api_key: key } = JSON.parse(stdout);
-  await ask('PATCH', { stringData: { 'api-key': key, 'tenant-id': id } });
-  process.stdout.write(`the key of the tenant ${tenant} (${id}) is in the Secret ${secret}\n`);
+  const { api_key: key } = await maxsimd('tenant', 'create', '--name', tenant).catch(() =>
+    maxsimd('key', 'create', tenant),
+  );
+  await ask('PATCH', { stringData: { 'api-key': key } });
+  process.stdout.write(`a key of the tenant ${tenant} is in the Secret ${secret}\n`);
+}
+
+async function maxsimd(...words) {
+  const { stdout } = await promisify(execFile)(process.execPath, [program, ...words, '--json']);
+  return JSON.parse(stdout);
 }
 
 /** Sends a request for the Secret to the API of Kubernetes, and returns the Secret that it answers. */

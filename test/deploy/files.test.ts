@@ -6,18 +6,15 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
 import { run } from '../../clients/tools/install.ts';
 import { installChecks, installServers, type CheckPrograms } from '../../deploy/local/install.ts';
-import { alerts } from '../../deploy/monitoring/alerts.ts';
 import { parseConfig } from '../../src/app/config.ts';
 import { parseEncoderArguments } from '../../src/encoder/server/arguments.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
+import { chart, deploy, render, validate } from './chart.ts';
 import { nginxIn } from './nginx-sample.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
-const deploy = path.join(root, 'deploy');
-const chart = 'helm/maxsimd';
 
 let programs: CheckPrograms & { readonly haproxy: string };
 beforeAll(async () => {
@@ -37,51 +34,6 @@ async function copyOf(fault?: { readonly file: string; readonly of: string; read
     writeFileSync(file, text.replace(fault.of, fault.by));
   }
   return copy;
-}
-
-const fewest = { blobs: { url: 's3://bucket/prefix' } };
-/** Everything that is off. */
-const most = {
-  blobs: { ...fewest.blobs, endpoint: 'https://store.example', credentialsSecretName: 'store' },
-  authoritiesSecretName: 'authorities',
-  operatorsSecretName: 'operators',
-  imagePullSecrets: [{ name: 'registry' }],
-  serviceAccount: { annotations: { role: 'maxsimd' } },
-  service: { annotations: { internal: 'true' } },
-  node: {
-    environment: { MAXSIMD_LOG_LEVEL: 'warn' },
-    nodeSelector: { disk: 'nvme' },
-    tolerations: [{ key: 'disk', operator: 'Exists' }],
-    cache: { storageClass: 'local' },
-  },
-  encoder: { nodeSelector: { gpu: 'yes' }, tolerations: [{ key: 'gpu', operator: 'Exists' }] },
-  networkPolicy: { clients: [{ podSelector: {} }], scrapers: [{ namespaceSelector: {} }] },
-  serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
-};
-
-async function render(folder: string, values: object): Promise<string> {
-  const file = path.join(await newDirectory(), 'values.json');
-  writeFileSync(file, JSON.stringify(values));
-  return run(
-    tool('python'),
-    [path.join(import.meta.dirname, 'render.py'), path.join(folder, chart), file],
-    root,
-  );
-}
-
-/** By the schemas of the oldest version that the chart takes, and of the newest that there are. */
-async function checkChart(folder: string): Promise<void> {
-  for (const [version, values] of [
-    ['1.29', fewest],
-    ['1.37', most],
-  ] as const)
-    await checkRendered(folder, version, values);
-}
-
-async function checkRendered(folder: string, version: string, values: object): Promise<void> {
-  const file = path.join(await newDirectory(), 'manifests.yaml');
-  writeFileSync(file, await render(folder, values));
-  await run(tool('kubernetes-validate'), ['--strict', '--quiet', '--no-warn', '-k', version, file], root);
 }
 
 /** In place of `/opt/maxsimd`, a folder with programs: they must be there. */
@@ -143,14 +95,14 @@ const checks: readonly Check[] = [
   },
   {
     file: `${chart}/templates/nodes.yaml`,
-    run: checkChart,
+    run: async (folder) => validate('1.29', await render(folder, {})),
     of: 'serviceName:',
     by: 'serviceNme:',
     says: "'serviceName' is a required property",
   },
   {
     file: `${chart}/values.yaml`,
-    run: (folder) => render(folder, fewest),
+    run: (folder) => render(folder, {}),
     of: 'replicas: 3',
     by: 'replicas: three',
     says: '/node/replicas',
@@ -235,98 +187,6 @@ it('every file of deploy/ has its row in the table of what was run and what was 
   for (const part of parts) expect(table).toContain(`| [${part}](${part})`);
 });
 
-/** What the chart renders, by kind. */
-async function manifests<Manifest>(values: object, kind: string): Promise<readonly Manifest[]> {
-  return parseAllDocuments(await render(deploy, values))
-    .map((document) => document.toJS() as { readonly kind: string } | null)
-    .filter((manifest) => manifest?.kind === kind) as unknown as readonly Manifest[];
-}
-
-interface Pod {
-  readonly enableServiceLinks?: boolean;
-  readonly terminationGracePeriodSeconds: number;
-  readonly containers: readonly Container[];
-}
-
-/** Those of the encoders, then those of the nodes. */
-async function podsOf(values: object): Promise<readonly Pod[]> {
-  const sets = await manifests<{ readonly spec: { readonly template: { readonly spec: Pod } } }>(
-    values,
-    'StatefulSet',
-  );
-  return sets.map(({ spec }) => spec.template.spec);
-}
-
-describe('the chart', () => {
-  it('takes the values of examples/kubernetes', async () => {
-    const values: unknown = parse(readFileSync(path.join(root, 'examples/kubernetes/values.yaml'), 'utf8'));
-    await checkRendered(deploy, '1.37', values as object);
-    const wrong = { ...(values as object), blob: {} };
-    await expect(checkRendered(deploy, '1.37', wrong)).rejects.toThrow('blob');
-  });
-
-  it('keeps the variables of Services from its pods', async () => {
-    const pods = await podsOf(fewest);
-    expect(pods).toHaveLength(2);
-    for (const pod of pods) expect(pod.enableServiceLinks).toBe(false);
-  });
-
-  interface Policy {
-    readonly metadata: { readonly name: string };
-    readonly spec: {
-      readonly ingress: readonly {
-        readonly ports: readonly { readonly port: string }[];
-        readonly from?: unknown;
-      }[];
-    };
-  }
-
-  it.each([
-    ['nobody', {}, undefined],
-    [
-      'the Prometheus of a ServiceMonitor',
-      { serviceMonitor: { enabled: true } },
-      [
-        {
-          namespaceSelector: {},
-          podSelector: { matchLabels: { 'app.kubernetes.io/managed-by': 'prometheus-operator' } },
-        },
-      ],
-    ],
-    [
-      'those that are named, and no others',
-      { serviceMonitor: { enabled: true }, networkPolicy: { scrapers: most.networkPolicy.scrapers } },
-      most.networkPolicy.scrapers,
-    ],
-  ])('lets %s read metrics', async (_who, values, from) => {
-    const policies = await manifests<Policy>({ ...fewest, ...values }, 'NetworkPolicy');
-    const rule = policies
-      .find(({ metadata }) => metadata.name === 'release-node')
-      ?.spec.ingress.find(({ ports }) => ports[0]?.port === 'metrics');
-    expect(rule?.from).toEqual(from);
-  });
-
-  it('gives its nodes the job that the alerts look for', async () => {
-    const values = { ...fewest, serviceMonitor: { enabled: true } };
-    interface Labelled {
-      readonly metadata: { readonly labels: Readonly<Record<string, string>> };
-    }
-    const [monitor] = await manifests<{
-      readonly spec: {
-        readonly jobLabel: string;
-        readonly selector: { readonly matchLabels: Readonly<Record<string, string>> };
-      };
-    }>(values, 'ServiceMonitor');
-    const services = (await manifests<Labelled>(values, 'Service')).filter(({ metadata: { labels } }) =>
-      Object.entries(monitor!.spec.selector.matchLabels).every(([name, value]) => labels[name] === value),
-    );
-    expect(services).toHaveLength(1);
-    const down = alerts.find(({ name }) => name === 'MaxsimdDown')!.expression;
-    const [, job] = /job="([^"]+)"/.exec(down) ?? [];
-    expect(services[0]?.metadata.labels[monitor!.spec.jobLabel]).toBe(job);
-  });
-});
-
 describe('who stops nodes and encoders waits until requests in flight are done, and files are closed', () => {
   const secondsLeast = parseConfig({}).MAXSIMD_TIMEOUT_UPSERT_MS / 1_000 + 10;
 
@@ -346,13 +206,6 @@ describe('who stops nodes and encoders waits until requests in flight are done, 
     const [, seconds] = /^TimeoutStopSec=(\d+)s$/m.exec(text) ?? [];
     expect(Number(seconds)).toBeGreaterThanOrEqual(secondsLeast);
   });
-
-  it('in the chart', async () => {
-    for (const { terminationGracePeriodSeconds: seconds } of await podsOf(fewest))
-      expect(seconds).toBeGreaterThanOrEqual(secondsLeast);
-    const [, node] = await podsOf({ ...fewest, node: { drainSeconds: 300 } });
-    expect(node?.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(310);
-  });
 });
 
 it('the image runs its program under an init', () => {
@@ -360,11 +213,6 @@ it('the image runs its program under an init', () => {
   expect(dockerfile).toMatch(/^ENTRYPOINT \["\/usr\/bin\/tini", "-s", "--", /m);
   expect(dockerfile.split('\nFROM ').at(-1)).toContain(' tini ');
 });
-
-interface Container {
-  readonly args?: readonly string[];
-  readonly env?: readonly { readonly name: string; readonly value?: string }[];
-}
 
 describe('what nodes and encoders are given', () => {
   const secrets = { MAXSIMD_CATALOG_URL: 'postgres://a', MAXSIMD_LIMITER_URL: 'redis://a' };
@@ -380,20 +228,6 @@ describe('what nodes and encoders are given', () => {
     for (const name of ['node-1', 'node-2', 'node-3', 'tools'])
       expect(() => parseConfig({ ...services[name]?.environment, ...secrets })).not.toThrow();
     const [word, ...options] = services['encoder']?.command ?? [];
-    expect(word).toBe('encoder');
-    expect(() => parseEncoderArguments(options)).not.toThrow();
-  });
-
-  it('by the chart is what they take', async () => {
-    const [encoder, node] = (await podsOf(most)).flatMap(({ containers }) => containers);
-    const environment = Object.fromEntries((node?.env ?? []).map(({ name, value = '' }) => [name, value]));
-    expect(environment).toMatchObject({
-      MAXSIMD_LOG_LEVEL: 'warn',
-      MAXSIMD_ADMIN_PORT: '9465',
-      MAXSIMD_ENCODERS: 'release-encoder-0.release-encoder:50051,release-encoder-1.release-encoder:50051',
-    });
-    expect(() => parseConfig({ ...environment, ...secrets })).not.toThrow();
-    const [word, ...options] = encoder?.args ?? [];
     expect(word).toBe('encoder');
     expect(() => parseEncoderArguments(options)).not.toThrow();
   });

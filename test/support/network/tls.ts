@@ -24,7 +24,7 @@ const utf8String = 0x0c;
 const set = 0x31;
 const utcTime = 0x17;
 
-/** Of 127.0.0.1, or of a name. */
+/** Makes one for 127.0.0.1, or for `name`. */
 export async function makeCertificate(directory: string, name?: string): Promise<Certificate> {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const ecdsaWithSha256 = der(sequence, der(objectIdentifier, Buffer.from('2a8648ce3d040302', 'hex')));
