@@ -1,21 +1,17 @@
 /**
  * The chart: rendered with each option, read by the schemas of two versions of Kubernetes, and its objects compared with each
- * other and with the program. Objects of the Prometheus operator have schemas here.
+ * other and with the program.
  */
 import { readFileSync } from 'node:fs';
 import { chmod, mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { z } from 'zod';
-import { alerts } from '../../deploy/monitoring/alerts.ts';
-import { dashboard } from '../../deploy/monitoring/dashboard.ts';
-import { rules } from '../../deploy/monitoring/rules.ts';
 import { parseConfig } from '../../src/app/config.ts';
 import { parseEncoderArguments } from '../../src/encoder/server/arguments.ts';
 import { makeScratch } from '../support/running/launch.ts';
 import { startServer } from '../support/running/server.ts';
-import { chart, deploy, type Manifest, type Release, render, validate } from './chart.ts';
+import { chart, deploy, type Manifest, object, objects, type Release, render, validate } from './chart.ts';
 
 const root = path.join(deploy, '..');
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
@@ -75,7 +71,6 @@ const variants = {
     encoder: { ...placed, autoscaling, models: ['/models/own/1'] },
   },
   example: parse(read('examples/kubernetes/values.yaml')) as object,
-  monitored: { serviceMonitor: { enabled: true } },
   ownAccount: { serviceAccount: { name: 'mine' }, firstTenant: { enabled: true, secretName: 'key' } },
 } as const;
 type Variant = keyof typeof variants;
@@ -87,15 +82,9 @@ beforeAll(async () => {
   releases = Object.fromEntries(names.map((name, place) => [name, rendered[place]])) as typeof releases;
 }, 600_000);
 
-function all(variant: Variant, kind: string): readonly Manifest[] {
-  return releases[variant].manifests.filter((manifest) => manifest.kind === kind);
-}
-
-function one(variant: Variant, kind: string, name = 'release'): Manifest {
-  const found = all(variant, kind).filter(({ metadata }) => metadata.name === name);
-  expect(found, `${kind} ${name}`).toHaveLength(1);
-  return found[0]!;
-}
+const all = (variant: Variant, kind: string): readonly Manifest[] => objects(releases[variant], kind);
+const one = (variant: Variant, kind: string, name?: string): Manifest =>
+  object(releases[variant], kind, name);
 
 interface Named {
   readonly name: string;
@@ -422,109 +411,5 @@ describe('the first tenant', () => {
     ['ownAccount', 'get secret key '],
   ] as const)('of %s is in the notes', (variant, says) => {
     expect(releases[variant].notes).toContain(says);
-  });
-});
-
-describe('who reads metrics', () => {
-  it.each([
-    ['nobody', 'single', undefined],
-    [
-      'the Prometheus of a ServiceMonitor',
-      'monitored',
-      [
-        {
-          namespaceSelector: {},
-          podSelector: { matchLabels: { 'app.kubernetes.io/managed-by': 'prometheus-operator' } },
-        },
-      ],
-    ],
-    ['those that are named, and no others', 'clusterMost', most.networkPolicy.scrapers],
-  ] as const)('%s', (_who, variant, from) => {
-    const rules_ = one(variant, 'NetworkPolicy', 'release-node')['spec'].ingress as readonly {
-      readonly ports: readonly { readonly port: string }[];
-      readonly from?: unknown;
-    }[];
-    expect(rules_.find(({ ports }) => ports[0]?.port === 'metrics')?.from).toEqual(from);
-  });
-
-  it('gives its nodes the job that the alerts look for', () => {
-    const { spec } = one('monitored', 'ServiceMonitor');
-    const services = all('monitored', 'Service').filter(({ metadata: { labels } }) =>
-      Object.entries(spec.selector.matchLabels as object).every(([name, value]) => labels[name] === value),
-    );
-    expect(services).toHaveLength(1);
-    const down = alerts.find(({ name }) => name === 'MaxsimdDown')!.expression;
-    const [, job] = /job="([^"]+)"/.exec(down) ?? [];
-    expect(services[0]?.metadata.labels[spec.jobLabel]).toBe(job);
-  });
-});
-
-/** The fields that the chart uses, as the definitions of the Prometheus operator 0.87 have them. */
-const operator = (kind: string, spec: z.ZodType) =>
-  z.strictObject({
-    apiVersion: z.literal('monitoring.coreos.com/v1'),
-    kind: z.literal(kind),
-    metadata: z.strictObject({ name: z.string().min(1), labels: z.record(z.string(), z.string()) }),
-    spec,
-  });
-const duration = z
-  .string()
-  .regex(/^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$/);
-const texts = z.record(z.string(), z.string());
-const monitor = operator(
-  'ServiceMonitor',
-  z.strictObject({
-    jobLabel: z.string(),
-    selector: z.strictObject({ matchLabels: texts }),
-    endpoints: z.array(z.strictObject({ port: z.string(), path: z.string(), interval: duration })).min(1),
-  }),
-);
-const rule = operator(
-  'PrometheusRule',
-  z.strictObject({
-    groups: z.array(
-      z.strictObject({
-        name: z.string().min(1),
-        rules: z.array(
-          z.strictObject({
-            alert: z.string(),
-            expr: z.string(),
-            for: duration,
-            labels: texts,
-            annotations: texts,
-          }),
-        ),
-      }),
-    ),
-  }),
-);
-
-describe('objects of the Prometheus operator', () => {
-  it('have its fields, and a ServiceMonitor names a port that there is', () => {
-    const found = one('clusterMost', 'ServiceMonitor');
-    expect(() => monitor.parse(found)).not.toThrow();
-    expect(found.metadata.labels).toMatchObject({ release: 'prometheus' });
-    const ports = one('clusterMost', 'Service', 'release-nodes')['spec'].ports as readonly Named[];
-    expect(ports.map(({ name }) => name)).toContain(found['spec'].endpoints[0].port);
-    const withFault = { ...found, spec: { ...found['spec'], jobLable: 'x' } };
-    expect(() => monitor.parse(withFault)).toThrow('jobLable');
-  });
-
-  it('have the alerts of deploy/monitoring', () => {
-    const found = one('clusterMost', 'PrometheusRule');
-    expect(() => rule.parse(found)).not.toThrow();
-    expect(found['spec']).toEqual(parse(rules()));
-    const [group] = found['spec'].groups;
-    const withFault = {
-      ...found,
-      spec: { groups: [{ ...group, rules: [{ ...group.rules[0], for: '2 m' }] }] },
-    };
-    expect(() => rule.parse(withFault)).toThrow('for');
-  });
-
-  it('have a dashboard beside them that Grafana loads', () => {
-    const { metadata, data } = one('singleMost', 'ConfigMap', 'release-dashboard');
-    expect(metadata.labels).toMatchObject({ grafana_dashboard: '1' });
-    expect(JSON.parse(data['release.json'] as string)).toEqual(JSON.parse(dashboard()));
   });
 });

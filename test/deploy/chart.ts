@@ -56,3 +56,13 @@ export async function validate(version: string, releases: readonly Release[]): P
   const options = ['--strict', '--quiet', '--no-warn', '-k', version];
   await run(path.join(python, 'kubernetes-validate'), [...options, file], path.dirname(file));
 }
+
+export function objects({ manifests }: Release, kind: string): readonly Manifest[] {
+  return manifests.filter((manifest) => manifest.kind === kind);
+}
+
+export function object(release: Release, kind: string, name = 'release'): Manifest {
+  const found = objects(release, kind).filter(({ metadata }) => metadata.name === name);
+  if (found.length !== 1) throw new Error(`there are ${found.length} objects ${kind} ${name}`);
+  return found[0]!;
+}
