@@ -31,7 +31,8 @@ export async function startEncoders(config: Config, logger: Logger, catalog: Mod
   const events = new Map<string, number>();
   const onEvent = ({ event, address, reason }: EndpointEvent): void => {
     events.set(event, (events.get(event) ?? 0) + 1);
-    logger[event === 'admitted' ? 'info' : 'warn']({ event, address, reason }, 'encoder');
+    const isUsual = event === 'admitted' || event === 'removed';
+    logger[isUsual ? 'info' : 'warn']({ event, address, reason }, 'encoder');
   };
   if (config.MAXSIMD_ENCODERS.length > 0) {
     return { ...(await remoteEncoders(config, onEvent)), events };

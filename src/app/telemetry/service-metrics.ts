@@ -46,7 +46,7 @@ export function registerServiceMetrics(metrics: Metrics, observed: Observed): vo
   metrics.registerCounter(
     {
       name: 'encoder_events_total',
-      help: 'Encoders that were admitted or ejected, corrupt replies, and documents and queries that ended encoders.',
+      help: 'Encoders that were admitted, ejected or removed, failed lookups of names, corrupt replies, and documents and queries that ended encoders.',
       labelNames: ['event'],
     },
     () => [...encoders.events].map(([event, value]) => ({ labels: { event }, value })),
