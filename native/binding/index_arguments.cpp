@@ -14,6 +14,7 @@ constexpr double topKMax = 10'000;
 constexpr double exactChunksMax = 100'000;
 constexpr uint32_t filterTermsMax = 256;
 constexpr double timeoutMsMax = 1e9;
+constexpr double breadthMin = 0.25, breadthMax = 16;
 
 /// The bytes of the terms, valid as long as those of `takeArray`.
 std::span<const uint8_t> takeTerms(const Napi::Value& value, const std::string& name, uint32_t most) {
@@ -30,6 +31,13 @@ Plan takePlan(const Napi::Value& value) {
     if (name == planName(plan)) return plan;
   }
   refuse("search.plan", "auto, exact, codes or lists");
+}
+
+double takeBreadth(const Napi::Value& value) {
+  if (value.IsUndefined()) return 1;
+  const double breadth = takePositive(value, "search.breadth");
+  if (breadth < breadthMin || breadth > breadthMax) refuse("search.breadth", "a number from 0.25 to 16");
+  return breadth;
 }
 
 }  // namespace
@@ -135,9 +143,9 @@ Matching takeMatching(const Napi::Value& value) {
 
 IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
   const Napi::Object search = takeObject(value, "search");
-  const auto [givenOffsets, givenQuery, topK, grouped, candidateK, generation, components, plan, terms, where,
-              timeoutMs] = properties(search, "offsets", "query", "topK", "grouped", "candidateK", "generation",
-                                      "components", "plan", "filterTerms", "where", "timeoutMs");
+  const auto [givenOffsets, givenQuery, topK, grouped, candidateK, breadth, generation, components, plan, terms, where,
+              timeoutMs] = properties(search, "offsets", "query", "topK", "grouped", "candidateK", "breadth",
+                                      "generation", "components", "plan", "filterTerms", "where", "timeoutMs");
   IndexSearch request{};
   static_cast<MetadataFilter&>(request) = takeFilter(terms, where, "search");
   const auto offsets = takeArray<float>(givenOffsets, "search.offsets");
@@ -151,6 +159,7 @@ IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
   request.topK = uint32_t(takeInteger(topK, "search.topK", 1, topKMax));
   request.grouped = !grouped.IsUndefined() && takeBoolean(grouped, "search.grouped");
   request.candidateK = uint32_t(takeInteger(candidateK, "search.candidateK", 1, exactChunksMax));
+  request.breadth = takeBreadth(breadth);
   request.generation = takeInteger(generation, "search.generation");
   request.components = takeBoolean(components, "search.components");
   request.plan = takePlan(plan);

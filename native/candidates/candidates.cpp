@@ -233,7 +233,7 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
   double part = 0;
   for (const Codebook* codebook : codebooks) part = std::max(part, partNeeded(codebook->data()));
-  const uint32_t count = shortlistFor(request.candidateK, query.tokens, selected, part);
+  const auto count = uint32_t(request.breadth * shortlistFor(request.candidateK, query.tokens, selected, part));
   const ListBreadth breadth = breadthFor(count, request.candidateK, selected);
   std::vector<Shortlisted> shortlist;
   thread_local HighestEntries ownHighest;

@@ -29,6 +29,8 @@ struct IndexSearch : MetadataFilter {
   /// `topK` counts documents.
   bool grouped;
   uint32_t candidateK;
+  /// A factor on the length of shortlists.
+  double breadth = 1;
   uint64_t generation;
   bool components;
   Plan plan;

@@ -152,6 +152,8 @@ export interface NativeSearch extends NativeMatching {
   readonly offsets: Float32Array;
   readonly topK: number;
   readonly candidateK: number;
+  /** A factor on the length of shortlists, from .25 to 16. Default: 1. */
+  readonly breadth?: number;
   readonly components: boolean;
   /** `topK` counts documents. They rank by their best chunks, and each comes with up to ten of its own. */
   readonly grouped?: boolean;
