@@ -56,6 +56,11 @@ inline bool takeBoolean(const Napi::Value& value, const std::string& name) {
   return value.As<Napi::Boolean>().Value();
 }
 
+/// False if it is absent.
+inline bool takeFlag(const Napi::Value& value, const std::string& name) {
+  return !value.IsUndefined() && takeBoolean(value, name);
+}
+
 inline std::string takeString(const Napi::Value& value, const std::string& name) {
   if (!value.IsString()) refuse(name, "a string");
   std::string text = value.As<Napi::String>().Utf8Value();

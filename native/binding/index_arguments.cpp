@@ -157,7 +157,7 @@ IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
   request.query.assign(query.begin(), query.end());
   request.offsets.assign(offsets.begin(), offsets.end());
   request.topK = uint32_t(takeInteger(topK, "search.topK", 1, topKMax));
-  request.grouped = !grouped.IsUndefined() && takeBoolean(grouped, "search.grouped");
+  request.grouped = takeFlag(grouped, "search.grouped");
   request.candidateK = uint32_t(takeInteger(candidateK, "search.candidateK", 1, exactChunksMax));
   request.breadth = takeBreadth(breadth);
   request.generation = takeInteger(generation, "search.generation");

@@ -64,6 +64,7 @@ Napi::Object recordObject(Napi::Env env, const uint8_t* bytes, RowShape shape) {
 struct TimedSearch {
   SearchOutcome outcome;
   double queueMs;
+  double cpuMs;
 };
 
 Napi::Value searchResult(Napi::Env env, TimedSearch& timed, bool components) {
@@ -114,6 +115,7 @@ Napi::Value searchResult(Napi::Env env, TimedSearch& timed, bool components) {
   timings.Set("filterMs", outcome.filterMs);
   timings.Set("candidatesMs", outcome.candidatesMs);
   timings.Set("exactMs", outcome.exactMs);
+  timings.Set("cpuMs", timed.cpuMs);
   object.Set("timings", timings);
   return object;
 }
@@ -363,13 +365,17 @@ Napi::Value IndexObject::publish(const Napi::CallbackInfo& info) {
 Napi::Value IndexObject::search(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     IndexSearch request = takeSearch(info[0], requireOpen().options().shape.dim);
+    const bool background = takeFlag(info[0].As<Napi::Object>().Get("background"), "search.background");
     requireOpen();
     const bool components = request.components;
-    request.deadline.stopping = &hub_->engine().stopping;
-    Pool& pool = hub_->engine().compute();
+    Engine& engine = hub_->engine();
+    request.deadline.stopping = &engine.stopping;
+    if (background) request.deadline.waiting = &engine.compute().waiting();
+    Pool& pool = background ? engine.background() : engine.compute();
     auto execute = [index = index_, &pool, request = std::move(request), asked = Clock::now()] {
-      const double queueMs = millisecondsBetween(asked, Clock::now());
-      return TimedSearch{maxsimd::search(*index, pool, request), queueMs};
+      const double queueMs = millisecondsBetween(asked, Clock::now()), cpuBefore = threadCpuMs();
+      SearchOutcome outcome = maxsimd::search(*index, pool, request);
+      return TimedSearch{std::move(outcome), queueMs, threadCpuMs() - cpuBefore};
     };
     auto result = [components](Napi::Env env, TimedSearch& timed) { return searchResult(env, timed, components); };
     return hub_->start(info.Env(), pool, makeTask(std::move(execute), std::move(result)));

@@ -18,12 +18,6 @@ constexpr double budgetMs = 2.0;
 constexpr uint32_t budgetTokens = 32;
 constexpr size_t scoreBlock = 8;
 
-double threadCpuMs() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return double(time.tv_sec) * 1e3 + double(time.tv_nsec) * 1e-6;
-}
-
 /// Components of document vectors per `budgetMs` of processor time: the best sixteenth of two passes over 16 MiB,
 /// because other processes may disturb the measurement. Like the chunks of a search, 16 MiB exceed the caches of a
 /// core.
@@ -53,6 +47,12 @@ uint64_t measureRate(const Kernel& kernel) {
 uint32_t cores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 }  // namespace
+
+double threadCpuMs() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) * 1e3 + double(time.tv_nsec) * 1e-6;
+}
 
 Engine::Engine(uint32_t threads, std::string_view kernel)
     : kernel_(trustedKernel(kernel)),

@@ -40,6 +40,9 @@ class Engine {
   Pool background_;
 };
 
+/// The processor time that this thread has used.
+double threadCpuMs();
+
 struct ScoreRequest {
   std::vector<float> query;    // f32 [tokens x dim]
   std::vector<float> offsets;  // f32 [tokens]

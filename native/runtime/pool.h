@@ -23,6 +23,8 @@ class Pool {
 
   uint32_t threads() const { return threadCount_; }
   void post(std::function<void()> task);
+  /// The number of posted tasks that no thread has taken yet.
+  const std::atomic<size_t>& waiting() const { return waiting_; }
 
   /// Runs body(0), ..., body(count - 1), each once, on the calling thread and on threads that are idle now. Those leave
   /// the loop when a task is posted. Returns when all iterations are done. Rethrows the first exception; after it no

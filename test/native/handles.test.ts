@@ -181,6 +181,9 @@ describe('arguments', () => {
     'no time': { timeoutMs: 0 },
     'time that is no number': { timeoutMs: Number.NaN },
     'an unknown plan': { plan: 'fast' },
+    'too little breadth': { breadth: 0.2 },
+    'too much breadth': { breadth: 17 },
+    'a background that is no boolean': { background: 1 },
     'a torn term': { filterTerms: new Uint8Array(15) },
     'components that are no boolean': { components: 1 },
   };

@@ -3,8 +3,13 @@ import path from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { seededRandom } from '../support/seeded-random.ts';
-import { createEngine, type KernelName, type NativeSearchResult } from '../../src/index/engine/native.ts';
-import { Clusters, columns, noLifespans, temporaryDirectory, term } from './sample.ts';
+import {
+  createEngine,
+  type KernelName,
+  type NativeSearch,
+  type NativeSearchResult,
+} from '../../src/index/engine/native.ts';
+import { Blur, Clusters, columns, noLifespans, temporaryDirectory, term } from './sample.ts';
 
 const directory = temporaryDirectory();
 let files = 0;
@@ -205,6 +210,33 @@ describe('plans', () => {
     expect(await add(4, known, 1_800)).toBe(true);
     expect(outdated()).toEqual([1, 2, 3]);
     for (const clusters of [known, other]) expect(await recall(clusters, 4)).toBeGreaterThan(0.9);
+    index.close();
+  });
+
+  it('a search of more breadth finds more of the best, and one in the background the same', async () => {
+    const blur = new Blur(seededRandom(6), 64);
+    const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 10 });
+    await index.createSegment(1, newPath());
+    const versions = Array.from({ length: 2_000 }, (_, version) => version);
+    for (const version of versions) await index.append(1, blur.record(version, 8, 1.5));
+    index.publish(1, columns(1, versions), noLifespans);
+    await index.seal(1);
+    await index.buildCodes(1);
+    const found = { narrow: 0, wide: 0 };
+    for (let round = 0; round < 20; round++) {
+      const search = {
+        ...new Clusters(seededRandom(1), 64, 1).search(1, { topK: 10, candidateK: 20 }),
+        query: blur.query(16, 1.5),
+      };
+      const truth = new Set(keys(await index.search({ ...search, plan: 'exact' })));
+      const keysOf = async (more: Partial<NativeSearch>) =>
+        keys(await index.search({ ...search, ...more, plan: 'codes' }));
+      const narrow = await keysOf({ breadth: 0.25 });
+      expect(await keysOf({ breadth: 0.25, background: true })).toEqual(narrow);
+      found.narrow += narrow.filter((key) => truth.has(key)).length;
+      found.wide += (await keysOf({ breadth: 4 })).filter((key) => truth.has(key)).length;
+    }
+    expect(found.wide).toBeGreaterThan(found.narrow);
     index.close();
   });
 

@@ -159,6 +159,8 @@ export interface NativeSearch extends NativeMatching {
   readonly grouped?: boolean;
   /** Default: `auto`. `exact` scans every live matching chunk, for evaluation and tests. */
   readonly plan?: 'auto' | 'exact' | 'codes' | 'lists';
+  /** Runs on one thread of low priority, and pauses while other searches wait for a thread. */
+  readonly background?: boolean;
 }
 
 /**
@@ -189,6 +191,8 @@ export interface NativeSearchResult {
     readonly filterMs: number;
     readonly candidatesMs: number;
     readonly exactMs: number;
+    /** Processor time of the thread that it ran on. A search in the background uses no other. */
+    readonly cpuMs: number;
   };
 }
 
