@@ -5,6 +5,7 @@
 import type { CommitUpsertInput, CommitUpsertResult } from '../document-commits.ts';
 import type { IndexHead, NamedSegment, RecordLocation } from '../index-state.ts';
 import type { RowShape } from '../row-shape.ts';
+import type { RecallReport } from './recall/index-recall.ts';
 import type { Verification } from './segments/scrub.ts';
 import type {
   NativeMatching,
@@ -61,8 +62,11 @@ export interface IndexReader {
 }
 
 export interface IndexStatistics {
+  readonly indexId: string;
   readonly segments: readonly SegmentInfo[];
   readonly recordsLive: number;
+  /** `undefined` until it is measured. */
+  readonly recall: RecallReport | undefined;
   /** How much this node has of an index that nodes share. */
   readonly followed?: FollowedIndex;
 }
@@ -100,6 +104,8 @@ export interface OpenIndex {
   /** Forgets dead versions, seals retired segments and reclaims space. Callers share a run. Never rejects. */
   maintain(): Promise<void>;
   statistics(): IndexStatistics;
+  /** `undefined` until it is measured. */
+  readonly recall: RecallReport | undefined;
   /** Gives up background work, which the next open takes up again. Reads and writes go on. Idempotent. */
   windDown(): void;
   /** Idempotent. */

@@ -1,4 +1,5 @@
 /** The settings of an open index, and their values in service with the reasons. */
+import { defaultRecallSettings, type RecallSettings } from './recall/measuring.ts';
 
 export interface IndexSettings {
   /** A segment with this many token vectors is full. */
@@ -20,6 +21,7 @@ export interface IndexSettings {
   /** A segment is rewritten when data in it has been deleted for this long. */
   readonly wasteAgeMsMax: number;
   readonly nowMs: () => number;
+  readonly recall: RecallSettings;
 }
 
 export const defaultIndexSettings: IndexSettings = {
@@ -37,4 +39,5 @@ export const defaultIndexSettings: IndexSettings = {
   // Deleted data must be physically gone within 24 hours. Rewriting starts after half of that.
   wasteAgeMsMax: 12 * 3_600_000,
   nowMs: Date.now,
+  recall: defaultRecallSettings,
 };

@@ -22,8 +22,11 @@ import type {
 import type { CopyPace } from './segments/copy-pace.ts';
 import { alone, openingAgain } from './asking.ts';
 import { fromEngine, unreadRecord } from './engine/engine-errors.ts';
-import type { NativeEngine, NativeMatching, NativeRecord } from './engine/native.ts';
+import type { NativeEngine, NativeMatching, NativeRecord, NativeSearch } from './engine/native.ts';
 import { PublishQueue, type BornVersion, type Commit } from './publishing/publish-queue.ts';
+import { IndexRecall, type BreadthMove, type RecallReport, type RecallState } from './recall/index-recall.ts';
+import type { Measuring } from './recall/measuring.ts';
+import { writeRecall } from './recall/recall-file.ts';
 import { Scrub, type Verification } from './segments/scrub.ts';
 import { SegmentUpkeep } from './segments/segment-upkeep.ts';
 import { SegmentWriter } from './segments/segment-writer.ts';
@@ -35,6 +38,7 @@ import { SnapshotPins } from './publishing/snapshot-pins.ts';
 export interface LocalIndexEvents {
   /** A job in the background failed. It is tried again with the next seal or the next round of upkeep. */
   readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
+  readonly onBreadth?: (indexId: string, move: BreadthMove) => void;
   /** Two reads found the same referenced data damaged. */
   readonly onCorrupt: (indexId: string, error: unknown) => void;
 }
@@ -47,6 +51,8 @@ export interface LocalIndexDeps extends SegmentDeps {
   readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
   readonly verification: Verification;
   readonly plans: SearchPlans;
+  readonly measuring: Measuring;
+  readonly knownRecall?: RecallState | undefined;
   readonly events: LocalIndexEvents;
 }
 
@@ -62,6 +68,7 @@ export class LocalIndex implements OpenIndex {
   readonly #upkeep: SegmentUpkeep;
   readonly #scrub: Scrub;
   readonly #values: ValueLoader;
+  readonly #recall: IndexRecall;
   /** How many merges have moved records. */
   #swaps = 0;
   /** The catalog has forgotten the versions that died up to this generation. */
@@ -95,6 +102,15 @@ export class LocalIndex implements OpenIndex {
       onDamagedPostings: (segment) => this.#upkeep.derivePostings(segment),
       onError: (error) => this.#noteBackgroundError('verification', error),
     });
+    this.#recall = new IndexRecall({
+      measuring: deps.measuring,
+      segments: () => deps.native.segments(),
+      ask: (search) => deps.native.search(search),
+      moves: () => this.#swaps,
+      known: deps.knownRecall,
+      onMove: (move) => deps.events.onBreadth?.(deps.indexId, move),
+      save: (state) => writeRecall(deps.blobs, deps.indexId, state),
+    });
     this.#resumeSegments();
   }
 
@@ -109,6 +125,10 @@ export class LocalIndex implements OpenIndex {
 
   get usable(): boolean {
     return this.#failure === undefined && !this.#closed;
+  }
+
+  get recall(): RecallReport | undefined {
+    return this.#recall.report;
   }
 
   get busy(): boolean {
@@ -174,11 +194,11 @@ export class LocalIndex implements OpenIndex {
     try {
       return await work({
         search: async (search, asker = alone) => {
-          const found = await this.#ask({ ...search, generation }, asker, (asked) =>
-            this.#deps.native.search(asked),
-          );
+          const wanted = { ...search, breadth: this.#recall.breadth, generation };
+          const found = await this.#ask(wanted, asker, (asked) => this.#deps.native.search(asked));
           if (found.codesLost) this.#upkeep.mendDerived();
           this.#deps.plans[found.plan] += 1;
+          if (this.#recall.chooses(found.plan)) void this.#measure(wanted);
           return found;
         },
         matching: (matching, asker = alone) =>
@@ -207,12 +227,14 @@ export class LocalIndex implements OpenIndex {
 
   statistics(): IndexStatistics {
     const segments = this.#deps.native.segments();
-    return { segments, recordsLive: segments.reduce((sum, { recordsLive }) => sum + recordsLive, 0) };
+    const recordsLive = segments.reduce((sum, segment) => sum + segment.recordsLive, 0);
+    return { indexId: this.#deps.indexId, segments, recordsLive, recall: this.recall };
   }
 
   windDown(): void {
     this.#upkeep.close();
     this.#scrub.stop();
+    this.#recall.stop();
   }
 
   close(): void {
@@ -223,8 +245,8 @@ export class LocalIndex implements OpenIndex {
     this.#deps.native.close();
   }
 
-  settled(): Promise<void> {
-    return this.#upkeep.settled();
+  async settled(): Promise<void> {
+    await Promise.all([this.#upkeep.settled(), this.#recall.settled()]);
   }
 
   /** Asks the engine, once it is the asker's turn, with the time that is left then. */
@@ -246,6 +268,17 @@ export class LocalIndex implements OpenIndex {
     } catch (error) {
       this.#verifyUnread(error);
       throw fromEngine(error);
+    }
+  }
+
+  async #measure(search: NativeSearch): Promise<void> {
+    this.#pins.pin(search.generation);
+    try {
+      await this.#recall.measure(search);
+    } catch (error) {
+      this.#noteBackgroundError('recall', error);
+    } finally {
+      this.#pins.unpin(search.generation);
     }
   }
 

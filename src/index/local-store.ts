@@ -16,6 +16,8 @@ import type { NativeEngine, NativeIndex } from './engine/native.ts';
 import { Verification } from './segments/scrub.ts';
 import { loadLifespans } from './segments/load-lifespans.ts';
 import type { SegmentCatalog } from './segments/segment-catalog.ts';
+import { Measuring } from './recall/measuring.ts';
+import { readRecall, recallFile } from './recall/recall-file.ts';
 import { newSegment, type Segment } from './segments/segment.ts';
 import type { IndexStore, SearchPlans } from './contract.ts';
 import { LocalIndex, type LocalIndexEvents } from './local-index.ts';
@@ -25,8 +27,19 @@ export interface StoreDeps<Catalog> {
   /** Token vectors that one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
   readonly settings: IndexSettings;
+  /** Whether searches wait for the engine's threads; absent = never. */
+  readonly searchesWait?: () => boolean;
   /** The catalog of one index. `tenantId`: the tenant on whose account long reads wait. */
   readonly catalogOf: (indexId: string, tenantId?: string) => Catalog;
+}
+
+/** What the measured searches of all indexes share. */
+export function measuringOf({
+  engine,
+  settings,
+  searchesWait = () => false,
+}: Pick<StoreDeps<never>, 'engine' | 'settings' | 'searchesWait'>): Measuring {
+  return new Measuring({ settings: settings.recall, threads: engine.info.threads, searchesWait });
 }
 
 export interface LocalStoreDeps extends StoreDeps<SegmentCatalog> {
@@ -46,6 +59,7 @@ export function createLocalStore(deps: LocalStoreDeps) {
     pace: new CopyPace(settings.copyBytesPerSecond),
     verification: new Verification(),
     plans: { exact: 0, codes: 0, lists: 0, device: 0 },
+    measuring: measuringOf(deps),
   };
   return {
     verification: shared.verification,
@@ -65,6 +79,7 @@ interface Shared {
   readonly pace: CopyPace;
   readonly verification: Verification;
   readonly plans: SearchPlans;
+  readonly measuring: Measuring;
 }
 
 async function openIndex(deps: LocalStoreDeps, shared: Shared, opening: Opening): Promise<LocalIndex> {
@@ -96,7 +111,9 @@ async function attemptOpen(deps: LocalStoreDeps, shared: Shared, opening: Openin
     noteWaste(native, segments);
     await removeUnreferenced(blobs, indexId, state, native);
     const { generation } = state;
-    return new LocalIndex({ ...deps, ...shared, indexId, shape, native, catalog, segments, generation });
+    const knownRecall = await readRecall(blobs, indexId);
+    const own = { indexId, shape, native, catalog, segments, generation, knownRecall };
+    return new LocalIndex({ ...deps, ...shared, ...own });
   } catch (error) {
     native?.close();
     throw error;
@@ -163,6 +180,7 @@ async function removeUnreferenced(
   const kept = new Set([
     ...state.segments.flatMap(({ blob }) => ['', ...Object.values(derivedEndings)].map((end) => blob + end)),
     ...native.segments().map(({ codebook }) => `${indexId}/${codebook}`),
+    recallFile(indexId),
   ]);
   for (const { name } of await blobs.list(`${indexId}/`)) if (!kept.has(name)) await blobs.remove(name);
 }

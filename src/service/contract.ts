@@ -13,6 +13,7 @@ import type {
   UsageTotals,
 } from '../catalog/contract.ts';
 import type { RateState } from '../errors.ts';
+import type { RecallReport } from '../index/recall/index-recall.ts';
 import type { ConcurrencyPermit } from './limits/limiter.ts';
 import type { StageTimings } from './stage-timings.ts';
 
@@ -239,6 +240,11 @@ export interface UsageSummary {
   readonly tenant: string;
 }
 
+export interface MeasuredIndex extends IndexRow {
+  /** Absent until it is measured. */
+  readonly recall?: RecallReport | undefined;
+}
+
 export interface IndexDescription {
   readonly documents: number;
   readonly segments: readonly {
@@ -295,7 +301,7 @@ export interface Service {
   createIndex(context: RequestContext, request: CreateIndexRequest): Promise<IndexRow>;
   listIndexes(context: RequestContext): Promise<readonly IndexRow[]>;
   listIndexPage(context: RequestContext, page: Page<IndexPlace>): Promise<IndexPage>;
-  getIndex(context: RequestContext, indexId: string): Promise<IndexRow>;
+  getIndex(context: RequestContext, indexId: string): Promise<MeasuredIndex>;
   renameIndex(context: RequestContext, indexId: string, name: string): Promise<IndexRow>;
   /** Returns the first of them, with the name of the other. */
   swapIndexNames(context: RequestContext, indexId: string, otherId: string): Promise<IndexRow>;

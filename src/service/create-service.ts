@@ -3,6 +3,7 @@ import type { Catalog } from '../catalog/contract.ts';
 import type { EncoderPool } from '../encoder/protocol/contract.ts';
 import type { BlobStore } from '../index/storage/blob-store.ts';
 import type { FollowedIndex, SearchPlans } from '../index/contract.ts';
+import type { BreadthMove, RecallReport } from '../index/recall/index-recall.ts';
 import { defaultIndexSettings, type IndexSettings } from '../index/index-settings.ts';
 import type { NativeEngine, SegmentInfo } from '../index/engine/native.ts';
 import { Admission } from './admission.ts';
@@ -48,6 +49,8 @@ export interface ServiceDeps {
   readonly exactTokenVectorsMax: number;
   /** Called with a failure that nobody waits for. */
   readonly onBackgroundError: (job: string, error: unknown, indexId?: string) => void;
+  /** Called when the breadth of an index moves. */
+  readonly onBreadth?: (indexId: string, move: BreadthMove) => void;
   readonly nowMs?: () => number;
   readonly indexSettings?: Partial<IndexSettings>;
 }
@@ -62,6 +65,9 @@ export interface ServiceStatistics {
   readonly recordsVerified: number;
   readonly recordsDamaged: number;
   readonly plans: Readonly<SearchPlans>;
+  /** Of the open indexes that have been measured. */
+  readonly recalls: readonly (RecallReport & { readonly indexId: string })[];
+  readonly recallTarget: number;
 }
 
 export interface RunningService extends Service {
@@ -88,7 +94,7 @@ export async function createService(deps: ServiceDeps): Promise<RunningService> 
   const { catalog, onBackgroundError } = deps;
   const shared = sharedBlobs(deps);
   const parts = composed(deps);
-  const { operation, admission, inFlight, store } = parts;
+  const { operation, admission, inFlight, store, recallTarget } = parts;
   const { indexes, allowance, versions, expiry } = operation;
   shared?.catalog.watchEpoch(() => {
     for (const kept of [admission, allowance, versions]) kept.forgetAll();
@@ -127,6 +133,8 @@ export async function createService(deps: ServiceDeps): Promise<RunningService> 
         followed: statistics.flatMap(({ followed }) => followed ?? []),
         ...store.verification,
         plans: store.plans,
+        recalls: statistics.flatMap(({ indexId, recall }) => (recall ? { indexId, ...recall } : [])),
+        recallTarget,
       };
     },
   };
@@ -142,7 +150,11 @@ function composed(deps: ServiceDeps) {
   const shared = sharedBlobs(deps);
   const scanQueue = new FairQueue({ runningMax: shared === undefined ? ownScansMax : sharedScansMax });
   const settings = { ...defaultIndexSettings, nowMs, ...deps.indexSettings };
-  const store = createIndexStore({ ...deps, scanQueue, settings });
+  const { threads } = engine.info;
+  // One more than there are threads waits in the engine, so that no thread waits for this process.
+  const engineQueue = new FairQueue({ runningMax: threads + 1, longRunningMax: Math.max(1, threads - 1) });
+  const searchesWait = (): boolean => engineQueue.hasWaiting;
+  const store = createIndexStore({ ...deps, scanQueue, settings, searchesWait });
   const indexes = new Indexes({
     catalog,
     store,
@@ -163,7 +175,6 @@ function composed(deps: ServiceDeps) {
   });
   const draining = () => admission.draining;
   const readiness = new ReadinessProbe({ catalog, encoders, store, limiter, draining, nowMs });
-  const { threads } = engine.info;
   const operation: OperationDeps = {
     catalog,
     encoders,
@@ -176,8 +187,7 @@ function composed(deps: ServiceDeps) {
       ...(shared === undefined ? {} : { ageMsMax: sharedLedgerAgeMsMax }),
     }),
     usage,
-    // One more than there are threads waits in the engine, so that no thread waits for this process.
-    engineQueue: new FairQueue({ runningMax: threads + 1, longRunningMax: Math.max(1, threads - 1) }),
+    engineQueue,
     scanQueue,
     countQueue: new FairQueue({ runningMax: countsMax }),
     versions: new VersionResolver(catalog),
@@ -185,7 +195,7 @@ function composed(deps: ServiceDeps) {
     defaultModel: deps.defaultModel,
     nowMs,
   };
-  return { operation, admission, readiness, inFlight, store };
+  return { operation, admission, readiness, inFlight, store, recallTarget: settings.recall.target };
 }
 
 type Requests = Omit<Service, 'drain'>;
@@ -202,7 +212,10 @@ function requestsOf({ operation, admission, readiness }: ReturnType<typeof compo
     createIndex: (context, request) => createIndex(operation, context, request),
     listIndexes: (context) => catalog.listIndexes(context.tenant.id),
     listIndexPage: (context, page) => listIndexPage(operation, context, page),
-    getIndex: (context, indexId) => indexes.row(context.tenant.id, indexId),
+    getIndex: async (context, indexId) => ({
+      ...(await indexes.row(context.tenant.id, indexId)),
+      recall: indexes.recallOf(indexId),
+    }),
     renameIndex: (context, indexId, name) => indexes.rename(context.tenant.id, indexId, name),
     swapIndexNames: (context, indexId, otherId) => indexes.swapNames(context.tenant.id, indexId, otherId),
     describeIndex: (context, indexId) => describeIndex(operation, context, indexId),

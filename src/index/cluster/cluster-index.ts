@@ -18,11 +18,13 @@ import type {
   SearchPlans,
 } from '../contract.ts';
 import { absentParts, fromEngine, unreadRecord } from '../engine/engine-errors.ts';
-import type { NativeMatching, NativeRecord } from '../engine/native.ts';
+import type { NativeMatching, NativeRecord, NativeSearch } from '../engine/native.ts';
 import type { IndexHead, RecordLocation } from '../../index-state.ts';
 import { SharedRuns } from '../../shared-runs.ts';
 import type { IndexSettings } from '../index-settings.ts';
 import type { CopyPace } from '../segments/copy-pace.ts';
+import { IndexRecall, type BreadthMove, type RecallReport } from '../recall/index-recall.ts';
+import type { Measuring } from '../recall/measuring.ts';
 import { ValueLoader } from '../segments/value-loader.ts';
 import type { ClusterIndexCatalog } from './cluster-catalog.ts';
 import type { ClusterEvents } from './cluster-events.ts';
@@ -39,9 +41,11 @@ export interface ClusterIndexDeps extends Omit<DeltaDeps, 'catalog' | 'staged'> 
   /** The pace of the merges of all indexes together. */
   readonly pace: CopyPace;
   readonly plans: SearchPlans;
+  readonly measuring: Measuring;
   readonly events?: ClusterEvents;
   /** A job in the background failed. It is tried again with the next commit, search or round of upkeep. */
   readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
+  readonly onBreadth?: (indexId: string, move: BreadthMove) => void;
 }
 
 /** A node that is behind by less than this still learns of every death. One that is further behind opens the index again. */
@@ -54,6 +58,7 @@ export class ClusterIndex implements OpenIndex {
   readonly #upserts: UpsertDeps;
   readonly #groups: UpsertGroups;
   readonly #values: ValueLoader;
+  readonly #recall: IndexRecall;
   /** The generations that this node had, and when; oldest first. */
   readonly #reached: { readonly atMs: number; readonly generation: number }[] = [];
   readonly #maintenance = new SharedRuns();
@@ -77,6 +82,13 @@ export class ClusterIndex implements OpenIndex {
     this.#follower = new Follower({ ...deps, staged, onError: (error) => onError('cache', error) });
     this.#values = new ValueLoader(deps);
     this.#merges = new ClusterMerges({ ...deps, staged, follower: this.#follower, onError });
+    this.#recall = new IndexRecall({
+      measuring: deps.measuring,
+      segments: () => deps.native.segments(),
+      ask: (search) => deps.native.search(search),
+      moves: () => this.#follower.swaps,
+      onMove: (move) => deps.onBreadth?.(deps.indexId, move),
+    });
   }
 
   get shape(): RowShape {
@@ -85,6 +97,10 @@ export class ClusterIndex implements OpenIndex {
 
   get usable(): boolean {
     return this.#failure === undefined && !this.#follower.lost && !this.#closed;
+  }
+
+  get recall(): RecallReport | undefined {
+    return this.#recall.report;
   }
 
   get busy(): boolean {
@@ -139,8 +155,13 @@ export class ClusterIndex implements OpenIndex {
     const { native, plans } = this.#deps;
     return work({
       search: async (search, asker = alone) => {
-        const found = await this.#ask(search, head, asker, (asked) => native.search(asked));
+        const wanted = { ...search, breadth: this.#recall.breadth };
+        const { found, generation } = await this.#ask(wanted, head, asker, async (asked) => ({
+          found: await native.search(asked),
+          generation: asked.generation,
+        }));
         plans[found.plan] += 1;
+        if (this.#recall.chooses(found.plan)) void this.#measure({ ...wanted, generation });
         void this.#follower.fetchRest();
         return found;
       },
@@ -164,6 +185,8 @@ export class ClusterIndex implements OpenIndex {
   statistics(): IndexStatistics {
     const segments = this.#deps.native.segments();
     return {
+      indexId: this.#deps.indexId,
+      recall: this.recall,
       segments,
       recordsLive: segments.reduce((sum, { recordsLive }) => sum + recordsLive, 0),
       followed: { indexId: this.#deps.indexId, generation: this.#follower.generation },
@@ -172,6 +195,7 @@ export class ClusterIndex implements OpenIndex {
 
   windDown(): void {
     this.#ended.resolve();
+    this.#recall.stop();
     this.#merges.close();
   }
 
@@ -234,6 +258,11 @@ export class ClusterIndex implements OpenIndex {
       await this.#mend(error);
       throw fromEngine(error);
     }
+  }
+
+  /** Does not fetch what this node lacks: it is not measured then. */
+  async #measure(search: NativeSearch): Promise<void> {
+    await this.#recall.measure(search).catch((error: unknown) => this.#noteBackgroundError('recall', error));
   }
 
   #reachHeadBefore(endsAt: number, asked?: Promise<IndexHead>): Promise<void> {

@@ -2,7 +2,8 @@
 import type { RowShape } from '../../row-shape.ts';
 import type { IndexStore, SearchPlans } from '../contract.ts';
 import { fromEngine } from '../engine/engine-errors.ts';
-import { shapeOfSegment, otherModel, type StoreDeps } from '../local-store.ts';
+import { measuringOf, shapeOfSegment, otherModel, type StoreDeps } from '../local-store.ts';
+import type { BreadthMove } from '../recall/index-recall.ts';
 import { CopyPace } from '../segments/copy-pace.ts';
 import { Verification } from '../segments/scrub.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
@@ -17,11 +18,13 @@ export interface ClusterStoreDeps extends StoreDeps<ClusterIndexCatalog> {
   readonly objects: ObjectStore;
   readonly events?: ClusterEvents;
   readonly onBackgroundError: (indexId: string, job: string, error: unknown) => void;
+  readonly onBreadth?: (indexId: string, move: BreadthMove) => void;
 }
 
 export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
   const { engine, cache, objects, settings, exactTokenVectorsMax } = deps;
   const plans: SearchPlans = { exact: 0, codes: 0, lists: 0, device: 0 };
+  const measuring = measuringOf(deps);
   const pace = new CopyPace(settings.copyBytesPerSecond);
   return {
     plans,
@@ -32,7 +35,7 @@ export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
       const shape = ofModel ?? (await shapeOf(deps, catalog));
       try {
         const native = engine.createIndex({ ...shape, exactTokenVectorsMax });
-        return new ClusterIndex({ ...deps, indexId, shape, native, catalog, pace, plans });
+        return new ClusterIndex({ ...deps, indexId, shape, native, catalog, pace, plans, measuring });
       } catch (error) {
         throw fromEngine(error);
       }

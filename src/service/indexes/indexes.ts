@@ -5,6 +5,7 @@ import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import { ServiceError, invalid } from '../../errors.ts';
 import type { IndexHead } from '../../index-state.ts';
 import type { CommitWork, IndexStore, OpenIndex } from '../../index/contract.ts';
+import type { RecallReport } from '../../index/recall/index-recall.ts';
 import { otherModel } from '../../index/local-store.ts';
 import { HotCache } from '../hot-cache.ts';
 import { InFlight } from '../in-flight.ts';
@@ -181,6 +182,11 @@ export class Indexes {
   /** Gives up the background work of open indexes. Requests in flight go on. */
   windDown(): void {
     for (const index of this.#open.opened()) index.windDown();
+  }
+
+  /** `undefined` until an index that is open now was measured. */
+  recallOf(indexId: string): RecallReport | undefined {
+    return this.#open.get(indexId)?.recall;
   }
 
   openIndexes(): readonly OpenIndex[] {

@@ -4,6 +4,7 @@ import type { Catalog } from '../../catalog/contract.ts';
 import type { ClusterEvents } from '../../index/cluster/cluster-events.ts';
 import { createClusterStore } from '../../index/cluster/cluster-store.ts';
 import type { IndexStore } from '../../index/contract.ts';
+import type { BreadthMove } from '../../index/recall/index-recall.ts';
 import { createLocalStore, type StoreDeps } from '../../index/local-store.ts';
 import type { BlobCache } from '../../index/storage/blob-cache.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
@@ -28,6 +29,7 @@ export interface IndexStoreDeps extends Omit<StoreDeps<never>, 'catalogOf'> {
   readonly catalog: Catalog;
   readonly blobs: BlobStore | ClusterBlobs;
   readonly scanQueue: FairQueue;
+  readonly onBreadth?: (indexId: string, move: BreadthMove) => void;
   readonly onBackgroundError: (job: string, error: unknown, indexId?: string) => void;
 }
 
@@ -51,7 +53,7 @@ function metadataInTurn(
 }
 
 function localStore(deps: IndexStoreDeps, blobs: BlobStore): IndexStore {
-  const { catalog, onBackgroundError } = deps;
+  const { catalog, onBackgroundError, onBreadth } = deps;
   return createLocalStore({
     ...deps,
     blobs,
@@ -61,6 +63,7 @@ function localStore(deps: IndexStoreDeps, blobs: BlobStore): IndexStore {
     }),
     events: {
       onBackgroundError: (indexId, job, error) => onBackgroundError(job, error, indexId),
+      ...(onBreadth && { onBreadth }),
       onCorrupt(indexId, error) {
         onBackgroundError('damage', error, indexId);
         catalog

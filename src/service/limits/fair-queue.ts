@@ -71,6 +71,11 @@ export class FairQueue {
     return this.#lines.size;
   }
 
+  /** Whether a piece waits for its turn. */
+  get hasWaiting(): boolean {
+    return [...this.#lines.values()].some(({ waiting }) => waiting.length > 0);
+  }
+
   /**
    * Gives a request of about this much work a place.
    * @throws {ServiceError} `service_unavailable` when the tenant's requests together ask for too much.

@@ -31,6 +31,17 @@ class Bench {
 }
 
 describe('a fair queue', () => {
+  it('says whether a piece waits for its turn', async () => {
+    const bench = new Bench(new FairQueue({ runningMax: 1 }));
+    const done = ['a1', 'b1'].map((name) => bench.ask(name, 1));
+    await turn();
+    expect(bench.queue.hasWaiting).toBe(true);
+    await bench.end('a1');
+    expect(bench.queue.hasWaiting).toBe(false);
+    await bench.end('b1');
+    await Promise.all(done);
+  });
+
   it('serves a tenant that had little before one that had much, whoever came first', async () => {
     const bench = new Bench(new FairQueue({ runningMax: 1 }));
     const done = ['a1', 'a2', 'a3', 'a4'].map((name) => bench.ask(name, 50));

@@ -339,7 +339,7 @@ async function newIndexOf(catalog: SqliteCatalog): Promise<Pick<Stage, 'tenantId
 }
 
 /** The engine, with another `createIndex`. */
-function withIndexes(engine: NativeEngine, createIndex: NativeEngine['createIndex']): NativeEngine {
+export function withIndexes(engine: NativeEngine, createIndex: NativeEngine['createIndex']): NativeEngine {
   return new Proxy(engine, {
     get(target, name) {
       if (name === 'createIndex') return createIndex;

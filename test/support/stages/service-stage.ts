@@ -47,10 +47,13 @@ export interface ServiceStage {
 export async function openServiceStage(
   existing?: string,
   indexSettings: Partial<IndexSettings> = {},
+  {
+    exactTokenVectorsMax = 0,
+    engine = createEngine({ threads: 2, kernel: 'auto' }),
+  }: { readonly exactTokenVectorsMax?: number; readonly engine?: NativeEngine } = {},
 ): Promise<ServiceStage> {
   const directory = existing ?? (await mkdtemp(path.join(tmpdir(), 'maxsimd-service-')));
   const catalog = await openCatalog({ directory });
-  const engine = createEngine({ threads: 2, kernel: 'auto' });
   const encoder = new WordEncoder();
   const clock = { ms: Date.now() };
   const errors: unknown[] = [];
@@ -62,7 +65,7 @@ export async function openServiceStage(
     limiter: await MemoryLimiter.restore(catalog, clock.ms),
     keyPepper: catalog.keyPepper(),
     defaultModel: { name: 'words' },
-    exactTokenVectorsMax: 0,
+    exactTokenVectorsMax,
     indexSettings,
     onBackgroundError: (_job, error) => void errors.push(error),
     nowMs: () => clock.ms,

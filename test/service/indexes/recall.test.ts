@@ -1,0 +1,141 @@
+/** Searches that are measured, on the real service and engine: they cost nobody anything, and their failure harms no search. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { prepareDataDirectory } from '../../../src/catalog/data-directory.ts';
+import { inspectIndexes } from '../../../src/cli/index/index-inspect.ts';
+import { createEngine, type NativeSearch } from '../../../src/index/engine/native.ts';
+import { defaultRecallSettings } from '../../../src/index/recall/measuring.ts';
+import { FairQueue } from '../../../src/service/limits/fair-queue.ts';
+import { openLocalBlobStore } from '../../../src/index/storage/local-blob-store.ts';
+import { withIndexes } from '../../support/stages/index-stage.ts';
+import { openServiceStage } from '../../support/stages/service-stage.ts';
+
+const texts = Object.fromEntries(
+  Array.from({ length: 400 }, (_, place) => [
+    `d${place}`,
+    Array.from({ length: 8 }, (_word, word) => `w${(place * (word + 3)) % 97}`).join(' '),
+  ]),
+);
+const settings = { segmentTokenVectorsMax: 3_000, codesTokenVectorsMin: 100 };
+const measuresAll = { ...defaultRecallSettings, share: 1, shareOfNew: 1, load: Infinity };
+
+it('a measured search is charged once, and counts once among the plans', async () => {
+  await using stage = await openServiceStage(
+    undefined,
+    { ...settings, recall: measuresAll },
+    { exactTokenVectorsMax: 1 },
+  );
+  const { context, createIndex, upsert, search } = await stage.newTenant();
+  const id = await createIndex();
+  const { inferred } = stage.encoder;
+  const recall = async () => (await stage.service.getIndex(context(), id)).recall;
+  await upsert(id, texts);
+  await expect
+    .poll(() => stage.service.statistics().segments.some(({ centroids }) => centroids > 0))
+    .toBe(true);
+  expect(await recall()).toBeUndefined();
+  const before = inferred.length;
+  await search(id, 'w1 w2 w3');
+  await expect.poll(recall).toMatchObject({ comparisons: 1, at10: { mean: expect.any(Number) as number } });
+  expect(inferred.length - before).toBe(1);
+  const { usage } = await stage.service.usage(context());
+  expect(usage.searches).toBe(1);
+  const { plans, recalls } = stage.service.statistics();
+  expect(Object.values(plans).reduce((sum, count) => sum + count, 0)).toBe(1);
+  expect(recalls).toMatchObject([{ indexId: id, comparisons: 1 }]);
+  expect(stage.errors).toEqual([]);
+});
+
+it('what was measured is known after a restart, and an inspection shows it', async () => {
+  const options = [{ ...settings, recall: measuresAll }, { exactTokenVectorsMax: 1 }] as const;
+  const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-recall-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  await prepareDataDirectory(directory);
+  const first = await openServiceStage(directory, ...options);
+  const { tenant, context, createIndex, upsert, search } = await first.newTenant();
+  const id = await createIndex();
+  const reportOf = async ({ service }: typeof first) => (await service.getIndex(context(), id)).recall;
+  await upsert(id, texts);
+  await expect
+    .poll(() => first.service.statistics().segments.some(({ centroids }) => centroids > 0))
+    .toBe(true);
+  for (let count = 1; count <= 25; count += 1) {
+    await search(id, `w${count} w2 w3`);
+    await expect.poll(async () => (await reportOf(first))?.comparisons).toBe(count);
+  }
+  const known = await reportOf(first);
+  const [row] = await first.catalog.listIndexes(tenant.id);
+  const inspected = await inspectIndexes(
+    {
+      engine: first.engine,
+      catalog: first.catalog,
+      rows: [row!],
+      blobs: await openLocalBlobStore(path.join(directory, 'segments')),
+      exactTokenVectorsMax: 1,
+    },
+    undefined,
+  );
+  expect(inspected.document).toMatchObject({ data: [{ recall: { searches: 25, breadth: known!.breadth } }] });
+  expect(inspected.text).toContain('from 25 searches');
+  await first.service.drain();
+  await using second = await openServiceStage(directory, ...options);
+  expect(await reportOf(second)).toBeUndefined();
+  await second.service.search(context(), id, { query: 'w1', returnComponents: false });
+  await expect.poll(async () => (await reportOf(second))?.comparisons).toBe(26);
+  expect(second.errors).toEqual([]);
+});
+
+/** A service whose engine asks `before` about each search in the background. */
+async function stageWith(before: () => Promise<void>) {
+  const real = createEngine({ threads: 2, kernel: 'auto' });
+  const engine = withIndexes(real, (options) => {
+    const index = real.createIndex(options);
+    return new Proxy(index, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name);
+        if (typeof member !== 'function') return member;
+        if (name !== 'search') return member.bind(target);
+        return async (asked: NativeSearch) => {
+          if (asked.background === true) await before();
+          return await index.search(asked);
+        };
+      },
+    });
+  });
+  const measured = { ...settings, recall: measuresAll };
+  const stage = await openServiceStage(undefined, measured, { exactTokenVectorsMax: 1, engine });
+  const tenant = await stage.newTenant();
+  const id = await tenant.createIndex();
+  await tenant.upsert(id, texts);
+  await expect
+    .poll(() => stage.service.statistics().segments.some(({ centroids }) => centroids > 0))
+    .toBe(true);
+  return { stage, id, ...tenant };
+}
+
+it('a measured search that fails is reported, and the search has its answer', async () => {
+  const failure = Object.assign(new Error('the disk failed'), { code: 'io' });
+  const { stage: opened, id, context, search } = await stageWith(() => Promise.reject(failure));
+  await using stage = opened;
+  for (let repeat = 1; repeat <= 3; repeat += 1) {
+    expect((await search(id, 'w1 w2 w3')).results).toHaveLength(10);
+    await expect.poll(() => stage.errors).toHaveLength(repeat);
+  }
+  expect(stage.errors).toEqual([failure, failure, failure]);
+  expect((await stage.service.getIndex(context(), id)).recall).toBeUndefined();
+});
+
+it('nothing is measured while searches wait for their turn', async () => {
+  const waits = vi.spyOn(FairQueue.prototype, 'hasWaiting', 'get').mockReturnValue(true);
+  onTestFinished(() => waits.mockRestore());
+  let measured = 0;
+  const { stage: opened, id, context, search } = await stageWith(async () => void (measured += 1));
+  await using stage = opened;
+  for (let repeat = 0; repeat < 3; repeat += 1) await search(id, 'w1 w2 w3');
+  expect(measured).toBe(0);
+  waits.mockReturnValue(false);
+  await search(id, 'w1 w2 w3');
+  await expect.poll(async () => (await stage.service.getIndex(context(), id)).recall).toBeDefined();
+});
