@@ -53,6 +53,16 @@ export const alerts: readonly Alert[] = [
       'The dashboard shows the slow stage. `encoder_queue` needs more encoders, `engine_queue` more cores, `engine_exact` a smaller [`candidate_k`](recall.md), and `index` or `admission` a faster catalog.',
   },
   {
+    name: 'MaxsimdRecallLow',
+    severity: 'ticket',
+    expression:
+      'maxsimd_index_recall_at_10{bound="high"} < on (instance) group_left () maxsimd_recall_target',
+    holds: '1h',
+    summary: 'Searches of an index miss more than they should. `index` names it.',
+    action:
+      'The service has broadened the searches of this index as far as it goes. Ask for a larger [`candidate_k`](recall.md#how-recall-is-kept), or `exact`.',
+  },
+  {
     name: 'MaxsimdEngineDeviceFailed',
     severity: 'ticket',
     expression: 'maxsimd_engine_device_failed == 1',

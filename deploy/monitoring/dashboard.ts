@@ -78,6 +78,8 @@ const rows: Readonly<Record<string, string>> = {
   tenant: 'Tenants',
   encoder: 'Encoders',
   engine: 'Engine',
+  index: 'Engine',
+  recall: 'Engine',
   store: 'Store',
   usage: 'Store',
   trace: 'Traces',

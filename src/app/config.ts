@@ -7,6 +7,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { dnsNameOf } from '../encoder/client/dns-name.ts';
 import { defaultIndexSettings } from '../index/index-settings.ts';
+import { defaultRecallSettings } from '../index/recall/measuring.ts';
 import { shippedModels } from '../installation.ts';
 import { removedSettings } from './removed-settings.ts';
 import { fitting, nearestName, nonEmpty, numberIn, oneOf, wholeNumber, wordOrNumber } from '../settings.ts';
@@ -137,16 +138,19 @@ const configShape = {
   MAXSIMD_ENGINE_THREADS: wholeNumber(0, 256)
     .default(0)
     .describe('Threads of the search engine; 0 = one per core.'),
-  MAXSIMD_ENGINE_DEVICE: fitting('must be cpu, or cuda: and the number of a GPU, as in cuda:0', (device) =>
-    /^(cpu|cuda:\d{1,3})$/.test(device),
+  MAXSIMD_ENGINE_DEVICE: fitting(
+    'must be cpu, or cuda: and the number of a GPU, as in cuda:0, or with its memory cuda:0:20480MiB',
+    (device) => /^(cpu|cuda:\d{1,3}(:[1-9]\d{0,7}MiB)?)$/.test(device),
   )
     .default('cpu')
     .describe(
-      'GPU that scores whole segments exactly, `cuda:0`; `cpu` = none. Segments that do not fit into its memory are searched on the CPU.',
+      'GPU that scores whole segments exactly, `cuda:0`, or `cuda:0:20480MiB` with the memory for them (half of it otherwise); `cpu` = none. Segments that do not fit are searched on the CPU.',
     ),
-  MAXSIMD_ENGINE_DEVICE_MIB: wholeNumber(0, 1 << 24)
-    .default(0)
-    .describe('Memory of that GPU for token matrices; 0 = half of it.'),
+  MAXSIMD_RECALL_TARGET: numberIn(0, 0.998)
+    .default(defaultRecallSettings.target)
+    .describe(
+      'Share of the exact best ten that searches at the default `candidate_k` find at least. Each index measures it on a sample of its searches, and searches more broadly or less; 0 = nothing is measured.',
+    ),
   MAXSIMD_MEMORY_MIB: wholeNumber(0, 1 << 24)
     .default(0)
     .describe(
@@ -205,6 +209,8 @@ export interface Constants {
   readonly exactTokenVectorsMax: number;
   /** Token vectors at which a segment is sealed. */
   readonly segmentTokenVectorsMax: number;
+  /** Measures the recall of every search, at any cost. */
+  readonly measuresAll: boolean;
   /** The library that drives the engine's GPU; empty = the one that `npm run cuda:engine` builds. */
   readonly engineDeviceLibrary: string;
 }
@@ -214,6 +220,7 @@ const constants: Constants = {
   encoderWaitMs: 5_000,
   exactTokenVectorsMax: 0,
   segmentTokenVectorsMax: defaultIndexSettings.segmentTokenVectorsMax,
+  measuresAll: false,
   engineDeviceLibrary: '',
 };
 

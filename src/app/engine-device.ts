@@ -12,7 +12,7 @@ const refusedMax = 1_000;
 
 /** Empty without a GPU. Throws a `ConfigError` if the library that drives the GPU is missing. */
 export function engineDeviceOf(config: Config): { readonly device?: EngineDeviceOptions } {
-  const [kind, ordinal] = config.MAXSIMD_ENGINE_DEVICE.split(':');
+  const [kind, ordinal, memory = '0'] = config.MAXSIMD_ENGINE_DEVICE.split(':');
   if (kind === 'cpu') return {};
   const driver = path.resolve(config.engineDeviceLibrary || cudaLibrary());
   if (!existsSync(driver))
@@ -23,7 +23,7 @@ export function engineDeviceOf(config: Config): { readonly device?: EngineDevice
     device: {
       driver,
       ordinal: Number(ordinal),
-      memoryBytes: config.MAXSIMD_ENGINE_DEVICE_MIB * 2 ** 20,
+      memoryBytes: Number.parseInt(memory, 10) * 2 ** 20,
     },
   };
 }

@@ -12,6 +12,7 @@ export const removedSettings: Readonly<Record<string, string>> = {
   ENCODER_TLS_KEY_FILE: 'set MAXSIMD_ENCODER_TLS_FILES=ca.pem,certificate.pem,key.pem',
   ENCODER_WAIT_MS: 'requests wait 5 s for an encoder that restarts',
   ENGINE_DEVICE_LIBRARY: '`npm run cuda:engine` builds the library where it is looked for',
+  ENGINE_DEVICE_MIB: 'set MAXSIMD_ENGINE_DEVICE=cuda:0:20480MiB',
   EXACT_TOKEN_VECTORS: 'it is measured at the start',
   HTTP_CONNECTIONS_MAX: 'the API keeps 4,000 connections',
   KERNEL: 'the fastest kernel of the processor is used, and all give the same scores',

@@ -32,6 +32,7 @@ import type { EncoderModel } from '../encoder/protocol/contract.ts';
 import { EncoderStartFailure } from '../encoder/supervision/supervisor.ts';
 import { createService, type RunningService } from '../service/create-service.ts';
 import { defaultModel } from '../service/indexes/served-models.ts';
+import { defaultRecallSettings, type RecallSettings } from '../index/recall/measuring.ts';
 import { countTraceSpans, registerServiceMetrics } from './telemetry/service-metrics.ts';
 import type { Traces } from './telemetry/traces.ts';
 import { onShutdown } from './shutdown.ts';
@@ -137,7 +138,17 @@ async function openService({ config, asked, logger, metrics, opened }: Start): P
     engine,
     defaultModel: choiceOf(config),
     exactTokenVectorsMax: config.exactTokenVectorsMax,
-    indexSettings: { segmentTokenVectorsMax: config.segmentTokenVectorsMax },
+    indexSettings: {
+      segmentTokenVectorsMax: config.segmentTokenVectorsMax,
+      recall: recallSettingsOf(config),
+    },
+    onBreadth: (indexId, { from, to, at10, comparisons, target }) =>
+      logger.info(
+        { index_id: indexId, breadth: to, was: from, recall_at_10: at10, searches: comparisons, target },
+        to > from
+          ? 'searches of the index look at more: their measured recall is below the target'
+          : 'searches of the index look at less: their measured recall is above the target',
+      ),
     onBackgroundError: (job, error, indexId) =>
       logger.error({ err: error, job, index_id: indexId }, 'background work failed'),
   });
@@ -146,6 +157,11 @@ async function openService({ config, asked, logger, metrics, opened }: Start): P
   opened.defer(watchEngineDevice(engine, logger));
   registerServiceMetrics(metrics, { service, backend, engine, encoders });
   return { backend, engine, encoders, service };
+}
+
+function recallSettingsOf({ MAXSIMD_RECALL_TARGET: target, measuresAll }: Config): RecallSettings {
+  const all = measuresAll ? { share: 1, shareOfNew: 1, load: Infinity } : {};
+  return { ...defaultRecallSettings, target, ...all };
 }
 
 interface Listeners {

@@ -22,7 +22,7 @@ test('an index, from its making to its end', async () => {
   const client = clientOf(stage.tenant);
   expect(await client.readiness()).toMatchObject({ status: 'ready' });
   const index = await client.createIndex({ name: 'whole', metadata_schema: { kind: 'string' } });
-  expect(await client.getIndex(index.id)).toEqual(index);
+  expect(await client.getIndex(index.id)).toEqual({ ...index, recall: null });
   expect(await client.listIndexes()).toContainEqual(index);
 
   const answer = await client.upsert(index.id, [
@@ -85,7 +85,7 @@ test('an index, from its making to its end', async () => {
   expect(await client.countDocuments(index.id)).toEqual({ documents: 2, chunks: 2 });
   const next = await client.createIndex({ name: 'next' });
   expect(await client.swapIndexNames(next.id, index.id)).toEqual({ ...next, name: 'whole' });
-  expect(await client.getIndex(index.id)).toEqual({ ...index, name: 'next' });
+  expect(await client.getIndex(index.id)).toEqual({ ...index, name: 'next', recall: null });
   expect(await client.renameIndex(index.id, 'former')).toEqual({ ...index, name: 'former' });
 
   expect(await client.deleteDocument(index.id, 'bee/1')).toEqual({ deleted: true });

@@ -160,6 +160,18 @@ const cases: Readonly<Record<string, Case>> = {
       [searches('+Inf')]: growing(100),
     },
   },
+  MaxsimdRecallLow: {
+    fires: {
+      'maxsimd_index_recall_at_10{instance="a",index="i",bound="high"}': constant(0.97),
+      'maxsimd_recall_target{instance="a"}': constant(0.98),
+    },
+    labels: { ...node, index: 'i', bound: 'high' },
+    quiet: {
+      'maxsimd_index_recall_at_10{instance="a",index="i",bound="high"}': constant(0.981),
+      'maxsimd_index_recall_at_10{instance="a",index="i",bound="low"}': constant(0.97),
+      'maxsimd_recall_target{instance="a"}': constant(0.98),
+    },
+  },
   MaxsimdEngineDeviceFailed: {
     fires: { 'maxsimd_engine_device_failed{instance="a"}': constant(1) },
     labels: node,

@@ -305,6 +305,21 @@ export interface components {
             readonly overlap_tokens: number;
             readonly minimum_chunk_tokens: number;
         };
+        /** @description A share, and its 95 percent confidence interval. */
+        readonly Estimate: {
+            readonly mean: number;
+            readonly low: number;
+            readonly high: number;
+        };
+        /** @description The share of the exact best 10 and 100 chunks that searches at the default `candidate_k` find. */
+        readonly Recall: {
+            readonly at_10: components["schemas"]["Estimate"];
+            readonly at_100: components["schemas"]["Estimate"];
+            /** @description Measured searches that the shares come from. */
+            readonly searches: number;
+            /** @description The factor on the length of shortlists that the index has now. */
+            readonly breadth: number;
+        };
         readonly Index: {
             /**
              * Format: uuid
@@ -330,6 +345,8 @@ export interface components {
              * @description ISO 8601, UTC.
              */
             readonly created_at: string;
+            /** @description In the answer for one index: what the process that answers has measured on a sample of real searches. Null until it has measured some. */
+            readonly recall?: components["schemas"]["Recall"] | null;
         };
         readonly IndexList: {
             /** @description In order of creation. */

@@ -38,6 +38,7 @@ export function registerServiceMetrics(metrics: Metrics, observed: Observed): vo
     () => backend.usageWaiting(),
   );
   registerStoreMetrics(metrics, service);
+  registerRecallMetrics(metrics, service);
   registerEngineMetrics(metrics, observed);
   registerDeviceMetrics(metrics, engine);
   metrics.registerGauge({ name: 'encoder_ready', help: '1 while an encoder is ready.' }, () =>
@@ -93,6 +94,31 @@ function registerStoreMetrics(metrics: Metrics, service: Observed['service']): v
       const { recordsVerified, recordsDamaged } = service.statistics();
       return samples('verdict', { intact: recordsVerified - recordsDamaged, damaged: recordsDamaged });
     },
+  );
+}
+
+/** So many indexes have labels. */
+const recallsMax = 100;
+
+function registerRecallMetrics(metrics: Metrics, service: Observed['service']): void {
+  metrics.registerGauge(
+    {
+      name: 'index_recall_at_10',
+      help: `Share of the exact best ten that searches at the default candidate_k find, measured on a sample of searches: the \`mean\`, and the \`low\` and \`high\` end of its 95% interval. Of the ${recallsMax} measured indexes with the lowest.`,
+      labelNames: ['index', 'bound'],
+    },
+    () =>
+      service
+        .statistics()
+        .recalls.toSorted((a, b) => a.at10.mean - b.at10.mean)
+        .slice(0, recallsMax)
+        .flatMap(({ indexId, at10 }) =>
+          Object.entries(at10).map(([bound, value]) => ({ labels: { index: indexId, bound }, value })),
+        ),
+  );
+  metrics.registerGauge(
+    { name: 'recall_target', help: 'The recall that indexes keep: MAXSIMD_RECALL_TARGET.' },
+    () => service.statistics().recallTarget,
   );
 }
 

@@ -4,6 +4,8 @@ import type { IndexState, SegmentRow } from '../../index-state.ts';
 import { codebookPrefix, derivedEndings } from '../../index/segments/derived-data.ts';
 import { defaultIndexSettings } from '../../index/index-settings.ts';
 import { planMerge, type MergePlan } from '../../index/segments/merge-policy.ts';
+import { reportOf, type RecallReport } from '../../index/recall/index-recall.ts';
+import { readRecall } from '../../index/recall/recall-file.ts';
 import type { SegmentInspection } from '../../index/engine/native.ts';
 import { findInstalled, installedModels } from '../../encoder/model/installed-models.ts';
 import { messageOf } from '../failure.ts';
@@ -41,6 +43,8 @@ interface InspectedIndex {
   /** Segments share codebooks. */
   readonly codebookBytes: number;
   readonly plan: MergePlan | undefined;
+  /** As the server saved it last. */
+  readonly recall: RecallReport | undefined;
   /** Unknown figures are absent, and `reason` says why. */
   readonly costs: Partial<IndexCosts> & Pick<IndexCosts, 'reason'>;
 }
@@ -104,7 +108,9 @@ async function inspectIndex(
   const codebookBytes = codebooks.reduce((sum, { bytes }) => sum + bytes, 0);
   const sealed = segments.filter(({ found }) => found?.state === 'sealed');
   const costs = await sealedCosts(access, state, sealed);
-  return { index, segments, codebookBytes, plan: nextMerge(segments), costs };
+  const measured = await readRecall(access.blobs, index.id);
+  const recall = measured && reportOf(measured);
+  return { index, segments, codebookBytes, plan: nextMerge(segments), recall, costs };
 }
 
 async function sealedCosts(
@@ -186,7 +192,7 @@ function perTokenVector({ tokenVectors }: { readonly tokenVectors: number }, byt
 }
 
 function indexDocument(inspected: InspectedIndex): object {
-  const { index, segments, plan, costs } = inspected;
+  const { index, segments, plan, recall, costs } = inspected;
   const sum = totals(inspected);
   return {
     index_id: index.id,
@@ -209,6 +215,9 @@ function indexDocument(inspected: InspectedIndex): object {
       costs.memoryBytes === undefined ? null : perTokenVector(sum, costs.memoryBytes),
     candidate_plan: costs.plan ?? null,
     candidate_plan_reason: costs.reason,
+    recall: recall
+      ? { at_10: recall.at10, at_100: recall.at100, searches: recall.comparisons, breadth: recall.breadth }
+      : null,
     next_merge: plan === undefined ? null : { reason: plan.reason, segment_ids: plan.segmentIds },
     segments: segments.map((segment) => ({
       segment_id: segment.row.id,
@@ -249,6 +258,7 @@ function indexText(inspected: InspectedIndex): string {
       `${perTokenVector(sum, sum.fileBytes + sum.derivedBytes) ?? 0} bytes on disk, ${memoryText(sum, costs)} in memory`,
     ],
     ['candidates', `${costs.plan ?? 'unknown'}: ${costs.reason}`],
+    ['recall', recallText(inspected.recall)],
     [
       'next merge',
       plan === undefined ? 'none' : `for ${plan.reason}: segments ${plan.segmentIds.join(', ')}`,
@@ -269,6 +279,12 @@ function indexText(inspected: InspectedIndex): string {
   return segments.length === 0
     ? summary
     : `${summary}\n${table(['segment', 'state', ...numeric, 'derived'], rows, numeric)}`;
+}
+
+function recallText(recall: RecallReport | undefined): string {
+  if (recall === undefined) return 'not measured';
+  const { at10, at100, comparisons, breadth } = recall;
+  return `${at10.mean.toFixed(3)} at 10 (${at10.low.toFixed(3)} to ${at10.high.toFixed(3)}), ${at100.mean.toFixed(3)} at 100, from ${comparisons} searches, breadth ${breadth.toFixed(2)}`;
 }
 
 function memoryText(sum: { readonly tokenVectors: number }, costs: InspectedIndex['costs']): string {

@@ -1,4 +1,4 @@
-import type { Api, IndexDescription } from '../api.ts';
+import type { Api, Index, IndexDescription } from '../api.ts';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { bytes, count, day } from '../format.ts';
@@ -25,6 +25,7 @@ export function IndexView({ api, indexId }: { api: Api; indexId: string }) {
               name="Chunks, in tokens"
               value={`${row.chunking.max_tokens}, ${row.chunking.overlap_tokens} shared`}
             />
+            <Fact name="Recall of the best 10" value={recallOf(row)} />
             {description.result !== undefined && <Totals of={description.result.body} />}
           </dl>
           {description.result !== undefined && <Segments of={description.result.body} />}
@@ -32,6 +33,10 @@ export function IndexView({ api, indexId }: { api: Api; indexId: string }) {
       )}
     </>
   );
+}
+
+function recallOf({ recall }: Index): string {
+  return recall ? `${(100 * recall.at_10.mean).toFixed(1)}%` : 'not measured yet';
 }
 
 function Totals({ of: { documents, segments } }: { of: IndexDescription }) {

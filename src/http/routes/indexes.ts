@@ -13,7 +13,7 @@ import {
   UpdateIndexBody,
 } from '../schemas/indexes.ts';
 import { pageItemsDefault } from '../schemas/pages.ts';
-import { indexListAnswer, indexText } from './representations.ts';
+import { indexListAnswer, indexText, measuredIndexText } from './representations.ts';
 
 export const indexRoutes = [allIndexes, singleIndex];
 
@@ -102,7 +102,7 @@ function singleIndex(service: Service): FastifyPluginAsyncZod {
       handler: async (request, reply) => {
         const { index_id: indexId } = request.params;
         const index = await request.scope.run((context) => service.getIndex(context, indexId));
-        return reply.type(jsonContentType).send(indexText(index));
+        return reply.type(jsonContentType).send(measuredIndexText(index));
       },
     });
 

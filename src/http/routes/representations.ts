@@ -21,7 +21,7 @@ import type {
 } from '../../service/contract.ts';
 import type { RequestUsage as RequestUsageSchema } from '../schemas/fields.ts';
 import { cursorOf, creationPlaceText } from '../schemas/pages.ts';
-import type { UpsertResult } from '../schemas/indexes.ts';
+import type { Recall as RecallSchema, UpsertResult } from '../schemas/indexes.ts';
 import type { Components as ComponentsSchema } from '../schemas/ranking.ts';
 import type { Reranked as RerankedSchema } from '../schemas/rerank.ts';
 import type {
@@ -29,7 +29,8 @@ import type {
   UsageSummary as UsageSummarySchema,
 } from '../schemas/usage.ts';
 
-type Index = Awaited<ReturnType<Service['getIndex']>>;
+type MeasuredIndex = Awaited<ReturnType<Service['getIndex']>>;
+type Index = Omit<MeasuredIndex, 'recall'>;
 type DocumentPage = Awaited<ReturnType<Service['listDocuments']>>;
 
 export function indexText(index: Index): string {
@@ -48,6 +49,13 @@ export function indexText(index: Index): string {
   });
   const after = JSON.stringify({ status: index.status, created_at: timestamp(index.createdAtMs) });
   return `${before.slice(0, -1)},"metadata_schema":${index.metadataSchema},${after.slice(1)}`;
+}
+
+export function measuredIndexText({ recall, ...index }: MeasuredIndex): string {
+  const measured: z.output<typeof RecallSchema> | null = recall
+    ? { at_10: recall.at10, at_100: recall.at100, searches: recall.comparisons, breadth: recall.breadth }
+    : null;
+  return `${indexText(index).slice(0, -1)},"recall":${JSON.stringify(measured)}}`;
 }
 
 /** Up to 16 MiB: a thousand indexes with a metadata schema each. `hasMore` is given for a page. */

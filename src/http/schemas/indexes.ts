@@ -66,6 +66,25 @@ const Chunking = z
   })
   .meta({ id: 'Chunking' });
 
+const Estimate = z
+  .strictObject({ mean: z.number(), low: z.number(), high: z.number() })
+  .meta({ id: 'Estimate', description: 'A share, and its 95 percent confidence interval.' });
+
+export const Recall = z
+  .strictObject({
+    at_10: Estimate,
+    at_100: Estimate,
+    searches: z.int().min(1).meta({ description: 'Measured searches that the shares come from.' }),
+    breadth: z
+      .number()
+      .meta({ description: 'The factor on the length of shortlists that the index has now.' }),
+  })
+  .meta({
+    id: 'Recall',
+    description:
+      'The share of the exact best 10 and 100 chunks that searches at the default `candidate_k` find.',
+  });
+
 export const Index = z
   .strictObject({
     id: IndexId,
@@ -77,6 +96,13 @@ export const Index = z
     metadata_schema: returnedObject('As it was sent.'),
     status: z.enum(['creating', 'ready', 'error']),
     created_at: Timestamp,
+    recall: Recall.nullable()
+      .optional()
+      .meta({
+        ...addition,
+        description:
+          'In the answer for one index: what the process that answers has measured on a sample of real searches. Null until it has measured some.',
+      }),
   })
   .meta({ id: 'Index' });
 

@@ -10,14 +10,15 @@ import { readMetric } from '../../support/running/server.ts';
 import { createRandom } from '../../support/running/random.ts';
 import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
 import { passages, recombine } from '../../support/running/texts.ts';
-import { rankedWithComponents } from '../../support/running/wire.ts';
+import { index, rankedWithComponents } from '../../support/running/wire.ts';
 
 const segmentTokenVectors = 36_000;
 const batchDocuments = 50;
 const stage = useStage({
   sharedEncoder: true,
   metrics: true,
-  constants: { exactTokenVectorsMax: 1, segmentTokenVectorsMax: segmentTokenVectors },
+  env: { MAXSIMD_RECALL_TARGET: '0.985' },
+  constants: { exactTokenVectorsMax: 1, segmentTokenVectorsMax: segmentTokenVectors, measuresAll: true },
 });
 
 describe('Candidates', () => {
@@ -83,6 +84,20 @@ describe('Candidates', () => {
     console.log(`candidates found ${found} of ${expected}`);
     expect(expected).toBeGreaterThan(passages.length);
     expect(found / expected).toBeGreaterThanOrEqual(0.98);
+  });
+
+  test('the recall of searches is measured', async () => {
+    const recallOf = async () =>
+      expectReply(await stage.client.send('GET', `/v1/indexes/${id}`), index).recall;
+    await expect.poll(recallOf).toMatchObject({
+      at_10: { high: expect.closeTo(1, 1) as number },
+      at_100: { mean: expect.any(Number) as number },
+      breadth: expect.any(Number) as number,
+    });
+    expect(
+      await readMetric(stage.server, `maxsimd_index_recall_at_10{index="${id}",bound="mean"}`),
+    ).toBeGreaterThan(0.9);
+    expect(await readMetric(stage.server, 'maxsimd_recall_target')).toBe(0.985);
   });
 
   test('components name the candidate’s rank and score when candidates were preselected', async () => {

@@ -30,7 +30,7 @@ describe.skipIf(!hasCompiler())('An engine with a device (there is a C++ compile
     server = await startServer({
       metrics: true,
       sharedEncoder: true,
-      env: { MAXSIMD_ENGINE_DEVICE: 'cuda:0', MAXSIMD_ENGINE_DEVICE_MIB: '1' },
+      env: { MAXSIMD_ENGINE_DEVICE: 'cuda:0:1MiB' },
       // Segments are full after a text or two, and worth a copy.
       constants: { engineDeviceLibrary, segmentTokenVectorsMax: 64, exactTokenVectorsMax: 64 },
     });

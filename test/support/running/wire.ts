@@ -10,6 +10,9 @@ export const timestamp = z.iso.datetime({ offset: false });
 export const decimalString = z.string().regex(/^(0|[1-9][0-9]*)$/);
 const customerObject = z.record(z.string(), z.unknown());
 
+const share = z.number().min(0).max(1);
+const estimate = z.strictObject({ mean: share, low: share, high: share });
+
 export const index = z.strictObject({
   id: z.uuid(),
   name: z.string().min(1),
@@ -25,6 +28,16 @@ export const index = z.strictObject({
   metadata_schema: customerObject,
   status: z.enum(['creating', 'ready', 'error']),
   created_at: timestamp,
+  /** Of one index. */
+  recall: z
+    .strictObject({
+      at_10: estimate,
+      at_100: estimate,
+      searches: z.int().min(1),
+      breadth: z.number().min(0.25).max(4),
+    })
+    .nullable()
+    .optional(),
 });
 export type Index = z.output<typeof index>;
 

@@ -606,6 +606,26 @@ class Chunking(BaseModel):
     minimum_chunk_tokens: int
 
 
+class Estimate(BaseModel):
+    mean: float
+    low: float
+    high: float
+
+
+class Recall(BaseModel):
+    at_10: Estimate
+    at_100: Estimate
+    searches: Annotated[
+        int, Field(description="Measured searches that the shares come from.", ge=1)
+    ]
+    breadth: Annotated[
+        float,
+        Field(
+            description="The factor on the length of shortlists that the index has now."
+        ),
+    ]
+
+
 class Index(BaseModel):
     id: Annotated[
         UUID,
@@ -621,6 +641,12 @@ class Index(BaseModel):
     metadata_schema: Annotated[dict[str, Any], Field(description="As it was sent.")]
     status: Literal["creating", "ready", "error"]
     created_at: Annotated[AwareDatetime, Field(description="ISO 8601, UTC.")]
+    recall: Annotated[
+        Recall | None,
+        Field(
+            description="In the answer for one index: what the process that answers has measured on a sample of real searches. Null until it has measured some."
+        ),
+    ] = None
 
 
 class IndexList(BaseModel):
