@@ -65,7 +65,7 @@ export interface ServiceStatistics {
   readonly recordsVerified: number;
   readonly recordsDamaged: number;
   readonly plans: Readonly<SearchPlans>;
-  /** Of the open indexes that have been measured. */
+  /** The open indexes that have been measured. */
   readonly recalls: readonly (RecallReport & { readonly indexId: string })[];
   readonly recallTarget: number;
 }

@@ -7,7 +7,7 @@ import type { Estimate } from './estimate.ts';
 export const breadthMin = 0.25;
 /** More finds nothing more: what is missed then is missed by the candidates, which are too few, and not by the shortlist. */
 export const breadthMax = 4;
-/** Of an index that has not been measured. */
+/** The breadth of an index that has not been measured. */
 export const safeBreadth = 2;
 const stepMax = 2;
 

@@ -20,7 +20,7 @@ const records = rounds({ short: 3_000, nightly: 8_000 });
 const truths = rounds({ short: 400, nightly: 1_000 });
 
 it('recall is back in the band after at most 600 measured searches', { timeout: 900_000 }, async () => {
-  const { next } = announceRandom('changing texts');
+  const random = announceRandom('changing texts');
   const directory = temporaryDirectory();
   const engine = createEngine({ threads: 2, kernel: 'auto' });
   onTestFinished(() => {
@@ -28,7 +28,7 @@ it('recall is back in the band after at most 600 measured searches', { timeout: 
     directory[Symbol.dispose]();
   });
   const native = engine.createIndex({ dim, exactTokenVectorsMax: 10 });
-  const blur = new Blur(next, dim);
+  const blur = new Blur(() => random.next(), dim);
   const add = async (segmentId: number, count: number, { rows, spread }: typeof short): Promise<void> => {
     await native.createSegment(segmentId, path.join(directory.path, `${segmentId}.seg`));
     const numbers = Array.from({ length: count }, (_, record) => record);
@@ -80,7 +80,7 @@ it('recall is back in the band after at most 600 measured searches', { timeout: 
   const narrow = recall.breadth;
   expect(narrow).toBeLessThan(safeBreadth);
   await add(2, 4 * records, long);
-  const mixed = (): typeof short => (next() < 0.8 ? long : short);
+  const mixed = (): typeof short => (random.next() < 0.8 ? long : short);
   const changed = await truth(narrow, 2, mixed);
   await measure(600, 2, mixed);
   const back = await truth(recall.breadth, 2, mixed);

@@ -28,7 +28,7 @@ export const index = z.strictObject({
   metadata_schema: customerObject,
   status: z.enum(['creating', 'ready', 'error']),
   created_at: timestamp,
-  /** Of one index. */
+  /** Only the answer for one index has it. */
   recall: z
     .strictObject({
       at_10: estimate,
