@@ -4,7 +4,8 @@ import path from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Node } from '../../support/cluster/node-stage.ts';
-import { documentAt } from '../../support/stages/index-stage.ts';
+import { defaultRecallSettings } from '../../../src/index/recall/measuring.ts';
+import { documentAt, exactSearch } from '../../support/stages/index-stage.ts';
 import { useStageServers } from '../../support/cluster/stage-servers.ts';
 import { meetsText, metadata, wherePart } from '../../support/conditions.ts';
 import { eventually } from '../../support/running/eventually.ts';
@@ -134,6 +135,32 @@ describe('every node', () => {
 });
 
 describe('a node', () => {
+  it('measures the recall of its own searches', async () => {
+    await using stage = await servers.openStage();
+    const recall = { ...defaultRecallSettings, share: 1, shareOfNew: 1, load: Infinity };
+    const options = {
+      settings: { sealedSegmentsMax: 1, codesTokenVectorsMin: 1, recall },
+      exactTokenVectorsMax: 1,
+    };
+    const [one, two] = [await stage.newNode(options), await stage.newNode(options)];
+    for (const part of ['a', 'b', 'c'])
+      await one.upsert(Array.from({ length: 120 }, (_, number) => document(`${part}${number}`, number)));
+    await one.index().maintain();
+    const search = async (node: Node) => {
+      const { topK: _, candidateK: __, plan: ___, ...exact } = exactSearch({});
+      const asked = { ...exact, topK: 10, candidateK: 20 };
+      return (await node.index().read((reader) => reader.search(asked))).plan;
+    };
+    await expect.poll(() => search(one)).not.toBe('exact');
+    await expect
+      .poll(() => one.index().recall)
+      .toMatchObject({ at10: { mean: expect.any(Number) as number } });
+    expect(two.index().recall).toBeUndefined();
+    await search(two);
+    await expect.poll(() => two.index().recall).toMatchObject({ comparisons: 1 });
+    expect([...one.errors, ...two.errors]).toEqual([]);
+  });
+
   it('fetches a local copy again that was damaged', async () => {
     await using stage = await servers.openStage();
     const one = await stage.newNode();

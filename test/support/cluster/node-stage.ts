@@ -73,6 +73,7 @@ export interface NodeStage {
 
 export interface NodeOptions {
   readonly settings?: Partial<IndexSettings>;
+  readonly exactTokenVectorsMax?: number;
   /** The schema of its program, if that is of another version. */
   readonly migrations?: readonly Migration[];
   /** An existing cache; absent = a new one. */
@@ -159,7 +160,7 @@ async function openNode(
     cache,
     objects,
     catalogOf: (index) => clusterSegments(catalog, index, id),
-    exactTokenVectorsMax: 0,
+    exactTokenVectorsMax: options.exactTokenVectorsMax ?? 0,
     settings: { ...defaultIndexSettings, ...options.settings },
     onBackgroundError: (_indexId, _job, error) => void errors.push(error),
   });
