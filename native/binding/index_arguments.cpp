@@ -1,6 +1,7 @@
 #include "binding/index_arguments.h"
 
 #include "binding/arguments.h"
+#include "codes/search_tuning.h"
 #include "kernels/half.h"
 
 #include <array>
@@ -14,7 +15,6 @@ constexpr double topKMax = 10'000;
 constexpr double exactChunksMax = 100'000;
 constexpr uint32_t filterTermsMax = 256;
 constexpr double timeoutMsMax = 1e9;
-constexpr double breadthMin = 0.25, breadthMax = 16;
 
 /// The bytes of the terms, valid as long as those of `takeArray`.
 std::span<const uint8_t> takeTerms(const Napi::Value& value, const std::string& name, uint32_t most) {
@@ -36,7 +36,7 @@ Plan takePlan(const Napi::Value& value) {
 double takeBreadth(const Napi::Value& value) {
   if (value.IsUndefined()) return 1;
   const double breadth = takePositive(value, "search.breadth");
-  if (breadth < breadthMin || breadth > breadthMax) refuse("search.breadth", "a number from 0.25 to 16");
+  if (breadth < SearchTuning::breadthLeast || breadth > SearchTuning::breadthMost) refuse("search.breadth", "a number from 0.25 to 16");
   return breadth;
 }
 

@@ -1,104 +1,22 @@
 #include "candidates/candidates.h"
 
-#include "candidates/code_scan.h"
 #include "candidates/device_scan.h"
 #include "candidates/list_scan.h"
 #include "candidates/query_tables.h"
 #include "candidates/ranking.h"
 #include "candidates/shortlist_scores.h"
-#include "codes/codebook_fit.h"
+#include "codes/search_tuning.h"
 #include "files/error.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <string>
 
 namespace maxsimd {
 namespace {
 
-/// Chunks that are ranked by residual codes: so many, and so many for each candidate asked for. Fewer for small requests lose
-/// more of the best ten than they save (docs/benchmarks.md).
-constexpr uint32_t shortlistBase = 240;
-constexpr uint32_t shortlistPerCandidate = 7;
-/// Codes of finer centroids than usual tell chunks apart so well that fewer hold the same best: the fewer, the more of a
-/// token vector its centroid is (docs/benchmarks.md).
-constexpr double fewOfFine = 0.59, shareOfFew = 0.8, fewerPerShare = 5, fewestOfFine = 0.45;
-/// Lists know a chunk by some of its codes only: from twice to four times the shortlist is looked at by all of theirs, as
-/// it is a smaller share of so many chunks and more; to three times for many candidates, which lose nothing by it.
-constexpr double fewListed = 2, manyListed = 4, manyListedOfMany = 3, chunksOfFewListed = 50'000;
-constexpr double visitsPerListed = 1.3;
-/// Beyond so many chunks the shortlist grows with a power of their number: its root,
-constexpr double manyChunks = 100'000;
-constexpr double growth = 0.5;
-/// and for many candidates faster, as what stands far down a ranking has more that nearly ties with it.
-constexpr uint32_t fewCandidates = 200;
-constexpr uint32_t manyCandidates = 500;
-constexpr double growthOfMany = 0.65;
-/// The more tokens a query has, the better what codes say of a chunk agrees with its exact score: the shortlist shrinks with
-/// the root of their number, but for the many queries in between (docs/benchmarks.md).
-constexpr uint32_t leastTokens = 8, fewestUsual = 16, mostUsual = 20, mostTokens = 40;
 /// The budget of an exact scan is stated for this many query tokens.
 constexpr uint64_t budgetTokens = 32;
-
-/// How much of the usual shortlist this codebook needs.
-double partNeeded(const CodebookData& data) {
-  if (!isFine(data)) return 1;
-  return std::clamp(fewOfFine - fewerPerShare * (double(data.share) - shareOfFew), fewestOfFine, 1.0);
-}
-
-/// From few candidates, 0, to many, 1.
-double depthOf(uint32_t candidateK) {
-  return double(std::clamp(candidateK, fewCandidates, manyCandidates) - fewCandidates) / (manyCandidates - fewCandidates);
-}
-
-/// Some 99 in 100 of the best ten by exact MaxSim are among so many by codes (docs/architecture/candidates.md), and
-/// chunks that nearly tie grow with the index.
-uint32_t shortlistFor(uint32_t candidateK, uint32_t tokens, uint64_t selected, double part) {
-  const double few = part * (shortlistBase + shortlistPerCandidate * candidateK);
-  const double power = std::lerp(growth, growthOfMany, depthOf(candidateK));
-  const double byTokens =
-      std::sqrt(double(std::clamp(tokens, fewestUsual, mostUsual)) / std::clamp(tokens, leastTokens, mostTokens));
-  return uint32_t(byTokens * few * std::pow(std::max(1.0, double(selected) / manyChunks), power));
-}
-
-ListBreadth breadthFor(uint32_t shortlist, uint32_t candidateK, uint64_t selected) {
-  const double most = std::lerp(manyListed, manyListedOfMany, depthOf(candidateK));
-  const double listed = std::clamp(1 + double(selected) / chunksOfFewListed, fewListed, most);
-  return {uint32_t(shortlist * listed), float(shortlist * listed * visitsPerListed)};
-}
-
-bool useLists(std::span<const CodedSegment> segments, Plan plan, uint32_t tokens, const ListBreadth& breadth) {
-  if (plan != Plan::automatic) return plan == Plan::lists;
-  return listScanCost(segments, tokens, breadth) < codeScanCost(segments, tokens);
-}
-
-/// Records of one segment, ascending.
-std::vector<uint32_t> matchingRecords(const SegmentSnapshot& snapshot, uint64_t generation, const MetadataFilter& filter,
-                                      const Checkpoint& checkpoint) {
-  std::vector<uint32_t> matching;
-  if (filter.terms) matching = snapshot.segment->recordsMatching(*filter.terms, snapshot.records, checkpoint);
-  if (!filter.where) return matching;
-  const Bitmap meeting = recordsMeeting(*filter.where, snapshot, generation, checkpoint);
-  if (filter.terms) std::erase_if(matching, [&meeting](uint32_t record) { return !meeting.test(record); });
-  else meeting.forEach(0, meeting.size(), [&matching](uint32_t record) { matching.push_back(record); });
-  return matching;
-}
-
-/// What the filter leaves of the live chunks.
-std::shared_ptr<const LiveChunks> filtered(const Segment& segment, const LiveChunks& live,
-                                           const std::vector<uint32_t>& records) {
-  auto left = std::make_shared<LiveChunks>();
-  left->chunks.resize(live.chunks.size());
-  for (const uint32_t number : records) {
-    const RecordEntry& record = segment.record(number);
-    if (!live.chunks.test(record.firstChunk)) continue;
-    for (uint32_t c = 0; c < record.chunks; ++c) left->chunks.set(record.firstChunk + c);
-    left->count += record.chunks;
-    left->rows += record.rows;
-  }
-  return left;
-}
 
 /// Keeps the `count` best, best first.
 void keepBest(std::vector<ScoredChunk>& scored, size_t count, const AgesOf& agesOf) {
@@ -147,48 +65,6 @@ Chunk exactChunk(const Selection& selection, uint32_t chunk) {
           segment.chunkRows(chunk)};
 }
 
-std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots, uint64_t generation,
-                                  const MetadataFilter& filter, const Deadline& deadline) {
-  std::vector<Selection> selections;
-  const Checkpoint checkpoint = [&deadline] { deadline.check(); };
-  for (const SegmentSnapshot& snapshot : snapshots) {
-    checkpoint();
-    auto live = snapshot.live->at(generation, snapshot.records, snapshot.epoch);
-    if ((filter.terms || filter.where) && live->count > 0) {
-      live = filtered(*snapshot.segment, *live, matchingRecords(snapshot, generation, filter, checkpoint));
-    }
-    selections.push_back({snapshot, std::move(live)});
-  }
-  return selections;
-}
-
-std::vector<uint64_t> matchingVersions(const Index& index, uint64_t generation, const MetadataFilter& filter,
-                                       const Deadline& deadline) {
-  std::vector<uint64_t> versionIds;
-  for (const Selection& selection : selectLive(index.snapshot(), generation, filter, deadline)) {
-    const Segment& segment = *selection.snapshot.segment;
-    const Bitmap& chunks = selection.chunks->chunks;
-    for (uint32_t r = 0; r < selection.snapshot.records; ++r) {
-      const RecordEntry& record = segment.record(r);
-      if (!chunks.test(record.firstChunk)) continue;
-      // Whoever is not sure what a record holds does not name its document.
-      if (segment.knownDamaged(r)) throw segment.unread(*selection.snapshot.mapping, r);
-      versionIds.push_back(record.versionId);
-    }
-  }
-  std::sort(versionIds.begin(), versionIds.end());
-  return versionIds;
-}
-
-uint64_t matchingTokenVectors(const Index& index, uint64_t generation, const MetadataFilter& filter,
-                              const Deadline& deadline) {
-  uint64_t rows = 0;
-  for (const Selection& selection : selectLive(index.snapshot(), generation, filter, deadline)) {
-    rows += selection.chunks->rows;
-  }
-  return rows;
-}
-
 namespace {
 
 /// Whether the selections have found their candidates already.
@@ -231,24 +107,22 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
   const ShortlistSearch search{segments, query.tokens, *kernel.loops, ages, pool, request.deadline};
   uint64_t selected = 0;
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
-  double part = 0;
-  for (const Codebook* codebook : codebooks) part = std::max(part, partNeeded(codebook->data()));
-  const auto count = uint32_t(request.breadth * shortlistFor(request.candidateK, query.tokens, selected, part));
-  const ListBreadth breadth = breadthFor(count, request.candidateK, selected);
+  const uint32_t count =
+      std::max(request.candidateK, SearchTuning::shortlist(request.candidateK, selected, request.breadth));
+  const auto listed = uint32_t(count * SearchTuning::listedPerShortlisted);
+  Plan plan = request.plan;
+  if (plan == Plan::automatic) plan = listsAreCheaper(search, listed) ? Plan::lists : Plan::codes;
   std::vector<Shortlisted> shortlist;
-  thread_local HighestEntries ownHighest;
-  const HighestEntries unknown;
-  if (useLists(segments, request.plan, query.tokens, breadth)) {
-    shortlist = shortlistByLists(search, breadth);
-    shortlist = bestByEntries(search, std::move(shortlist), count, ownHighest);
-  }
+  if (plan == Plan::lists) shortlist = bestByEntries(search, shortlistByLists(search, listed), count);
   // Lists may meet too few chunks.
-  const bool byLists = shortlist.size() >= request.candidateK;
-  if (!byLists) shortlist = shortlistByCodes(search, count);
-  std::vector<ScoredChunk> rescored = scoreByResidualCodes(search, shortlist, byLists ? ownHighest : unknown);
+  if (shortlist.size() < request.candidateK) {
+    plan = Plan::codes;
+    shortlist = shortlistByCodes(search, count);
+  }
+  std::vector<ScoredChunk> rescored = scoreByResidualCodes(search, shortlist);
   keepBest(rescored, request.candidateK, ages);
   scored.insert(scored.end(), rescored.begin(), rescored.end());
-  return byLists ? Plan::lists : Plan::codes;
+  return plan;
 }
 
 /// By segment, then chunk: exact scores are taken in order of position, for the sake of memory; the rank is remembered.

@@ -3,7 +3,7 @@
 
 #include "codes/codes.h"
 #include "index/index.h"
-#include "index/live_chunks.h"
+#include "index/selection.h"
 #include "runtime/pool.h"
 #include "candidates/index_search.h"
 #include "candidates/shortlist.h"
@@ -19,12 +19,6 @@
 namespace maxsimd {
 
 class Query;
-
-/// The live matching chunks of one segment.
-struct Selection {
-  SegmentSnapshot snapshot;
-  std::shared_ptr<const LiveChunks> chunks;
-};
 
 struct Preselected {
   /// Approximate MaxSim; the exact one is in the same units.
@@ -45,18 +39,6 @@ struct CandidateSet {
   /// They, and the chunks that they were chosen from by exact scores.
   uint64_t considered = 0;
 };
-
-/// Chunks of matching records with born <= generation < died, segment by segment.
-std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots, uint64_t generation,
-                                  const MetadataFilter& filter, const Deadline& deadline);
-
-/// Version ids of matching records with born <= generation < died, ascending.
-std::vector<uint64_t> matchingVersions(const Index& index, uint64_t generation, const MetadataFilter& filter,
-                                       const Deadline& deadline);
-
-/// Token vectors of the live matching chunks.
-uint64_t matchingTokenVectors(const Index& index, uint64_t generation, const MetadataFilter& filter,
-                              const Deadline& deadline);
 
 /// Every selected chunk, or the `candidateK` best by codes and every chunk of segments without codes: those can only
 /// be scored exactly. Of segments in device memory the best by exact scores.

@@ -1,6 +1,6 @@
 #include "candidates/query_tables.h"
 
-#include "codes/codebook_fit.h"
+#include "codes/search_tuning.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,10 +13,6 @@ namespace {
 constexpr uint32_t blockCentroids = 256;
 /// Centroids that one thread takes at a time.
 constexpr uint32_t taskCentroids = 2048;
-/// Token vectors whose centroid is so many standard deviations of a residual's contribution below the best of their chunk
-/// are passed over: at 1 a quarter of a long chunk is left, at 2 a half, and their chunks keep their ranks. Fewer where
-/// centroids are fine (docs/benchmarks.md).
-constexpr float usualMargin = 1.4f, marginOfFine = 1.1f;
 
 }  // namespace
 
@@ -110,36 +106,38 @@ void QueryTables::fillEntries(const CodebookData& data, uint32_t first, uint32_t
 /// In steps of the entries: what a token vector's residual adds differs by so much from one to the next.
 std::vector<uint8_t> QueryTables::marginsOf(const CodebookData& data) const {
   const float residual = std::sqrt(std::max(0.0f, 1.0f - data.share * data.share) / float(data.dim));
-  const float deviations = isFine(data) ? marginOfFine : usualMargin;
   std::vector<uint8_t> margins(tokensPadded_, 0);
   for (uint32_t i = 0; i < tokens_ && step_ > 0.0f; ++i)
-    margins[i] = uint8_t(std::min(float(entryMax), deviations * residual * lengths_[i] / step_));
+    margins[i] = uint8_t(std::min(float(entryMax), SearchTuning::residualMargin * residual * lengths_[i] / step_));
   return margins;
 }
 
 /// Steps of the residuals' table are as fine as sums of 8 bits allow: each subspace counts from its least similarity.
 void QueryTables::refine(const CodebookData& data, CodebookTable& table) const {
   const uint32_t stride = query_.tokensPadded, subspaces = data.subspaces(), width = data.subspaceDim();
-  thread_local std::vector<float> dots;
-  dots.resize(size_t(subspaces) * codewords * stride);
-  std::vector<float> least(size_t(subspaces) * stride), most(size_t(subspaces) * stride);
+  std::vector<float> dots(size_t(subspaces) * codewords * stride, 0.0f), least(size_t(subspaces) * stride);
+  std::vector<float> spans(tokens_, step_ * float(entryMax));
+  float leasts = 0.0f;
   for (uint32_t m = 0; m < subspaces; ++m) {
-    kernel_.loops->codewordSimilarities(data.codewords.data() + size_t(m) * codewords * width, width,
-                         columns_.data() + size_t(m) * width * stride, stride,
-                         dots.data() + size_t(m) * codewords * stride, least.data() + size_t(m) * stride,
-                         most.data() + size_t(m) * stride);
-  }
-  std::vector<uint8_t> highest(tokensPadded_);
-  kernel_.loops->highestEntries(table.entries.data(), data.count(), tokensPadded_, highest.data());
-  float span = 0.0f, leasts = 0.0f;
-  for (uint32_t i = 0; i < tokens_; ++i) {
-    float own = step_ * float(highest[i]);
-    for (uint32_t m = 0; m < subspaces; ++m) {
-      own += most[m * stride + i] - least[m * stride + i];
-      leasts += least[m * stride + i];
+    float* const own = dots.data() + size_t(m) * codewords * stride;
+    for (uint32_t w = 0; w < codewords; ++w) {
+      for (uint32_t d = m * width; d < (m + 1) * width; ++d) {
+        const float component = data.codewords[(size_t(w) + m * codewords) * width + d - m * width];
+        for (uint32_t i = 0; i < stride; ++i) own[w * stride + i] += component * columns_[size_t(d) * stride + i];
+      }
     }
-    span = std::max(span, own);
+    for (uint32_t i = 0; i < tokens_; ++i) {
+      float low = own[i], high = own[i];
+      for (uint32_t w = 1; w < codewords; ++w) {
+        low = std::min(low, own[w * stride + i]);
+        high = std::max(high, own[w * stride + i]);
+      }
+      least[m * stride + i] = low;
+      leasts += low;
+      spans[i] += high - low;
+    }
   }
+  const float span = *std::max_element(spans.begin(), spans.end());
   // Every one of the terms may be rounded up by half a step.
   table.residualStep = span / (float(entryMax) - float(subspaces + 1) / 2);
   table.residualBase = base_ + leasts;

@@ -1,12 +1,12 @@
 // The chunks of all segments that are worth a closer look, by the sums of maxima over their codes.
 #pragma once
 
-#include "index/age.h"
-#include "codes/codes.h"
-#include "runtime/deadline.h"
-#include "index/live_chunks.h"
-#include "runtime/pool.h"
 #include "candidates/query_tables.h"
+#include "codes/codes.h"
+#include "index/age.h"
+#include "index/live_chunks.h"
+#include "runtime/deadline.h"
+#include "runtime/pool.h"
 
 #include <atomic>
 #include <cstdint>
@@ -53,48 +53,34 @@ struct Shortlisted {
   Candidate candidate;
 };
 
-/// How many chunks have sums of 0 to 7, 8 to 15 and so on.
-using SumCounts = std::vector<uint32_t>;
-inline constexpr uint32_t sumsPerCountBits = 3;
-inline uint32_t sumCountsFor(uint32_t tokens) { return (tokens * entryMax >> sumsPerCountBits) + 1; }
-
-/// From which sum on chunks are among the best `wanted`, as far as is known: it only ever rises, so that parts of a
-/// search that end later hand on less.
-class SumBound {
+/// The best `wanted` of parts that threads add in any order. A part leaves out what cannot be among them any more, as far
+/// as is known by then.
+class BestOfParts {
  public:
-  SumBound(uint32_t tokens, size_t wanted) : wanted_(wanted), counts_(sumCountsFor(tokens), 0) {}
+  BestOfParts(uint32_t tokens, size_t wanted, size_t parts)
+      : wanted_(wanted), counts_(((tokens * entryMax + 1) >> sumsPerCountBits) + 1, 0), parts_(parts) {}
 
-  /// 0 as long as fewer chunks were added than are wanted.
-  uint32_t known() const { return bound_.load(std::memory_order_relaxed); }
-  size_t wanted() const { return wanted_; }
-  SumCounts emptyCounts() const { return SumCounts(counts_.size(), 0); }
-  /// Adds a part's chunks; returns the bound.
-  uint32_t add(std::span<const uint32_t> counts);
+  /// Chunks `first` and following of a segment, by their sums. Chunks that are not selected, or have no sum, are left out.
+  void add(size_t part, const CodedSegment& coded, uint32_t first, std::span<const uint32_t> sums);
+
+  /// The best of all, by part and chunk; the oldest of those that tie with the last.
+  std::vector<Shortlisted> best(const AgesOf& agesOf) const;
 
  private:
+  /// Sums are counted in steps of 8.
+  static constexpr uint32_t sumsPerCountBits = 3;
+
+  /// The least sum that may be among the best, once these are counted too.
+  uint32_t count(std::span<const uint32_t> counts);
+
   const size_t wanted_;
-  std::atomic<uint32_t> bound_{0};
+  std::atomic<uint32_t> least_{1};
   std::mutex mutex_;
-  SumCounts counts_;
+  std::vector<uint32_t> counts_;
+  std::vector<std::vector<Shortlisted>> parts_;
 };
 
-/// Chunks of one selection that lie side by side.
-struct BlockSums {
-  /// u32 [chunks, in whole words of the bitmap]; 0 behind the last.
-  std::span<uint32_t> sums;
-  const Bitmap& selected;
-  /// Chunk of sums[0], at the start of a word.
-  uint32_t first;
-  uint32_t selection;
-};
-
-/// Those of the selected ones that are among the best of all as far as is known, in order; none whose sum is 0. Sums of
-/// chunks that are not selected become 0.
-std::vector<Shortlisted> bestOfBlock(const BlockSums& block, SumBound& bound, const CodeLoops& loops);
-
-/// The best `count` of all parts, in their order, and what ties with the last of them if that is a quarter more at most:
-/// else the oldest of equal sums.
-std::vector<Shortlisted> bestOf(const std::vector<std::vector<Shortlisted>>& parts, uint32_t tokens, size_t count,
-                             const AgesOf& agesOf);
+/// The best `count`, in their order; the oldest of those that tie with the last.
+std::vector<Shortlisted> bestOf(std::vector<Shortlisted> shortlist, size_t count, const AgesOf& agesOf);
 
 }  // namespace maxsimd

@@ -1,15 +1,9 @@
 #include "candidates/shortlist_scores.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace maxsimd {
 namespace {
-
-/// Chunks of the shortlist that one thread looks at together.
-constexpr size_t blockShortlisted = 128;
-/// So far ahead the memory of token vectors is asked for.
-constexpr size_t aheadOfMemory = 2;
 
 /// The segments by their position among the selections.
 std::vector<const CodedSegment*> bySelection(std::span<const CodedSegment> segments) {
@@ -21,96 +15,103 @@ std::vector<const CodedSegment*> bySelection(std::span<const CodedSegment> segme
   return places;
 }
 
-/// `look(first, last)` at all of the shortlist in blocks, on all threads.
+/// `look(first, last, segments)` at all of the shortlist in blocks, on all threads.
 template <typename Look>
 void forEachBlock(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist, const Look& look) {
-  search.pool.parallelFor((shortlist.size() + blockShortlisted - 1) / blockShortlisted, [&](size_t b) {
+  /// Chunks that one thread looks at together.
+  constexpr size_t block = 128;
+  const auto segments = bySelection(search.segments);
+  search.pool.parallelFor((shortlist.size() + block - 1) / block, [&](size_t b) {
     search.deadline.check();
-    look(b * blockShortlisted, std::min(shortlist.size(), (b + 1) * blockShortlisted));
+    look(b * block, std::min(shortlist.size(), (b + 1) * block), segments);
   });
 }
 
 /// Asks for what a look at these chunks will read. For all of them at once: they lie far apart, and the processor waits for
 /// several at a time.
-void loadAll(const std::vector<const CodedSegment*>& places, std::span<const Shortlisted> shortlist,
+void loadAll(const std::vector<const CodedSegment*>& segments, std::span<const Shortlisted> shortlist,
              void (ChunkCodes::*load)(uint32_t) const) {
-  for (const auto& [sum, candidate] : shortlist) (places[candidate.selection]->codes->*load)(candidate.chunk);
+  for (const auto& [sum, candidate] : shortlist) (segments[candidate.selection]->codes->*load)(candidate.chunk);
 }
 
 /// The token vectors of a chunk that may be its best for a query token: the residual codes of the others are not read.
 struct ChosenRows {
   std::vector<ChosenRow> rows;
   uint32_t count = 0;
-  std::vector<uint8_t> own;
+  std::vector<uint8_t> highest;
 
-  void choose(const ShortlistSearch& search, const CodedSegment& coded, uint32_t chunk, const uint8_t* highest) {
+  void choose(const CodeLoops& loops, const CodedSegment& coded, uint32_t chunk) {
     const ResidualTable& table = coded.table->residual;
-    const CodeSpan codes = coded.codes->of(chunk);
-    if (highest == nullptr) {
-      own.resize(table.tokensPadded);
-      search.loops.highestOfCodes(table.entries, table.codeMask, codes, table.tokensPadded, own.data());
-      highest = own.data();
-    }
-    rows.resize(std::max<size_t>(rows.size(), coded.codes->rows(chunk) + rowsTogether));
-    count = search.loops.chooseRows(
-        table, {codes, coded.codes->runs(chunk), coded.codes->residuals(chunk), coded.codes->rows(chunk)}, highest, rows.data());
+    const ChunkCodes& codes = *coded.codes;
+    highest.resize(table.tokensPadded);
+    loops.highestOfCodes(table, codes.of(chunk), highest.data());
+    rows.resize(std::max<size_t>(rows.size(), codes.rows(chunk)));
+    count = loops.chooseRows(table, {codes.of(chunk), codes.runs(chunk), codes.residuals(chunk), codes.rows(chunk)},
+                             highest.data(), rows.data());
   }
 };
 
 }  // namespace
 
-std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count,
-                                       HighestEntries& highest) {
-  const size_t stride = search.segments.front().table->residual.tokensPadded;
-  // The memory of an earlier search is taken as it is.
-  highest.resize(std::max(highest.size(), shortlist.size() * stride));
-  const auto places = bySelection(search.segments);
-  forEachBlock(search, shortlist, [&](size_t first, size_t last) {
-    const std::span<const Shortlisted> block(shortlist.data() + first, last - first);
-    loadAll(places, block, &ChunkCodes::loadCodesPlace);
-    loadAll(places, block, &ChunkCodes::loadCodes);
-    for (size_t i = first; i < last; ++i) {
-      const Candidate& candidate = shortlist[i].candidate;
-      const CodedSegment& coded = *places[candidate.selection];
-      const ResidualTable& table = coded.table->residual;
-      shortlist[i].sum = search.loops.highestOfCodes(table.entries, table.codeMask, coded.codes->of(candidate.chunk),
-                                                     table.tokensPadded, highest.data() + i * stride);
-    }
-  });
-  std::vector<Shortlisted> best = bestOf({shortlist}, search.tokens, count, search.agesOf);
-  const auto isSame = [](const Candidate& a, const Candidate& b) { return a.selection == b.selection && a.chunk == b.chunk; };
-  size_t from = 0;
-  for (size_t to = 0; to < best.size(); ++to, ++from) {
-    while (!isSame(shortlist[from].candidate, best[to].candidate)) ++from;
-    std::memmove(highest.data() + to * stride, highest.data() + from * stride, stride);
+std::vector<Shortlisted> shortlistByCodes(const ShortlistSearch& search, uint32_t count) {
+  /// Chunks that one thread scans at a time.
+  constexpr uint32_t taskChunks = 8192;
+  struct Task {
+    const CodedSegment* coded;
+    uint32_t first;
+  };
+  std::vector<Task> tasks;
+  for (const CodedSegment& coded : search.segments) {
+    for (uint32_t first = 0; first < coded.selected->chunks.size(); first += taskChunks) tasks.push_back({&coded, first});
   }
-  return best;
+  BestOfParts best(search.tokens, count, tasks.size());
+  search.pool.parallelFor(tasks.size(), [&](size_t t) {
+    search.deadline.check();
+    const CodedSegment& coded = *tasks[t].coded;
+    const uint32_t first = tasks[t].first;
+    const Bitmap& selected = coded.selected->chunks;
+    std::vector<uint32_t> sums(std::min(taskChunks, selected.size() - first), 0);
+    selected.forEach(first, first + uint32_t(sums.size()), [&](uint32_t chunk) {
+      // 0 stands for a chunk that is not selected.
+      sums[chunk - first] = 1 + search.loops.highestOfCodes(coded.table->residual, coded.codes->of(chunk), nullptr);
+    });
+    best.add(t, coded, first, sums);
+  });
+  return best.best(search.agesOf);
 }
 
-std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
-                                              const HighestEntries& highest) {
-  const size_t stride = search.segments.front().table->residual.tokensPadded;
+std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count) {
+  forEachBlock(search, shortlist, [&](size_t first, size_t last, const auto& segments) {
+    const std::span<Shortlisted> block(shortlist.data() + first, last - first);
+    loadAll(segments, block, &ChunkCodes::loadCodesPlace);
+    loadAll(segments, block, &ChunkCodes::loadCodes);
+    for (auto& [sum, candidate] : block) {
+      const CodedSegment& coded = *segments[candidate.selection];
+      sum = search.loops.highestOfCodes(coded.table->residual, coded.codes->of(candidate.chunk), nullptr);
+    }
+  });
+  return bestOf(std::move(shortlist), count, search.agesOf);
+}
+
+std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist) {
+  /// What is chosen of a chunk is read so many chunks later, when it has come from memory.
+  constexpr size_t ahead = 2;
   std::vector<ScoredChunk> scored(shortlist.size());
-  const auto places = bySelection(search.segments);
-  forEachBlock(search, shortlist, [&](size_t first, size_t last) {
+  forEachBlock(search, shortlist, [&](size_t first, size_t last, const auto& segments) {
     const std::span<const Shortlisted> block(shortlist.data() + first, last - first);
-    loadAll(places, block, &ChunkCodes::loadDetailsPlace);
-    loadAll(places, block, &ChunkCodes::loadRuns);
-    // What is chosen of a chunk is read two chunks later, when it has come from memory.
-    ChosenRows waiting[aheadOfMemory];
-    for (size_t i = first; i < last + aheadOfMemory; ++i) {
-      ChosenRows& chosen = waiting[i % aheadOfMemory];
-      if (i >= first + aheadOfMemory) {
-        const Candidate& candidate = shortlist[i - aheadOfMemory].candidate;
-        const CodedSegment& coded = *places[candidate.selection];
+    loadAll(segments, block, &ChunkCodes::loadDetailsPlace);
+    loadAll(segments, block, &ChunkCodes::loadRuns);
+    ChosenRows waiting[ahead];
+    for (size_t i = first; i < last + ahead; ++i) {
+      ChosenRows& chosen = waiting[i % ahead];
+      if (i >= first + ahead) {
+        const Candidate& candidate = shortlist[i - ahead].candidate;
+        const CodedSegment& coded = *segments[candidate.selection];
         const uint32_t sum = search.loops.sumOfResidualMaxima(
             coded.table->residual, coded.codes->residuals(candidate.chunk), chosen.rows.data(), chosen.count);
-        scored[i - aheadOfMemory] = {candidate, coded.table->residualBase + coded.table->residualStep * float(sum)};
+        scored[i - ahead] = {candidate, coded.table->residualBase + coded.table->residualStep * float(sum)};
       }
-      if (i >= last) continue;
-      const Candidate& candidate = shortlist[i].candidate;
-      chosen.choose(search, *places[candidate.selection], candidate.chunk,
-                    highest.empty() ? nullptr : highest.data() + i * stride);
+      if (i < last) chosen.choose(search.loops, *segments[shortlist[i].candidate.selection], shortlist[i].candidate.chunk);
     }
   });
   return scored;

@@ -1,5 +1,5 @@
-// Closer looks at the shortlist, each at fewer of it: by the table entries of all codes, then by the residual codes of
-// each token vector.
+// Chunks by their codes: sums of maxima over the table entries of all codes of a chunk (PLAID, arXiv 2205.09707), and over
+// the residual codes of its token vectors.
 #pragma once
 
 #include "candidates/shortlist.h"
@@ -14,15 +14,13 @@ struct ScoredChunk {
   float score;
 };
 
-/// The highest entry of each chunk's codes for each query token: u8 [chunks of a shortlist][tokensPadded].
-using HighestEntries = std::vector<uint8_t>;
+/// The `count` selected chunks with the largest sums of maxima over the entries of all their codes, by segment and chunk.
+std::vector<Shortlisted> shortlistByCodes(const ShortlistSearch& search, uint32_t count);
 
-/// The `count` with the largest sums of maxima over the entries of all their codes, in the order given, and those maxima.
-std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count,
-                                       HighestEntries& highest);
+/// Those of a shortlist, in the order given.
+std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count);
 
-/// All of them by centroid and codewords of each token vector; `highest` is theirs, or empty where it is not known.
-std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist,
-                                              const HighestEntries& highest);
+/// All of them by centroid and codewords of each token vector.
+std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist);
 
 }  // namespace maxsimd

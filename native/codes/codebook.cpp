@@ -1,18 +1,18 @@
 #include "codes/codebook.h"
 
 #include "codes/nearest.h"
+#include "codes/search_tuning.h"
 #include "kernels/half.h"
 #include "files/crc32c.h"
 #include "files/error.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace maxsimd {
 namespace {
 
-/// Groups whose centroids a token vector is compared with.
-constexpr uint32_t probedGroups = 8;
 /// Token vectors sorted by group at a time: enough that a group's share fills blocks of the kernel.
 constexpr uint32_t batchRows = 4096;
 
@@ -48,6 +48,29 @@ uint64_t contentHash(const CodebookData& data) {
 
 }  // namespace
 
+void nearestCodewords(const float* columns, const float* words, uint32_t width, const float* halfSquares,
+                      uint32_t* nearest) {
+  // Vectors that are compared are no wider than a register of every processor.
+  typedef float Floats __attribute__((vector_size(16)));
+  typedef int32_t Integers __attribute__((vector_size(16)));
+  for (uint32_t first = 0; first < rowLanes; first += 4) {
+    Floats most = Floats{} - INFINITY;
+    Integers where{};
+    for (uint32_t w = 0; w < codewords; ++w) {
+      Floats similarity = Floats{} - halfSquares[w];
+      for (uint32_t d = 0; d < width; ++d) {
+        Floats column;
+        std::memcpy(&column, columns + size_t(d) * rowLanes + first, sizeof column);
+        similarity += words[w * width + d] * column;
+      }
+      const Integers better = similarity > most;
+      most = better ? similarity : most;
+      where = better ? Integers{} + int32_t(w) : where;
+    }
+    std::memcpy(nearest + first, &where, sizeof where);
+  }
+}
+
 Codebook::Codebook(const Kernel& kernel, CodebookData data) : kernel_(kernel), data_(std::move(data)) {
   if (!usable(data_)) throw Error(ErrorCode::corrupt, "damaged codebook");
   share_.resize(uint64_t(data_.count() + data_.groupCount()) * (data_.dim + sizeof(uint16_t)));
@@ -63,7 +86,7 @@ void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t ro
   const uint32_t dim = data_.dim, width = data_.subspaceDim(), rowBytes = data_.rowBytes();
   // f32 [subspaces * width][rowLanes]: a token vector a lane.
   std::vector<float> columns(size_t(data_.subspaces()) * width * rowLanes, 0.0f);
-  uint8_t even[rowLanes], odd[rowLanes];
+  uint32_t even[rowLanes], odd[rowLanes];
   for (uint32_t first = 0; first < rows; first += rowLanes) {
     const uint32_t count = std::min(rowLanes, rows - first);
     for (uint32_t r = 0; r < count; ++r) {
@@ -74,8 +97,8 @@ void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t ro
       for (uint32_t d = 0; d < dim; ++d)
         columns[size_t(d) * rowLanes + r] = float(vector[d]) * scale - float(centroid[d]) * share;
     }
-    const auto nearest = [&](uint32_t m, uint8_t* found) {
-      kernel_.loops->nearestCodewords(columns.data() + size_t(m) * width * rowLanes,
+    const auto nearest = [&](uint32_t m, uint32_t* found) {
+      nearestCodewords(columns.data() + size_t(m) * width * rowLanes,
                        data_.codewords.data() + size_t(m) * codewords * width, width,
                        halfSquares_.data() + size_t(m) * codewords, found);
     };
@@ -89,7 +112,7 @@ void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t ro
 
 void Codebook::assign(const int8_t* vectors, uint32_t rows, uint32_t* codes) const {
   const uint32_t dim = data_.dim;
-  const uint32_t probes = std::min(probedGroups, data_.groupCount());
+  const uint32_t probes = std::min(SearchTuning::probedGroups, data_.groupCount());
   const Chunk groups{data_.groups.data(), data_.groupScales.data(), data_.groupCount()};
   std::vector<uint32_t> probed(size_t(batchRows) * probes);
   std::vector<float> best(batchRows);

@@ -43,6 +43,15 @@ struct CodebookData {
   uint32_t groupCount() const { return uint32_t(groupStarts.size()) - 1; }
 };
 
+/// Token vectors whose codewords are looked for together.
+inline constexpr uint32_t rowLanes = 16;
+
+/// nearest[r] = the codeword nearest to row r: the one with the largest dot(row r, codeword) - halfSquare, the first of
+/// equal ones. `columns` is f32 [width][rowLanes], one row a lane, `words` f32 [16][width], `halfSquares` f32 [16]: half of
+/// each codeword's squared length.
+void nearestCodewords(const float* columns, const float* words, uint32_t width, const float* halfSquares,
+                      uint32_t* nearest);
+
 class Codebook {
  public:
   /// Sizes must agree, scales be positive and finite and groups cover all centroids in order: else `corrupt`.

@@ -1,6 +1,7 @@
 #include "codes/codebook_fit.h"
 
 #include "codes/nearest.h"
+#include "codes/search_tuning.h"
 #include "kernels/half.h"
 
 #include <algorithm>
@@ -12,29 +13,6 @@
 
 namespace maxsimd {
 namespace {
-
-constexpr uint32_t rounds = 8;
-/// Rows that place the groups.
-constexpr uint32_t groupSampleRows = 64 * 1024;
-/// Rows that place the codewords: one in `rowsPerHeldOut` of the sample, at most so many.
-constexpr uint32_t codewordSampleRows = 64 * 1024;
-constexpr uint32_t rowsPerHeldOut = 8;
-/// Fewer rows place centroids and codewords both.
-constexpr uint32_t heldOutFrom = 1024;
-constexpr uint32_t codewordRounds = 6;
-/// Token vectors of the index for each centroid. More centroids rank better and make the table of a query dearer;
-/// residuals do the rest.
-constexpr uint32_t rowsPerCentroid = 512;
-/// As long as the table costs little beside the rest of a search: so few.
-constexpr uint32_t rowsPerCheapCentroid = 64;
-constexpr uint32_t cheapCentroids = 8192;
-constexpr uint32_t centroidsFewest = 256;
-/// Beyond so many, a search pays more for twice the centroids than their recall is worth where one stands for fewer token
-/// vectors than this (docs/benchmarks.md).
-constexpr uint32_t dearCentroids = 65536;
-constexpr uint32_t rowsPerDearCentroid = 4096;
-/// A sample has a dozen token vectors for each of so many.
-constexpr uint32_t centroidsMost = sampleRowsMost / 12;
 
 /// Unit vectors as f32 sums and their int8 form.
 struct Centres {
@@ -84,7 +62,7 @@ class Fit {
     std::vector<float> similarities(rows), sums;
     std::vector<uint32_t> members;
     nearest.resize(rows);
-    for (uint32_t round = 0; round < rounds && count > 1; ++round) {
+    for (uint32_t round = 0; round < SearchTuning::fitRounds && count > 1; ++round) {
       deadline_.check();
       nearestOf(kernel_, dim_, vectors, rows, centres.chunk(), similarities.data(), nearest.data());
       sums.assign(size_t(count) * dim_, 0.0f);
@@ -117,32 +95,15 @@ class Fit {
   std::mt19937_64 random_{0x6d61787369};
 };
 
-/// Shares of `count` >= sizes.size() in proportion to `sizes` (> 0 each), at least 1 and at most the size itself; all
-/// together at most `count`.
-std::vector<uint32_t> apportion(const std::vector<uint32_t>& sizes, uint32_t count) {
-  const uint64_t total = std::accumulate(sizes.begin(), sizes.end(), uint64_t(0));
-  std::vector<uint32_t> shares;
-  uint64_t before = 0, given = 0;
-  for (const uint32_t size : sizes) {
-    before += size;
-    const uint64_t upTo = before * count / total;
-    shares.push_back(uint32_t(std::clamp<uint64_t>(upTo - std::min(upTo, given), 1, size)));
-    given += shares.back();
-  }
-  // What the smallest got at the end beyond their proportion.
-  for (; given > count; --given) --*std::max_element(shares.begin(), shares.end());
-  return shares;
-}
-
 /// K-means of rows of `width` floats, starting from evenly spaced ones: f32 [16][width].
-void fitSubspace(const CodeLoops& loops, const std::vector<float>& rows, uint32_t width, float* found) {
+void fitSubspace(const std::vector<float>& rows, uint32_t width, float* found) {
   const size_t count = rows.size() / width;
   for (size_t w = 0; w < codewords; ++w)
     std::copy_n(rows.data() + w * count / codewords * width, width, found + w * width);
   std::vector<float> columns(size_t(width) * rowLanes), halfSquares, sums;
   std::vector<uint32_t> members;
-  uint8_t nearest[rowLanes];
-  for (uint32_t round = 0; round < codewordRounds; ++round) {
+  uint32_t nearest[rowLanes];
+  for (uint32_t round = 0; round < SearchTuning::fitRounds; ++round) {
     halfSquares.assign(codewords, 0.0f);
     for (size_t i = 0; i < size_t(codewords) * width; ++i) halfSquares[i / width] += found[i] * found[i] / 2;
     sums.assign(size_t(codewords) * width, 0.0f);
@@ -152,7 +113,7 @@ void fitSubspace(const CodeLoops& loops, const std::vector<float>& rows, uint32_
       for (size_t r = 0; r < taken; ++r) {
         for (size_t d = 0; d < width; ++d) columns[d * rowLanes + r] = rows[(first + r) * width + d];
       }
-      loops.nearestCodewords(columns.data(), found, width, halfSquares.data(), nearest);
+      nearestCodewords(columns.data(), found, width, halfSquares.data(), nearest);
       for (size_t r = 0; r < taken; ++r) {
         for (size_t d = 0; d < width; ++d) sums[nearest[r] * width + d] += rows[(first + r) * width + d];
         ++members[nearest[r]];
@@ -166,30 +127,19 @@ void fitSubspace(const CodeLoops& loops, const std::vector<float>& rows, uint32_
   }
 }
 
-/// Takes the rows out that place the codewords: centroids stand closer to the rows that they were fitted on.
-TokenSample holdOut(TokenSample& tokens, uint32_t dim) {
-  const uint32_t every = std::max(rowsPerHeldOut, tokens.rows / codewordSampleRows), rows = tokens.rows;
-  if (rows < heldOutFrom) return tokens;
-  TokenSample out;
-  const auto move = [&](uint32_t row, TokenSample& to, uint32_t at) {
-    std::copy_n(tokens.vectors.begin() + long(size_t(row) * dim), dim, to.vectors.begin() + long(size_t(at) * dim));
-    to.scales[at] = tokens.scales[row];
-  };
-  const auto resize = [&](TokenSample& sample, uint32_t count) {
-    sample.vectors.resize(size_t(count) * dim + readPaddingBytes);
-    sample.scales.resize(size_t(count) + readPaddingBytes);
-  };
-  resize(out, (rows + every - 1) / every);
-  uint32_t left = 0;
-  for (uint32_t row = 0; row < rows; ++row) {
-    if (row % every == 0)
-      move(row, out, out.rows++);
-    else
-      move(row, tokens, left++);
+/// At most `SearchTuning::fitRows` rows, evenly spaced.
+TokenSample evenPart(const TokenSample& tokens, uint32_t dim) {
+  TokenSample part;
+  part.rows = std::min(tokens.rows, SearchTuning::fitRows);
+  part.vectors.reserve(size_t(part.rows) * dim + readPaddingBytes);
+  for (uint64_t i = 0; i < part.rows; ++i) {
+    const size_t row = i * tokens.rows / part.rows;
+    const auto vector = tokens.vectors.begin() + long(row * dim);
+    part.vectors.insert(part.vectors.end(), vector, vector + dim);
+    part.scales.push_back(tokens.scales[row]);
   }
-  tokens.rows = left;
-  resize(tokens, left);
-  return out;
+  part.vectors.resize(part.vectors.size() + readPaddingBytes);
+  return part;
 }
 
 /// `share` and `codewords` of a codebook whose centroids are there.
@@ -222,75 +172,54 @@ void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& t
         rows[r * subspaceDim + d] = own[r * width + component] - centroid;
       }
     }
-    fitSubspace(*kernel.loops, rows, subspaceDim, data.codewords.data() + size_t(m) * codewords * subspaceDim);
+    fitSubspace(rows, subspaceDim, data.codewords.data() + size_t(m) * codewords * subspaceDim);
   }
 }
 
 }  // namespace
 
-uint32_t usualCentroids(uint64_t rows) {
-  const uint64_t cheap = std::bit_floor(std::min<uint64_t>(rows / rowsPerCheapCentroid, cheapCentroids));
-  const uint64_t usual = std::min<uint64_t>(std::bit_ceil(rows / rowsPerCentroid + 1), dearCentroids);
-  const uint64_t wanted = std::max({cheap, usual, std::bit_ceil(rows / rowsPerDearCentroid)});
-  return uint32_t(std::clamp<uint64_t>(wanted, centroidsFewest, centroidsMost));
-}
-
-uint32_t centroidsFor(uint64_t rows, uint64_t fineFrom) {
-  return std::max(usualCentroids(rows), rows >= fineFrom ? fineCentroids : 0);
-}
-
-CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, TokenSample tokens, uint32_t count,
+CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& tokens, uint32_t count,
                          const Deadline& deadline) {
-  const TokenSample forCodewords = holdOut(tokens, dim);
-  const std::vector<int8_t>& sample = tokens.vectors;
+  const int8_t* const sample = tokens.vectors.data();
   const uint32_t rows = tokens.rows;
   Fit fit(kernel, dim, deadline);
   count = std::min(count, rows);
   const uint32_t wanted = std::max(1u, uint32_t(std::bit_floor(uint32_t(std::sqrt(double(count))))));
-  std::vector<uint32_t> group;
-  Centres groups = fit.centres(sample.data(), std::min(rows, groupSampleRows), wanted, group);
+  std::vector<uint32_t> nearest;
+  const TokenSample part = evenPart(tokens, dim);
+  const Centres groups = fit.centres(part.vectors.data(), part.rows, wanted, nearest);
   std::vector<float> similarities(rows);
-  group.resize(rows);
-  nearestOf(kernel, dim, sample.data(), rows, groups.chunk(), similarities.data(), group.data());
-
-  std::vector<uint32_t> sizes(wanted, 0);
-  for (const uint32_t g : group) ++sizes[g];
-  std::vector<uint32_t> kept, keptSizes;
-  for (uint32_t g = 0; g < wanted; ++g) {
-    if (sizes[g] == 0) continue;
-    kept.push_back(g);
-    keptSizes.push_back(sizes[g]);
-  }
-  const std::vector<uint32_t> shares = apportion(keptSizes, count);
-
-  // Rows by group, each group's in their order.
-  std::vector<uint32_t> order(rows), next(wanted, 0);
-  std::partial_sum(sizes.begin(), sizes.end() - 1, next.begin() + 1);
-  for (uint32_t r = 0; r < rows; ++r) order[next[group[r]]++] = r;
+  nearest.resize(rows);
+  nearestOf(kernel, dim, sample, rows, groups.chunk(), similarities.data(), nearest.data());
+  std::vector<std::vector<uint32_t>> membersOf(wanted);
+  for (uint32_t r = 0; r < rows; ++r) membersOf[nearest[r]].push_back(r);
 
   CodebookData data;
   data.dim = dim;
   data.groupStarts.push_back(0);
   std::vector<int8_t> members;
-  std::vector<uint32_t> nearest;
-  auto row = order.cbegin();
-  for (size_t k = 0; k < kept.size(); ++k) {
-    const uint32_t g = kept[k];
-    members.resize(size_t(sizes[g]) * dim + readPaddingBytes);
-    for (uint32_t i = 0; i < sizes[g]; ++i)
-      std::copy_n(sample.begin() + long(size_t(*row++) * dim), dim, members.begin() + long(size_t(i) * dim));
-    const Centres centres = fit.centres(members.data(), keptSizes[k], shares[k], nearest);
+  uint64_t before = 0;
+  for (uint32_t g = 0; g < wanted; ++g) {
+    const auto size = uint32_t(membersOf[g].size());
+    // In proportion to the group, and `count` in all. A group without a centroid leaves its rows to the others.
+    const auto share = uint32_t((before + size) * count / rows - before * count / rows);
+    before += size;
+    if (share == 0) continue;
+    members.resize(size_t(size) * dim + readPaddingBytes);
+    for (uint32_t i = 0; i < size; ++i)
+      std::copy_n(sample + size_t(membersOf[g][i]) * dim, dim, members.begin() + long(size_t(i) * dim));
+    const Centres centres = fit.centres(members.data(), size, share, nearest);
     data.centroids.insert(data.centroids.end(), centres.vectors.begin(),
                           centres.vectors.end() - long(readPaddingBytes));
     data.scales.insert(data.scales.end(), centres.scales.begin(), centres.scales.end() - long(readPaddingBytes));
-    data.groupStarts.push_back(data.groupStarts.back() + shares[k]);
+    data.groupStarts.push_back(data.groupStarts.back() + share);
     data.groups.insert(data.groups.end(), groups.vectors.begin() + long(size_t(g) * dim),
                        groups.vectors.begin() + long(size_t(g + 1) * dim));
     data.groupScales.push_back(groups.scales[g]);
   }
   for (auto* vectors : {&data.centroids, &data.groups}) vectors->resize(vectors->size() + readPaddingBytes);
   for (auto* scales : {&data.scales, &data.groupScales}) scales->resize(scales->size() + readPaddingBytes);
-  fitCodewords(kernel, data, forCodewords, deadline);
+  fitCodewords(kernel, data, part, deadline);
   return data;
 }
 

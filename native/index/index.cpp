@@ -2,6 +2,7 @@
 
 #include "codes/codebook_file.h"
 #include "codes/codebook_fit.h"
+#include "codes/search_tuning.h"
 #include "files/error.h"
 #include "files/memory.h"
 
@@ -188,11 +189,11 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
   }
   rows = std::max(rows, segment->counts().rows);
   if (newest != nullptr && !outgrown(*newest, rows, segment, deadline)) return newest;
-  const uint32_t count = centroidsFor(rows, kernel_.fineCentroidsFrom);
-  const uint32_t sampled = std::min(count * sampleRowsPerCentroid, sampleRowsMost);
+  const uint32_t count = SearchTuning::centroids(rows);
+  const uint32_t sampled = std::min(count * SearchTuning::fitRowsPerCentroid, SearchTuning::fitRowsMost);
   const MemoryShare fitting(uint64_t(sampled) * (options_.shape.dim + sizeof(uint16_t)) * fitCopies);
-  TokenSample sample = sampleTokenVectors(sources, sampled, deadline);
-  CodebookData data = fitCodebook(kernel_, options_.shape.dim, std::move(sample), count, deadline);
+  const TokenSample sample = sampleTokenVectors(sources, sampled, deadline);
+  CodebookData data = fitCodebook(kernel_, options_.shape.dim, sample, count, deadline);
   data.fittedRows = uint32_t(std::min<uint64_t>(rows, UINT32_MAX));
   Codebook fitted(kernel_, std::move(data));
   return intern(fitted.hash(), [&] { return std::optional(std::move(fitted)); });

@@ -81,9 +81,6 @@ struct Kernel {
   std::atomic<uint64_t>* calls;
   /// The loops over codes for this kernel's instruction set.
   const CodeLoops* loops;
-  /// From this many token vectors on, an index gains more from 16,384 centroids than their products with a query cost
-  /// (measured, docs/benchmarks.md).
-  uint64_t fineCentroidsFrom = 1 << 20;
 };
 
 inline constexpr uint32_t paddedTokens(uint32_t tokens) { return (tokens + 15) & ~15u; }

@@ -26,9 +26,6 @@ inline constexpr uint32_t manyTokens = 32;
 constexpr uint32_t tableTokens(uint32_t tokens) {
   return tokens <= fewTokens ? fewTokens : (tokens + manyTokens - 1) / manyTokens * manyTokens;
 }
-/// Token vectors whose codewords are looked for together.
-inline constexpr uint32_t rowLanes = 16;
-
 /// Components of a subspace: 4, and more beyond 128 dimensions, so that the residual code of a token vector has at most
 /// 16 bytes.
 constexpr uint32_t subspaceDimOf(uint32_t dim) { return dim <= 128 ? 4 : (dim + 31) / 32; }
@@ -66,14 +63,11 @@ struct CodedChunk {
   uint32_t rows;
 };
 
-/// A token vector of a chunk: its code in the high half, its place in the low half. So the token vectors of one code
-/// are written by additions.
-using ChosenRow = uint64_t;
-inline ChosenRow chosenRow(uint32_t code, uint32_t place) { return uint64_t(code) << 32 | place; }
-inline uint32_t codeOf(ChosenRow row) { return uint32_t(row >> 32); }
-inline uint32_t placeOf(ChosenRow row) { return uint32_t(row); }
-/// So many token vectors are written for each chosen code, even if it has fewer.
-inline constexpr uint32_t rowsTogether = 4;
+/// A token vector of a chunk: its code, and its place among the chunk's.
+struct ChosenRow {
+  uint32_t code;
+  uint32_t place;
+};
 
 /// The entry of one query token at one centroid.
 struct TableHit {
@@ -97,13 +91,13 @@ struct CodeLoops {
   void (*quantizeEntries)(const float* similarities, uint32_t rows, uint32_t stride, uint32_t tokens,
                           const float* floors, const float* factors, uint8_t* entries, uint32_t entriesStride);
 
-  /// The sum over query tokens i < tokensPadded of the largest entries[codes.at(k, codeMask)][i]; at most 512 * 255.
-  uint32_t (*sumOfMaxima)(const uint8_t* entries, uint32_t tokensPadded, uint32_t codeMask, const CodeSpan& codes);
+  /// The sum over query tokens i of the largest entries[codes.at(k, codeMask)][i]; at most 512 * 255. These go to highest[i],
+  /// u8 [tokensPadded], unless it is null.
+  uint32_t (*highestOfCodes)(const ResidualTable& table, const CodeSpan& codes, uint8_t* highest);
 
   /// Chooses, in order, the token vectors that may be the best of their chunk for a query token: for some i
   ///   entries[code][i] >= max(1, highest[i] - margins[i])
-  /// `highest` comes from `highestOfCodes` of the chunk's codes. Returns how many are chosen; `chosen` has room for
-  /// `rowsTogether` more.
+  /// `highest` comes from `highestOfCodes` of the chunk's codes. Returns how many are chosen.
   uint32_t (*chooseRows)(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
                          ChosenRow* chosen);
 
@@ -113,30 +107,9 @@ struct CodeLoops {
   uint32_t (*sumOfResidualMaxima)(const ResidualTable& table, const uint8_t* bytes, const ChosenRow* rows,
                                   uint32_t count);
 
-  /// highest[i] = the largest entries[k][i]: u8 [rows x tokensPadded] to u8 [tokensPadded].
-  void (*highestEntries)(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest);
-  /// The same over the rows codes.at(k, codeMask). Returns the sum of the highest entries, as `sumOfMaxima` does.
-  uint32_t (*highestOfCodes)(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
-                             uint8_t* highest);
-
   /// Appends every entries[code][i] >= least[i] > 0 of u8 [rows x tokensPadded], code by code.
   void (*collectHits)(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, const uint8_t* least,
                       std::vector<TableHit>& hits);
-
-  /// Writes every place with sums[place] >= least, ascending, and returns how many. `sums` is u32 [count], `count` a
-  /// multiple of 16; `places` has room for 16 more than are found.
-  uint32_t (*placesReaching)(const uint32_t* sums, uint32_t count, uint32_t least, uint32_t* places);
-
-  /// dots[w][i] = sum over d of codewords[w][d] * columns[d][i], added in order; least[i] and most[i] over all w.
-  /// `codewords` is f32 [16][width], `columns` f32 [width][stride], stride a multiple of 16.
-  void (*codewordSimilarities)(const float* codewords, uint32_t width, const float* columns, uint32_t stride,
-                               float* dots, float* least, float* most);
-
-  /// nearest[r] = the codeword nearest to row r: the one with the largest dot(row r, codeword) - halfSquare, the first
-  /// of equal ones. `columns` is f32 [width][rowLanes], one row a lane, `codewords` f32 [16][width], `halfSquares` f32
-  /// [16]: half of each codeword's squared length.
-  void (*nearestCodewords)(const float* columns, const float* codewords, uint32_t width, const float* halfSquares,
-                           uint8_t* nearest);
 };
 
 #if defined(__x86_64__)

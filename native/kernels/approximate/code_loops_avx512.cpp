@@ -26,14 +26,6 @@ TARGET_INLINE uint32_t sumOf(const Entries<registerTokens>& entries) {
   return uint32_t(_mm512_reduce_add_epi64(_mm512_sad_epu8(__m512i(entries), _mm512_setzero_si512())));
 }
 
-TARGET_INLINE uint32_t addReaching(const uint32_t* sums, uint32_t least, uint32_t first, uint32_t* places) {
-  const __m512i counting = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __mmask16 reaching = _mm512_cmpge_epu32_mask(_mm512_loadu_si512(sums), _mm512_set1_epi32(int32_t(least)));
-  const __m512i all = _mm512_add_epi32(_mm512_set1_epi32(int32_t(first)), counting);
-  _mm512_storeu_si512(places, _mm512_maskz_compress_epi32(reaching, all));
-  return uint32_t(_mm_popcnt_u32(reaching));
-}
-
 TARGET_INLINE Quantized narrow(const Integers (&integers)[rowRegisters]) {
   return __builtin_convertvector(integers[0], Quantized);
 }

@@ -8,7 +8,6 @@
 #include "kernels/target.h"
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 
 namespace maxsimd {
@@ -30,8 +29,10 @@ constexpr uint32_t lanesOf(uint32_t stride) { return stride > 0 && stride <= reg
 constexpr uint32_t floatLanes = REGISTER_BYTES / sizeof(float);
 typedef float Floats __attribute__((vector_size(REGISTER_BYTES), aligned(4)));
 typedef int32_t Integers __attribute__((vector_size(REGISTER_BYTES)));
-typedef uint8_t Quantized __attribute__((vector_size(rowLanes)));
-constexpr uint32_t rowRegisters = rowLanes / floatLanes;
+/// Entries that are quantised together.
+constexpr uint32_t quantizedLanes = 16;
+typedef uint8_t Quantized __attribute__((vector_size(quantizedLanes)));
+constexpr uint32_t rowRegisters = quantizedLanes / floatLanes;
 
 /// Whether row[i] >= bound[i] for any i.
 TARGET_INLINE bool anyReaches(const Entries<fewTokens>& row, const Entries<fewTokens>& bound);
@@ -42,9 +43,6 @@ TARGET_INLINE uint32_t sumOf(const Entries<manyTokens>& entries);
 TARGET_INLINE bool anyReaches(const Entries<registerTokens>& row, const Entries<registerTokens>& bound);
 TARGET_INLINE uint32_t sumOf(const Entries<registerTokens>& entries);
 #endif
-/// Appends the places of those of 16 sums that reach `least`; `first` is the place of the first sum. Returns how many.
-/// May write past them.
-TARGET_INLINE uint32_t addReaching(const uint32_t* sums, uint32_t least, uint32_t first, uint32_t* places);
 /// Narrows integers of 0..255 to bytes.
 TARGET_INLINE Quantized narrow(const Integers (&integers)[rowRegisters]);
 
@@ -95,9 +93,6 @@ TARGET_INLINE void highestAt(const uint8_t* entries, uint32_t codeMask, const Co
   highest = even > odd ? even : odd;
 }
 
-/// Codes that are compared before the first of them is chosen.
-constexpr uint32_t codesTogether = 64;
-
 template <uint32_t Stride>
 TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& chunk, const uint8_t* highest,
                                  ChosenRow* chosen) {
@@ -112,35 +107,19 @@ TARGET_INLINE uint32_t rowsWorth(const ResidualTable& table, const CodedChunk& c
     bounds[token / lanes] = most > margin ? most - margin : Entries<lanes>{} + 1;
   }
   const uint32_t rowBytes = table.subspaces / 2;
-  uint32_t count = 0, first = 0;
-  for (uint32_t from = 0; from < chunk.codes.count; from += codesTogether) {
-    // All comparisons come first, without a branch. The few chosen codes follow.
-    const uint32_t codes = chunk.codes.count - from < codesTogether ? chunk.codes.count - from : codesTogether;
-    uint32_t places[codesTogether];
-    uint64_t reaching = 0;
-    for (uint32_t k = 0; k < codes; ++k) {
-      const uint32_t code = chunk.codes.at(from + k, table.codeMask);
-      bool reaches = false;
-      for (uint32_t token = 0; token < stride; token += lanes)
-        reaches |= anyReaches(rowOf<lanes>(table.entries, code, stride, token), bounds[token / lanes]);
-      reaching |= uint64_t(reaches) << k;
-      places[k] = first;
-      first += chunk.runs[from + k];
-    }
-    for (; reaching != 0; reaching &= reaching - 1) {
-      const uint32_t k = uint32_t(std::countr_zero(reaching)), place = places[k];
-      if (place >= chunk.rows) break;
-      const uint32_t left = chunk.rows - place, run = chunk.runs[from + k], rows = run < left ? run : left;
-      // Prefetch one code at a time, because a processor has few prefetches under way. Rows begin anywhere in a line.
-      const uint8_t* const residuals = chunk.residuals + size_t(place) * rowBytes;
-      __builtin_prefetch(residuals);
-      __builtin_prefetch(residuals + size_t(rows) * rowBytes - 1);
-      const ChosenRow row = chosenRow(chunk.codes.at(from + k, table.codeMask), place);
-      // Write a fixed number without a branch, because the length of a run cannot be predicted. Few runs are longer.
-      for (uint32_t r = 0; r < rowsTogether; ++r) chosen[count + r] = row + r;
-      for (uint32_t r = rowsTogether; r < rows; ++r) chosen[count + r] = row + r;
-      count += rows;
-    }
+  uint32_t count = 0, place = 0;
+  for (uint32_t k = 0; k < chunk.codes.count && place < chunk.rows; place += chunk.runs[k++]) {
+    const uint32_t code = chunk.codes.at(k, table.codeMask);
+    bool reaches = false;
+    for (uint32_t token = 0; token < stride; token += lanes)
+      reaches |= anyReaches(rowOf<lanes>(table.entries, code, stride, token), bounds[token / lanes]);
+    if (!reaches) continue;
+    const uint32_t left = chunk.rows - place, run = chunk.runs[k], rows = run < left ? run : left;
+    // Prefetch one code at a time, because a processor has few prefetches under way. Rows begin anywhere in a line.
+    const uint8_t* const residuals = chunk.residuals + size_t(place) * rowBytes;
+    __builtin_prefetch(residuals);
+    __builtin_prefetch(residuals + size_t(rows) * rowBytes - 1);
+    for (uint32_t r = 0; r < rows; ++r) chosen[count++] = {code, place + r};
   }
   return count;
 }
@@ -149,7 +128,7 @@ TARGET uint32_t chooseRows(const ResidualTable& table, const CodedChunk& chunk, 
                            ChosenRow* chosen) {
   if (table.tokensPadded == fewTokens) return rowsWorth<fewTokens>(table, chunk, highest, chosen);
   if (table.tokensPadded == manyTokens) return rowsWorth<manyTokens>(table, chunk, highest, chosen);
-  if (table.tokensPadded == 2 * manyTokens) return rowsWorth<2 * manyTokens>(table, chunk, highest, chosen);
+  if (table.tokensPadded == registerTokens) return rowsWorth<registerTokens>(table, chunk, highest, chosen);
   return rowsWorth<0>(table, chunk, highest, chosen);
 }
 
@@ -166,7 +145,7 @@ TARGET_INLINE uint32_t residualMaxima(const ResidualTable& table, const uint8_t*
     const uint8_t* const residuals = table.residuals + token * subspaces * codewords;
     Entries<lanes> most{};
     for (const ChosenRow* row = rows; row < rows + count; ++row) {
-      const uint8_t* const own = bytes + size_t(placeOf(*row)) * rowBytes;
+      const uint8_t* const own = bytes + size_t(row->place) * rowBytes;
       // Two sums, because one would wait for its own last result. The centroid comes last, because it is farther away
       // in memory.
       Entries<lanes> even{}, odd{};
@@ -181,7 +160,7 @@ TARGET_INLINE uint32_t residualMaxima(const ResidualTable& table, const uint8_t*
         even += *reinterpret_cast<const Entries<lanes>*>(subspace + size_t(own[b] & 15) * lanes);
         odd += *reinterpret_cast<const Entries<lanes>*>(subspace + subspaceBytes + size_t(own[b] >> 4) * lanes);
       }
-      Entries<lanes> centroid = rowOf<lanes>(table.entries, codeOf(*row), stride, token);
+      Entries<lanes> centroid = rowOf<lanes>(table.entries, row->code, stride, token);
       scale<lanes>(centroid, table.entryFactor);
       const Entries<lanes> similarity = even + odd + centroid;
       most = similarity > most ? similarity : most;
@@ -204,51 +183,24 @@ TARGET uint32_t sumOfResidualMaxima(const ResidualTable& table, const uint8_t* b
   return residualMaxima<0, 0>(table, bytes, rows, count);
 }
 
-/// Also writes the highest entries if `highest` is not null.
 template <uint32_t Stride>
-TARGET_INLINE uint32_t sumOfHighest(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes,
-                                    uint32_t tokensPadded, uint8_t* highest) {
+TARGET_INLINE uint32_t sumOfHighest(const ResidualTable& table, const CodeSpan& codes, uint8_t* highest) {
   constexpr uint32_t lanes = lanesOf(Stride);
-  const uint32_t stride = Stride > 0 ? Stride : tokensPadded;
+  const uint32_t stride = Stride > 0 ? Stride : table.tokensPadded;
   uint32_t sum = 0;
   for (uint32_t token = 0; token < stride; token += lanes) {
     Entries<lanes> most;
-    highestAt<lanes>(entries, codeMask, codes, stride, token, most);
+    highestAt<lanes>(table.entries, table.codeMask, codes, stride, token, most);
     if (highest != nullptr) std::memcpy(highest + token, &most, sizeof most);
     sum += sumOf(most);
   }
   return sum;
 }
 
-TARGET uint32_t highestOfCodes(const uint8_t* entries, uint32_t codeMask, const CodeSpan& codes, uint32_t tokensPadded,
-                               uint8_t* highest) {
-  if (tokensPadded == fewTokens) return sumOfHighest<fewTokens>(entries, codeMask, codes, tokensPadded, highest);
-  if (tokensPadded == registerTokens)
-    return sumOfHighest<registerTokens>(entries, codeMask, codes, tokensPadded, highest);
-  return sumOfHighest<0>(entries, codeMask, codes, tokensPadded, highest);
-}
-
-TARGET uint32_t sumOfMaxima(const uint8_t* entries, uint32_t tokensPadded, uint32_t codeMask, const CodeSpan& codes) {
-  return highestOfCodes(entries, codeMask, codes, tokensPadded, nullptr);
-}
-
-template <uint32_t Stride>
-TARGET_INLINE void highestOfRows(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest) {
-  constexpr uint32_t lanes = lanesOf(Stride);
-  for (uint32_t token = 0; token < tokensPadded; token += lanes) {
-    Entries<lanes> most{};
-    for (uint32_t k = 0; k < rows; ++k) {
-      const auto& row = rowOf<lanes>(entries, k, tokensPadded, token);
-      most = row > most ? row : most;
-    }
-    std::memcpy(highest + token, &most, sizeof most);
-  }
-}
-
-TARGET void highestEntries(const uint8_t* entries, uint32_t rows, uint32_t tokensPadded, uint8_t* highest) {
-  if (tokensPadded == fewTokens) highestOfRows<fewTokens>(entries, rows, tokensPadded, highest);
-  else if (tokensPadded == registerTokens) highestOfRows<registerTokens>(entries, rows, tokensPadded, highest);
-  else highestOfRows<0>(entries, rows, tokensPadded, highest);
+TARGET uint32_t highestOfCodes(const ResidualTable& table, const CodeSpan& codes, uint8_t* highest) {
+  if (table.tokensPadded == fewTokens) return sumOfHighest<fewTokens>(table, codes, highest);
+  if (table.tokensPadded == registerTokens) return sumOfHighest<registerTokens>(table, codes, highest);
+  return sumOfHighest<0>(table, codes, highest);
 }
 
 template <uint32_t Stride>
@@ -283,35 +235,10 @@ TARGET void collectHits(const uint8_t* entries, uint32_t rows, uint32_t tokensPa
   else hitsOfRows<0>(entries, rows, tokensPadded, least, hits);
 }
 
-TARGET uint32_t placesReaching(const uint32_t* sums, uint32_t count, uint32_t least, uint32_t* places) {
-  uint32_t found = 0;
-  for (uint32_t first = 0; first < count; first += rowLanes)
-    found += addReaching(sums + first, least, first, places + found);
-  return found;
-}
-
-TARGET void codewordSimilarities(const float* words, uint32_t width, const float* columns, uint32_t stride, float* dots,
-                                 float* least, float* most) {
-  for (uint32_t i = 0; i < stride; i += floatLanes) {
-    Floats low{}, high{};
-    for (uint32_t w = 0; w < codewords; ++w) {
-      Floats sum{};
-      for (uint32_t d = 0; d < width; ++d)
-        sum += words[size_t(w) * width + d] * *reinterpret_cast<const Floats*>(columns + size_t(d) * stride + i);
-      std::memcpy(dots + size_t(w) * stride + i, &sum, sizeof sum);
-      if (w == 0) low = high = sum;
-      low = sum < low ? sum : low;
-      high = sum > high ? sum : high;
-    }
-    std::memcpy(least + i, &low, sizeof low);
-    std::memcpy(most + i, &high, sizeof high);
-  }
-}
-
 TARGET void quantizeEntries(const float* similarities, uint32_t rows, uint32_t stride, uint32_t tokens,
                             const float* floors, const float* factors, uint8_t* entries, uint32_t entriesStride) {
   for (uint32_t k = 0; k < rows; ++k, similarities += stride, entries += entriesStride) {
-    for (uint32_t first = 0; first < tokens; first += rowLanes) {
+    for (uint32_t first = 0; first < tokens; first += quantizedLanes) {
       Integers integers[rowRegisters];
 #pragma GCC unroll 4
       for (uint32_t r = 0; r < rowRegisters; ++r) {
@@ -329,41 +256,8 @@ TARGET void quantizeEntries(const float* similarities, uint32_t rows, uint32_t s
   }
 }
 
-TARGET void nearestCodewords(const float* columns, const float* words, uint32_t width, const float* halfSquares,
-                             uint8_t* nearest) {
-  Integers where[rowRegisters] = {};
-#pragma GCC unroll 4
-  for (uint32_t r = 0; r < rowRegisters; ++r) {
-    Floats most = Floats{} - INFINITY;
-    const float* word = words;
-    for (uint32_t w = 0; w < codewords; ++w, word += width) {
-      Floats similarity = Floats{} - halfSquares[w];
-      for (uint32_t d = 0; d < width; ++d)
-        similarity += word[d] * *reinterpret_cast<const Floats*>(columns + size_t(d) * rowLanes + r * floatLanes);
-      const Integers better = similarity > most;
-      most = better ? similarity : most;
-      where[r] = better ? Integers{} + int32_t(w) : where[r];
-    }
-  }
-  const Quantized found = narrow(where);
-  std::memcpy(nearest, &found, sizeof found);
-}
-
-#if REGISTER_BYTES <= 32
-TARGET_INLINE uint32_t addReaching(const uint32_t* sums, uint32_t least, uint32_t first, uint32_t* places) {
-  uint32_t found = 0;
-  // No branch, because it cannot be predicted which sums reach the bound.
-  for (uint32_t i = 0; i < rowLanes; ++i) {
-    places[found] = first + i;
-    found += sums[i] >= least;
-  }
-  return found;
-}
-#endif
-
 constexpr CodeLoops codeLoops(const char* name) {
-  return {name,           registerTokens, quantizeEntries, sumOfMaxima,    chooseRows,           sumOfResidualMaxima,
-          highestEntries, highestOfCodes, collectHits,     placesReaching, codewordSimilarities, nearestCodewords};
+  return {name, registerTokens, quantizeEntries, highestOfCodes, chooseRows, sumOfResidualMaxima, collectHits};
 }
 
 }  // namespace

@@ -481,9 +481,8 @@ struct ByRowBits {
   }
 
   static constexpr Kernel kernel(const char* name, bool (*required)(const CpuFeatures&),
-                                 int32_t (*dot)(const int8_t*, const int8_t*, uint32_t), const CodeLoops* loops,
-                                 uint64_t fineCentroidsFrom = Kernel().fineCentroidsFrom) {
-    return {name, required, packedBytes, pack, maxsim, best, similarities, dot, &calls, loops, fineCentroidsFrom};
+                                 int32_t (*dot)(const int8_t*, const int8_t*, uint32_t), const CodeLoops* loops) {
+    return {name, required, packedBytes, pack, maxsim, best, similarities, dot, &calls, loops};
   }
 };
 

@@ -24,7 +24,6 @@ constexpr uint32_t tileRows = 16;
 constexpr uint32_t tileTokens = 16;
 constexpr uint32_t tileDims = 64;
 constexpr uint32_t tileBytes = 1024;
-constexpr uint64_t fineCentroidsFrom = 512 << 10;
 
 uint32_t stepsOf(uint32_t dim) { return (dim + tileDims - 1) / tileDims; }
 
@@ -287,10 +286,10 @@ struct Rows {
 extern const Kernel amxEmulatedKernel;
 const Kernel amxEmulatedKernel =
     ByRowBits<Rows>::kernel("amx with emulated tiles", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot,
-                            &avx512CodeLoops, fineCentroidsFrom);
+                            &avx512CodeLoops);
 #else
 const Kernel amxKernel = ByRowBits<Rows>::kernel("amx", [](const CpuFeatures& cpu) { return cpu.amx; }, dot,
-                                                 &avx512CodeLoops, fineCentroidsFrom);
+                                                 &avx512CodeLoops);
 #endif
 
 }  // namespace maxsimd

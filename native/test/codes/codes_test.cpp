@@ -1,6 +1,7 @@
 // Codebooks against brute force, damaged code files, and live chunks against the lifespans themselves.
 #include "codes/codebook_fit.h"
 #include "codes/codes.h"
+#include "codes/search_tuning.h"
 #include "index/index.h"
 #include "index/live_chunks.h"
 #include "codes/nearest.h"
@@ -45,7 +46,7 @@ ChunkCodes::Intern keepAll() {
 }
 
 Codebook fitted(const Kernel& kernel, const std::shared_ptr<const Segment>& segment, uint32_t count) {
-  const TokenSample sample = sampleTokenVectors({&segment, 1}, count * sampleRowsPerCentroid, {});
+  const TokenSample sample = sampleTokenVectors({&segment, 1}, count * SearchTuning::fitRowsPerCentroid, {});
   return Codebook(kernel, fitCodebook(kernel, dim, sample, count, {}));
 }
 
@@ -119,9 +120,8 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                        kernel.maxsim(query.packed(), &chunk, 1, &exact);
                        const CodeSpan of = codes->of(c);
                        std::vector<uint8_t> highest(residual.tokensPadded);
-                       const uint32_t entries = kernel.loops->highestOfCodes(
-                           residual.entries, residual.codeMask, of, residual.tokensPadded, highest.data());
-                       std::vector<ChosenRow> rows(codes->rows(c) + rowsTogether);
+                       const uint32_t entries = kernel.loops->highestOfCodes(residual, of, highest.data());
+                       std::vector<ChosenRow> rows(codes->rows(c));
                        rows.resize(kernel.loops->chooseRows(residual, {of, codes->runs(c), codes->residuals(c), codes->rows(c)},
                                                             highest.data(), rows.data()));
                        const uint32_t steps = kernel.loops->sumOfResidualMaxima(residual, codes->residuals(c), rows.data(),
@@ -194,13 +194,10 @@ const Case described("codes", "codes and lists say the same, and what assigning 
                        checkCodes(kernel, *segment, fitted(kernel, segment, 128));
                      });
 
-const Case sized("codes", "a codebook grows with the index, and slower beyond 65,536 centroids", [](Random&) {
-  const auto millions = [](double rows) { return centroidsFor(uint64_t(rows * 1e6), 2'000'000); };
-  CHECK(centroidsFor(1, 2) == 256 && millions(0.3) == 4096 && millions(1.9) == 8192 && millions(2) == fineCentroids);
-  CHECK(millions(5) == 16'384 && millions(30) == 65'536);
-  CHECK(usualCentroids(1'900'000) == 8192 && usualCentroids(4'100'000) == 8192 && usualCentroids(4'200'000) == 16'384);
-  CHECK(millions(268) == 65'536 && millions(269) == 131'072 && millions(512) == 131'072);
-  CHECK(millions(1000) == 262'144 && millions(100'000) == 524'288);
+const Case sized("codes", "centroids grow with the root of the token vectors", [](Random&) {
+  CHECK(SearchTuning::centroids(1) == 8 && SearchTuning::centroids(36'000) == 2048);
+  CHECK(SearchTuning::centroids(1'000'000) == 8192 && SearchTuning::centroids(48'000'000) == 65'536);
+  CHECK(SearchTuning::centroids(1ull << 36) == centroidsMax);
 });
 
 const Case wide("codes", "more than 65,536 centroids are named by three bytes, and searches find what they find exactly",

@@ -301,27 +301,6 @@ const Case choice("kernels", "a forced kernel is that one or nothing", [](Random
 #endif
 });
 
-const Case levels("kernels", "sums of maxima over codes match a plain loop", [](Random& random) {
-  for (int round = 0, most = rounds(50); round < most; ++round) {
-    const uint32_t padded = 32 * between(random, 1, 4), rows = between(random, 1, 300);
-    AlignedVector<uint8_t> table(size_t(padded) * rows);
-    for (auto& value : table) value = uint8_t(random());
-    std::vector<uint32_t> codes(between(random, 1, 90));
-    for (auto& code : codes) code = uint32_t(random() % rows);
-    uint32_t expected = 0;
-    for (uint32_t i = 0; i < padded; ++i) {
-      uint8_t most = 0;
-      for (const uint32_t code : codes) most = std::max(most, table[size_t(code) * padded + i]);
-      expected += most;
-    }
-    const PackedCodes packed(random, codes);
-    for (const Kernel* kernel : kernels()) {
-      if (kernel->requires_(cpuFeatures()))
-        CHECK(kernel->loops->sumOfMaxima(table.data(), padded, 511, packed.span()) == expected);
-    }
-  }
-});
-
 const Case checksum("kernels", "crc32c matches its definition at every length and split", [](Random& random) {
   CHECK(crc32c("123456789", 9) == 0xe3069283u);
   std::vector<uint8_t> bytes(8000);

@@ -36,71 +36,51 @@ const Case bounded("shortlist", "the best and oldest of all parts are found in a
     std::sort(expected.begin(), expected.end(), [&](const auto& a, const auto& b) {
       return a.sum != b.sum ? a.sum > b.sum : ageOf(a.candidate) < ageOf(b.candidate);
     });
-    if (expected.size() > count) {
-      size_t withTied = count;
-      while (withTied < expected.size() && expected[withTied].sum == expected[count - 1].sum) ++withTied;
-      expected.resize(withTied <= count + count / 4 ? withTied : count);
-    }
+    expected.resize(std::min(expected.size(), count));
     std::stable_sort(expected.begin(), expected.end(), [](const auto& a, const auto& b) {
       return std::pair(a.candidate.selection, a.candidate.chunk) < std::pair(b.candidate.selection, b.candidate.chunk);
     });
-    const auto same = [&](const std::vector<Shortlisted>& found) {
-      return std::equal(found.begin(), found.end(), expected.begin(), expected.end(), [](const auto& a, const auto& b) {
-        return a.sum == b.sum && a.candidate.selection == b.candidate.selection &&
-               a.candidate.chunk == b.candidate.chunk;
-      });
-    };
-    CHECK(same(bestOf(parts, tokens, count, agesOf)));
-
-    // Add parts in any order, as searches do. Each leaves out what the bound excludes by then.
-    SumBound bound(tokens, count);
-    std::vector<size_t> order(parts.size());
-    std::iota(order.begin(), order.end(), size_t(0));
-    std::shuffle(order.begin(), order.end(), random);
-    uint32_t last = 0;
-    for (const size_t p : order) {
-      SumCounts counts(sumCountsFor(tokens), 0);
-      for (const Shortlisted& shortlisted : parts[p]) ++counts[shortlisted.sum >> sumsPerCountBits];
-      const uint32_t least = bound.add(counts);
-      CHECK(least >= last);
-      last = least;
-      std::erase_if(parts[p], [=](const Shortlisted& shortlisted) { return shortlisted.sum < least; });
-    }
-    CHECK(same(bestOf(parts, tokens, count, agesOf)));
+    std::vector<Shortlisted> together;
+    for (const auto& part : parts) together.insert(together.end(), part.begin(), part.end());
+    const std::vector<Shortlisted> found = bestOf(together, count, agesOf);
+    CHECK(std::equal(found.begin(), found.end(), expected.begin(), expected.end(), [](const auto& a, const auto& b) {
+      return a.sum == b.sum && a.candidate.selection == b.candidate.selection && a.candidate.chunk == b.candidate.chunk;
+    }));
   }
 });
 
-const Case ofBlocks("shortlist", "the best of blocks are found, wherever in them they lie", [](Random& random) {
+const Case ofParts("shortlist", "the best of parts are found, in whatever order they are added", [](Random& random) {
   for (int round = 0; round < 100; ++round) {
     const uint32_t tokens = between(random, 1, 40), most = tokens * entryMax, chunks = between(random, 1, 20'000);
-    const uint32_t blockChunks = 64 * between(random, 1, 120);
+    const uint32_t partChunks = 64 * between(random, 1, 120);
     const size_t count = between(random, 1, 600);
-    // In some blocks the best lie in words that a sample skips, in others only there.
-    const uint32_t bestWords = between(random, 0, 2);
-    Bitmap selected(chunks);
-    std::vector<uint32_t> sums((chunks + 63) / 64 * 64, 0);
+    LiveChunks live;
+    live.chunks.resize(chunks);
+    const CodedSegment coded{3, &live, nullptr, nullptr};
+    std::vector<uint32_t> sums(chunks);
     std::vector<Shortlisted> expected;
     for (uint32_t c = 0; c < chunks; ++c) {
-      const bool seen = c % blockChunks / 64 % 16 == 0, low = bestWords == 1 ? seen : bestWords == 2 && !seen;
-      sums[c] = uint32_t(random() % (low ? most / 8 + 1 : most + 1));
+      sums[c] = uint32_t(random() % (most + 2));
       if (random() % 4 == 0) continue;
-      selected.set(c);
+      live.chunks.set(c);
       if (sums[c] > 0) expected.push_back({sums[c], {3, c}});
     }
-    SumBound bound(tokens, count);
-    std::vector<std::vector<Shortlisted>> parts;
-    for (uint32_t first = 0; first < chunks; first += blockChunks) {
-      const std::span block = std::span(sums).subspan(first).first(std::min<size_t>(blockChunks, sums.size() - first));
-      parts.push_back(bestOfBlock({block, selected, first, 3}, bound, baselineCodeLoops));
+    const uint32_t parts = (chunks + partChunks - 1) / partChunks;
+    std::vector<uint32_t> order(parts);
+    std::iota(order.begin(), order.end(), 0u);
+    std::shuffle(order.begin(), order.end(), random);
+    BestOfParts best(tokens, count, parts);
+    for (const uint32_t part : order) {
+      const auto from = std::span(sums).subspan(part * partChunks);
+      best.add(part, coded, part * partChunks, from.first(std::min<size_t>(partChunks, from.size())));
     }
     const AgesOf agesOf = [](std::span<const Candidate> candidates) {
       std::vector<Age> ages;
       for (const Candidate& candidate : candidates) ages.push_back({candidate.chunk, 0});
       return ages;
     };
-    const std::vector<Shortlisted> found = bestOf(parts, tokens, count, agesOf);
-    const std::vector<Shortlisted> best = bestOf({expected}, tokens, count, agesOf);
-    CHECK(std::equal(found.begin(), found.end(), best.begin(), best.end(), [](const auto& a, const auto& b) {
+    const std::vector<Shortlisted> found = best.best(agesOf), all = bestOf(expected, count, agesOf);
+    CHECK(std::equal(found.begin(), found.end(), all.begin(), all.end(), [](const auto& a, const auto& b) {
       return a.sum == b.sum && a.candidate.chunk == b.candidate.chunk;
     }));
   }

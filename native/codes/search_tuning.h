@@ -1,0 +1,61 @@
+// The constants of candidate generation and of codebooks. Recall is measured on live searches and kept by `breadth`
+// (IndexSearch), so none of them has to be right for a text. Those without another source were measured with
+// `npm run bench -- frontier` over real text of both default models (docs/benchmarks.md).
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace maxsimd {
+
+struct SearchTuning {
+  /// How far measured recall may move the breadth. At 4 recall has stopped growing on every text measured.
+  static constexpr double breadthLeast = 0.25, breadthMost = 16;
+
+  /// Chunks that are ranked by residual codes for each candidate. These leave room for the error of residual codes.
+  static constexpr double shortlistPerCandidate = 3;
+  /// Likewise, for each unit of sqrt(candidates x chunks): what nearly ties with the last candidate grows with both.
+  static constexpr double shortlistPerRoot = 0.35;
+
+  /// Lists know a chunk by some of its codes only. So they leave this many times the shortlist to a look at all codes, and
+  /// the lists of each query token meet as many chunks.
+  static constexpr double listedPerShortlisted = 4;
+  /// A chunk on none of a token's lists counts as this part of the least entry that is on one. WARP (arXiv 2501.17788)
+  /// takes the least entry itself, which ranks chunks with many tokens unmet too high.
+  static constexpr double unmetPart = 0.8;
+  /// A visit, and the look at all codes that follows, take as long as the scan of this many codes. It decides between lists and a scan of all codes.
+  static constexpr double codesPerVisit = 24;
+  /// One centroid in so many estimates which entries are worth collecting.
+  static constexpr uint32_t sampledEvery = 16;
+
+  /// Token vectors whose centroid is so many standard deviations of a residual below the best of their chunk are passed
+  /// over: a half of a long chunk at 2, three quarters at 1.
+  static constexpr float residualMargin = 1.4f;
+
+  /// Centroids for each unit of sqrt(token vectors): a lookup of all centroids then costs as much as the lists do.
+  static constexpr double centroidsPerRoot = 8;
+  /// Token vectors that place a centroid. k-means gains little beyond 40 (FAISS uses 39 to 256).
+  static constexpr uint32_t fitRowsPerCentroid = 48;
+  /// At most so many place all centroids: they take 800 MiB at 128 dimensions.
+  static constexpr uint32_t fitRowsMost = 131'072 * fitRowsPerCentroid;
+  /// Token vectors that place the groups of centroids, and the codewords: a thousand a codeword.
+  static constexpr uint32_t fitRows = 16 * 1024;
+  /// Rounds of k-means. Later rounds move few rows.
+  static constexpr uint32_t fitRounds = 8;
+  /// Groups whose centroids a token vector is compared with: 99 in 100 find the nearest centroid of all.
+  static constexpr uint32_t probedGroups = 8;
+
+  /// Chunks that codes leave to residual codes.
+  static uint32_t shortlist(uint32_t candidateK, uint64_t chunks, double breadth) {
+    return uint32_t(breadth * (shortlistPerCandidate * candidateK +
+                               shortlistPerRoot * std::sqrt(double(candidateK) * double(chunks))));
+  }
+  /// Centroids for an index of so many token vectors: a power of two.
+  static uint32_t centroids(uint64_t rows) {
+    return uint32_t(1) << uint32_t(std::lround(std::log2(centroidsPerRoot * std::sqrt(double(std::max<uint64_t>(1, rows))))));
+  }
+};
+
+}  // namespace maxsimd
