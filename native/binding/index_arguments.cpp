@@ -36,7 +36,8 @@ Plan takePlan(const Napi::Value& value) {
 double takeBreadth(const Napi::Value& value) {
   if (value.IsUndefined()) return 1;
   const double breadth = takePositive(value, "search.breadth");
-  if (breadth < SearchTuning::breadthLeast || breadth > SearchTuning::breadthMost) refuse("search.breadth", "a number from 0.25 to 16");
+  if (breadth < SearchTuning::breadthLeast || breadth > SearchTuning::breadthMost)
+    refuse("search.breadth", "a number from 0.25 to 16");
   return breadth;
 }
 
