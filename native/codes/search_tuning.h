@@ -25,7 +25,8 @@ struct SearchTuning {
   /// A chunk on none of a token's lists counts as this part of the least entry that is on one. WARP (arXiv 2501.17788)
   /// takes the least entry itself, which ranks chunks with many tokens unmet too high.
   static constexpr double unmetPart = 0.8;
-  /// A visit, and the look at all codes that follows, take as long as the scan of this many codes. It decides between lists and a scan of all codes.
+  /// A visit, and the look at all codes that follows, take as long as the scan of this many codes. It decides between lists
+  /// and a scan of all codes.
   static constexpr double codesPerVisit = 24;
   /// One centroid in so many estimates which entries are worth collecting.
   static constexpr uint32_t sampledEvery = 16;
