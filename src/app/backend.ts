@@ -12,6 +12,8 @@ import type { Config } from './config.ts';
 
 export interface Backend extends Pick<ServiceDeps, 'keyPepper' | 'limiter' | 'blobs'> {
   readonly catalog: Catalog;
+  /** The name of this process among the nodes of a cluster. */
+  readonly node?: string;
   /** From now on the reports of this process to others describe this service. */
   serves(service: Pick<RunningService, 'statistics'>): void;
   /** Tenants, by month, whose usage waits in memory to be written. */

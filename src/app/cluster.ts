@@ -81,6 +81,7 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
   const resources = starting.move();
   return {
     catalog,
+    node: node.name,
     keyPepper,
     limiter,
     blobs: { catalog, objects, cache, nodeId: node.id, replacedKeptMs, events: observer.events },

@@ -185,7 +185,7 @@ const configShape = {
     .describe('Share of requests that are traced, 0 to 1. A caller’s `traceparent` decides for its own.'),
   MAXSIMD_CONSOLE: flag
     .default(true)
-    .describe('Serve a page at `/console` where people look at their indexes, with an API key.'),
+    .describe('Serve a page at `/console` where people work with their indexes, with an API key.'),
   MAXSIMD_LOG_LEVEL: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent')
     .default('info')
     .describe('Log level (structured, on standard error).'),

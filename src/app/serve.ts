@@ -190,6 +190,7 @@ async function openListeners(
       ...listener,
       service,
       ...(config.MAXSIMD_CONSOLE ? { console: await readConsolePage(consoleDirectory()) } : {}),
+      ...(backend.node === undefined ? {} : { node: backend.node }),
       connectionsMax,
       timeouts: {
         searchMs: config.MAXSIMD_TIMEOUT_SEARCH_MS,

@@ -5,6 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import { assertInvariant } from '../errors.ts';
 import type { ErrorCode, ServiceError } from '../errors.ts';
+import type { KeyAccess } from '../catalog/contract.ts';
 import type { AdmittedRequest, RequestContext } from '../service/contract.ts';
 import { serviceStage, StageTimings } from '../service/stage-timings.ts';
 import type { TraceParent } from './protocol/trace-parent.ts';
@@ -24,6 +25,7 @@ export class RequestScope {
   /** Status of an answer given past the router. */
   protocolStatus: number | undefined;
   #context: RequestContext | undefined;
+  #access: KeyAccess | undefined;
   #operator: string | undefined;
   #isAdmitted = false;
   readonly #releases: (() => void)[] = [];
@@ -66,6 +68,11 @@ export class RequestScope {
     return this.#context?.tenant.id ?? this.refusedTenantId;
   }
 
+  /** What the key of the request may do; `undefined` before admission. */
+  get access(): KeyAccess | undefined {
+    return this.#access;
+  }
+
   get isAdmitted(): boolean {
     return this.#isAdmitted;
   }
@@ -81,6 +88,7 @@ export class RequestScope {
   /** Takes over the admission's slot. `timeoutMs` counts from the request's arrival. */
   admit(admitted: AdmittedRequest, timeoutMs: number): void {
     this.#admitted();
+    this.#access = admitted.access;
     this.#context = {
       requestId: this.requestId,
       tenant: admitted.tenant,

@@ -13,6 +13,7 @@ import type { ConsolePage } from './console/page.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { bodyBytesMax } from './limits.ts';
 import { defaultHttpTimeouts, type HttpTimeouts } from './protocol/listener.ts';
+import { activityRoute, watchSearches } from './routes/activity.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { healthRoutes } from './routes/health.ts';
 import { rootRoute } from './routes/root.ts';
@@ -20,12 +21,15 @@ import { indexRoutes } from './routes/indexes.ts';
 import { rankingRoutes } from './routes/ranking.ts';
 import { rerankRoute } from './routes/rerank.ts';
 import { usageRoutes } from './routes/usage.ts';
+import { RecentActivity } from './recent-activity.ts';
 import { describeApi } from './schemas/openapi.ts';
 import { serviceDocument } from './schemas/service-document.ts';
 
 export interface HttpServerOptions extends ListenerOptions {
   readonly service: Service;
   readonly console?: ConsolePage;
+  /** The name of this node in a cluster. */
+  readonly node?: string;
   readonly timeouts?: Partial<HttpTimeouts>;
 }
 
@@ -37,8 +41,10 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
   await describeApi(app, serviceDocument);
   await app.register(healthRoutes(service, drain));
   await app.register(rootRoute(options.console !== undefined));
+  const activity = new RecentActivity();
+  const activityOf = activityRoute(activity, options.node);
   const admitted = {
-    '/v1': [...indexRoutes, ...documentRoutes, ...rankingRoutes, usageRoutes],
+    '/v1': [...indexRoutes, ...documentRoutes, ...rankingRoutes, usageRoutes, activityOf],
     '/v2': [rerankRoute],
   };
   for (const [prefix, plugins] of Object.entries(admitted)) {
@@ -50,6 +56,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
           timeouts,
           admit: ({ headers }) => service.admit(headers.authorization),
         });
+        watchSearches(version, activity);
         version.setNotFoundHandler(() => {
           throw unknownRoute();
         });
@@ -59,7 +66,14 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
     );
   }
   if (options.console !== undefined) {
-    const routes = consoleRoutes({ page: options.console, service, observer, timeouts });
+    const routes = consoleRoutes({
+      page: options.console,
+      service,
+      observer,
+      timeouts,
+      activity,
+      activityOf,
+    });
     await app.register(routes, { prefix: '/console' });
   }
   await app.ready();

@@ -260,6 +260,14 @@ export interface IndexDescription {
   }[];
 }
 
+export interface IndexContents {
+  readonly id: string;
+  readonly documents: number;
+  readonly chunks: number;
+  /** Absent unless this process has the index open. */
+  readonly bytes?: number;
+}
+
 /** Texts whose tokens are to be located: a query, and a chunk of a document. Nothing of them is kept. */
 export interface LocateRequest {
   /** The index whose model and chunking count; absent: those of `score`. */
@@ -306,6 +314,8 @@ export interface Service {
   /** Returns the first of them, with the name of the other. */
   swapIndexNames(context: RequestContext, indexId: string, otherId: string): Promise<IndexRow>;
   describeIndex(context: RequestContext, indexId: string): Promise<IndexDescription>;
+  /** Counts what the first hundred indexes hold. Opens none. */
+  contents(context: RequestContext): Promise<readonly IndexContents[]>;
   deleteIndex(context: RequestContext, indexId: string): Promise<boolean>;
   upsertDocuments(
     context: RequestContext,

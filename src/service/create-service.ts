@@ -11,7 +11,7 @@ import type { SearchRequest, Service } from './contract.ts';
 import { createIndex } from './operations/create-index.ts';
 import { deleteDocument, deleteMatching } from './operations/delete-document.ts';
 import { countDocuments, getDocument, listDocuments, listIndexPage } from './operations/lists.ts';
-import { describeIndex } from './operations/describe-index.ts';
+import { contentsOfIndexes, describeIndex } from './operations/describe-index.ts';
 import { countValues } from './operations/facets.ts';
 import { FairQueue } from './limits/fair-queue.ts';
 import { InFlight } from './in-flight.ts';
@@ -219,6 +219,7 @@ function requestsOf({ operation, admission, readiness }: ReturnType<typeof compo
     renameIndex: (context, indexId, name) => indexes.rename(context.tenant.id, indexId, name),
     swapIndexNames: (context, indexId, otherId) => indexes.swapNames(context.tenant.id, indexId, otherId),
     describeIndex: (context, indexId) => describeIndex(operation, context, indexId),
+    contents: (context) => contentsOfIndexes(operation, context),
     deleteIndex: (context, indexId) => indexes.erase(context.tenant.id, indexId),
     upsertDocuments: (context, indexId, documents, expiry) =>
       upsertDocuments(operation, context, indexId, documents, expiry),

@@ -59,6 +59,12 @@ export class OpenCache<T extends Openable> {
     await Promise.all([...this.#entries.keys()].map((key) => this.close(key)));
   }
 
+  /** Does not count as a use. `undefined` if it is not open. */
+  peek(key: string): T | undefined {
+    const entry = this.#entries.get(key);
+    return entry?.leaving === false ? entry.opened : undefined;
+  }
+
   openKeys(): readonly string[] {
     return [...this.#entries].flatMap(([key, { leaving }]) => (leaving ? [] : [key]));
   }

@@ -1,6 +1,7 @@
 /** Sessions of the console and what they may do, at the real service. */
 import { describe, expect, test } from 'vitest';
 
+import { createKey } from '../support/running/command-line.ts';
 import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
 
 const stage = useSharedStage();
@@ -74,13 +75,30 @@ describe('a session', () => {
     expect(outside.status).toBe(401);
   });
 
-  test('changes nothing', async () => {
-    const { id } = await makeIndex(stage.client);
-    const { cookie } = await signIn(stage.tenant.key);
-    expect((await ask('indexes', { cookie, body: { name: 'x' } })).status).toBe(404);
-    expect((await ask(`indexes/${id}`, { cookie, method: 'DELETE' })).status).toBe(404);
+  test('may do what its key may', async () => {
+    const tenant = await stage.newTenant();
+    const { cookie } = await signIn(tenant.key);
+    expect((await ask('session', { cookie })).body).toEqual({ access: 'full' });
+    const { id } = await makeIndex(tenant.client);
+    const upsert = { documents: [{ doc_id: 'a', text: 'the tide comes in' }] };
+    expect((await ask(`indexes/${id}/documents`, { cookie, body: upsert })).status).toBe(200);
+    expect((await ask('contents', { cookie })).body).toMatchObject({
+      data: [{ id, documents: 1, chunks: 1, bytes: expect.any(Number) }],
+    });
+    expect((await ask(`indexes/${id}`, { cookie, method: 'DELETE' })).status).toBe(200);
+  });
+
+  test('of a key that may only read changes nothing', async () => {
+    const tenant = await stage.newTenant();
+    const { id } = await makeIndex(tenant.client);
+    const { key } = await createKey(stage.server, tenant.id, '--read-only');
+    const { cookie } = await signIn(key);
+    expect((await ask('session', { cookie })).body).toEqual({ access: 'read' });
+    expect((await ask('indexes', { cookie })).status).toBe(200);
+    expect((await ask('indexes', { cookie, body: { name: 'x' } })).status).toBe(403);
+    expect((await ask(`indexes/${id}`, { cookie, method: 'DELETE' })).status).toBe(403);
     const upsert = { documents: [{ doc_id: 'a', text: 'b' }] };
-    expect((await ask(`indexes/${id}/documents`, { cookie, body: upsert })).status).toBe(404);
+    expect((await ask(`indexes/${id}/documents`, { cookie, body: upsert })).status).toBe(403);
   });
 
   test('of another tenant finds nothing', async () => {
@@ -149,6 +167,9 @@ describe('a session', () => {
       const answer = await ask('usage', { cookie, headers: { 'sec-fetch-site': site } });
       expect(answer.status, site).toBe(404);
     }
+    // A form of another port of this host is a navigation of the same site, and browsers send the cookie with it.
+    const form = { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'navigate' };
+    expect((await ask('indexes', { cookie, body: { name: 'x' }, headers: form })).status).toBe(404);
     expect((await ask('usage', { cookie, headers: { 'sec-fetch-site': 'same-origin' } })).status).toBe(200);
   });
 });

@@ -19,6 +19,7 @@ const reading = [
   'POST /v2/rerank',
   'GET /v1/usage',
   'GET /v1/usage/days',
+  'GET /v1/activity',
 ];
 
 let http: Harness;

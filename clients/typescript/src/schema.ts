@@ -76,6 +76,25 @@ export interface components {
             /** @description Adds component scores to each result, for diagnosis. Default false. */
             readonly return_components?: boolean;
         };
+        readonly FacetsRequestInput: {
+            /**
+             * @description Top-level metadata fields, at most 10, of at most 255 code points.
+             * @example [
+             *       "kind"
+             *     ]
+             */
+            readonly fields: readonly string[];
+            /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */
+            readonly filter?: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            readonly where?: {
+                readonly [key: string]: unknown;
+            };
+            /** @description Values of each field at most. Default 10. */
+            readonly limit?: number;
+        };
         readonly ChunkingOptionsInput: {
             /** @description Tokens of a chunk at most. Default 256. The model sets the upper bound. */
             readonly max_tokens?: number;
@@ -140,25 +159,6 @@ export interface components {
             /** @description RFC 3339. From then on the document is in no answer. Null: it does not expire any more. */
             readonly expires_at?: string | null;
         };
-        readonly FacetsRequestInput: {
-            /**
-             * @description Top-level metadata fields, at most 10, of at most 255 code points.
-             * @example [
-             *       "kind"
-             *     ]
-             */
-            readonly fields: readonly string[];
-            /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */
-            readonly filter?: {
-                readonly [key: string]: unknown;
-            };
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
-            readonly where?: {
-                readonly [key: string]: unknown;
-            };
-            /** @description Values of each field at most. Default 10. */
-            readonly limit?: number;
-        };
         readonly RerankTextInput: {
             /** @description The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored. */
             readonly text: string;
@@ -181,6 +181,52 @@ export interface components {
             readonly max_tokens_per_doc?: number | null;
             /** @description Only 0, because no request goes before others. */
             readonly priority?: 0 | null;
+        };
+        readonly RequestUsage: {
+            /** @example 3 */
+            readonly input_tokens: number;
+            /** @example 3 */
+            readonly document_count: number;
+            /** @example 3 */
+            readonly chunk_count: number;
+            /** @example 3 */
+            readonly candidate_count: number;
+            /** @example 3 */
+            readonly latency_ms: number;
+        };
+        readonly SearchActivity: {
+            /**
+             * @description Answered requests, the errors among them.
+             * @example 3
+             */
+            readonly searches: number;
+            /**
+             * @description Requests that were answered with 4xx or 5xx.
+             * @example 3
+             */
+            readonly errors: number;
+            /** @description Milliseconds, within a tenth. Null: no search was answered. */
+            readonly p50_ms: number | null;
+            /** @description Milliseconds, within a tenth. Null: no search was answered. */
+            readonly p99_ms: number | null;
+        };
+        readonly IndexActivity: {
+            /** Format: uuid */
+            readonly index_id: string;
+            /** @description Oldest first. */
+            readonly minutes: readonly components["schemas"]["SearchActivity"][];
+            readonly hour: components["schemas"]["SearchActivity"];
+        };
+        readonly Activity: {
+            /** @description The node of a cluster that answers, and counts its own searches. */
+            readonly node: string | null;
+            /**
+             * Format: date-time
+             * @description The start of the first minute. The last minute is still going on.
+             */
+            readonly from: string;
+            /** @description Indexes without a search are left out. */
+            readonly data: readonly components["schemas"]["IndexActivity"][];
         };
         readonly Issue: {
             /**
@@ -206,18 +252,6 @@ export interface components {
         };
         readonly Error: {
             readonly error: components["schemas"]["ErrorDetail"];
-        };
-        readonly RequestUsage: {
-            /** @example 3 */
-            readonly input_tokens: number;
-            /** @example 3 */
-            readonly document_count: number;
-            /** @example 3 */
-            readonly chunk_count: number;
-            /** @example 3 */
-            readonly candidate_count: number;
-            /** @example 3 */
-            readonly latency_ms: number;
         };
         /** @description Where it lies in the text that was submitted, in Unicode code points, `end` excluded. A word that is cut at the border of a chunk counts whole. Absent for special tokens, where the tokenizer cannot say, and for documents that were upserted before there were ranges. */
         readonly TextRange: {
@@ -297,6 +331,37 @@ export interface components {
             /** @description For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it. */
             readonly hint?: string;
             readonly usage: components["schemas"]["RequestUsage"];
+        };
+        readonly FacetValue: {
+            /** @description Any JSON value. Numbers that are equal are one value. */
+            readonly value: unknown;
+            /**
+             * @description Documents with this value.
+             * @example 3
+             */
+            readonly count: number;
+        };
+        readonly Facet: {
+            readonly field: string;
+            /**
+             * @description Distinct values of the field.
+             * @example 3
+             */
+            readonly distinct: number;
+            /** @description The most frequent first. Of equal counts numbers come first, in order, then strings by their code points. */
+            readonly values: readonly components["schemas"]["FacetValue"][];
+        };
+        /** @description Counts at the moment of the request. */
+        readonly Facets: {
+            /**
+             * @description Documents that match.
+             * @example 3
+             */
+            readonly documents: number;
+            /** @description In the order of the fields. */
+            readonly facets: readonly components["schemas"]["Facet"][];
+            /** @description For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it. */
+            readonly hint?: string;
         };
         readonly Chunking: {
             /** @constant */
@@ -513,37 +578,6 @@ export interface components {
         readonly UsageDays: {
             /** @description Days without usage are left out. */
             readonly data: readonly components["schemas"]["UsageOfDay"][];
-        };
-        readonly FacetValue: {
-            /** @description Any JSON value. Numbers that are equal are one value. */
-            readonly value: unknown;
-            /**
-             * @description Documents with this value.
-             * @example 3
-             */
-            readonly count: number;
-        };
-        readonly Facet: {
-            readonly field: string;
-            /**
-             * @description Distinct values of the field.
-             * @example 3
-             */
-            readonly distinct: number;
-            /** @description The most frequent first. Of equal counts numbers come first, in order, then strings by their code points. */
-            readonly values: readonly components["schemas"]["FacetValue"][];
-        };
-        /** @description Counts at the moment of the request. */
-        readonly Facets: {
-            /**
-             * @description Documents that match.
-             * @example 3
-             */
-            readonly documents: number;
-            /** @description In the order of the fields. */
-            readonly facets: readonly components["schemas"]["Facet"][];
-            /** @description For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it. */
-            readonly hint?: string;
         };
         readonly Health: {
             /** @constant */

@@ -1,4 +1,4 @@
-/** Routes for the console alone: the segments of an index, and the places of tokens in a text. */
+/** Routes for the console alone: what the session may do, the contents of indexes, and the places of tokens in a text. */
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Service } from '../../service/contract.ts';
@@ -16,6 +16,16 @@ const AlignBody = z.strictObject({
 
 export function insightRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
+    app.get('/session', {
+      schema: { operationId: 'session' },
+      handler: async ({ scope }) => ({ access: scope.access }),
+    });
+
+    app.get('/contents', {
+      schema: { operationId: 'contents' },
+      handler: async ({ scope }) => ({ data: await scope.run((context) => service.contents(context)) }),
+    });
+
     app.get('/indexes/:index_id/description', {
       schema: { operationId: 'describeIndex', params: IndexParams },
       handler: async ({ params, scope }) => {

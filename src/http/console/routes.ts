@@ -1,18 +1,22 @@
 /**
- * `/console`: a page on which people look at their indexes. The page exchanges an API key for a session. The session is in a
- * cookie that scripts cannot read, and the page keeps nothing itself. With the session it may use the reading routes of the
- * API under `/console/v1`. These requests count, and are limited, like any request of the tenant.
+ * `/console`: a page on which people work with their indexes. The page exchanges an API key for a session. The session is in a
+ * cookie that scripts cannot read, and the page keeps no key. With the session it may do under `/console/v1` what the key may.
+ * These requests count, and are limited, like any request of the tenant.
  *
  * Against cross-site requests the cookie is `SameSite=Strict`, and a request that a browser marks as coming from another
- * origin is refused (Fetch Metadata, w3.org/TR/fetch-metadata).
+ * origin is refused (Fetch Metadata, w3.org/TR/fetch-metadata). Browsers that send no such marks ask before they send JSON, or
+ * a method other than GET and POST, to another origin. The service does not answer them.
  */
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply } from 'fastify';
 import { ServiceError } from '../../errors.ts';
 import type { Service } from '../../service/contract.ts';
 import { sessionMs } from '../../service/session.ts';
 import type { StageTimings } from '../../service/stage-timings.ts';
-import { admitRequests, mayChange, unknownRoute, type RouteTimeouts } from '../admission.ts';
+import { admitRequests, unknownRoute, type RouteTimeouts } from '../admission.ts';
 import type { RequestObserver } from '../observation.ts';
+import type { RecentActivity } from '../recent-activity.ts';
+import { watchSearches, type activityRoute } from '../routes/activity.ts';
+import { documentRoutes } from '../routes/documents.ts';
 import { indexRoutes } from '../routes/indexes.ts';
 import { rankingRoutes } from '../routes/ranking.ts';
 import { usageRoutes } from '../routes/usage.ts';
@@ -25,6 +29,8 @@ export interface ConsoleOptions {
   readonly service: Service;
   readonly observer: RequestObserver;
   readonly timeouts: RouteTimeouts;
+  readonly activity: RecentActivity;
+  readonly activityOf: ReturnType<typeof activityRoute>;
 }
 
 /** Half a year in seconds, without subdomains, which may belong to others (RFC 6797). */
@@ -37,14 +43,22 @@ const pageHeaders = {
 };
 
 export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
-  const { page, service, observer, timeouts } = options;
+  const { page, service, observer, timeouts, activity, activityOf } = options;
+  const allRoutes = [
+    ...indexRoutes,
+    ...documentRoutes,
+    ...rankingRoutes,
+    usageRoutes,
+    activityOf,
+    insightRoutes,
+  ];
   return async (app) => {
     app.addHook('onRequest', async (request, reply) => {
       reply.header('cache-control', 'no-store');
       if (isSecure(request)) reply.header('strict-transport-security', strictTransport);
       const { headers } = request;
       const site = headers['sec-fetch-site'];
-      const isNavigation = headers['sec-fetch-mode'] === 'navigate';
+      const isNavigation = request.method === 'GET' && headers['sec-fetch-mode'] === 'navigate';
       if (site !== undefined && site !== 'same-origin' && !isNavigation) throw foreignOrigin();
     });
     servePage(app, page);
@@ -76,18 +90,14 @@ export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
           timeouts,
           admit: (request) => service.admitSession(sessionIn(request)),
         });
-        v1.addHook('onRequest', async (request) => {
-          if (mayChange(request)) throw unknownRoute();
-        });
+        watchSearches(v1, activity);
         v1.addHook('onSend', async ({ scope }, reply) => {
           reply.header('server-timing', serverTiming(scope.timings));
         });
         v1.setNotFoundHandler(() => {
           throw unknownRoute();
         });
-        for (const routes of [...indexRoutes, ...rankingRoutes, usageRoutes, insightRoutes]) {
-          await v1.register(routes(service));
-        }
+        for (const routes of allRoutes) await v1.register(routes(service));
       },
       { prefix: '/v1' },
     );

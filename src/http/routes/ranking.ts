@@ -12,7 +12,7 @@ export const rankingRoutes = [searchRoutes, scoreRoute];
 function searchRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
     app.post('/indexes/:index_id/search', {
-      config: { reads: true },
+      config: { reads: true, searches: true },
       schema: {
         operationId: 'search',
         summary: 'Find the best chunks for a query',
@@ -37,7 +37,7 @@ function searchRoutes(service: Service): FastifyPluginAsyncZod {
     });
 
     app.post('/indexes/:index_id/query', {
-      config: { reads: true },
+      config: { reads: true, searches: true },
       schema: {
         operationId: 'query',
         summary: 'Run up to 32 searches in one request',

@@ -19,6 +19,7 @@ import type {
   UpsertResponse,
   UsageSummary,
 } from '../../service/contract.ts';
+import type { IndexActivity } from '../recent-activity.ts';
 import type { RequestUsage as RequestUsageSchema } from '../schemas/fields.ts';
 import { cursorOf, creationPlaceText } from '../schemas/pages.ts';
 import type { Recall as RecallSchema, UpsertResult } from '../schemas/indexes.ts';
@@ -251,6 +252,16 @@ function* facetPieces({ documents, facets, hint }: Facets): Generator<string> {
     yield* listPieces(head, values, ({ value, count }) => `{"value":${value},"count":${count}}`, ']}');
   }
   yield hint === undefined ? ']}' : `],"hint":${JSON.stringify(hint)}}`;
+}
+
+/** Up to 5 MiB: a thousand indexes. `head` is the answer up to its list. */
+export function activityAnswer(
+  head: string,
+  indexIds: readonly string[],
+  activityOf: (indexId: string) => IndexActivity,
+): Promise<string | Buffer> {
+  const textOf = (id: string): string => JSON.stringify({ index_id: id, ...activityOf(id) });
+  return listed(`${head},"data":[`, indexIds, textOf, ']}');
 }
 
 export function usageText(summary: UsageSummary): string {

@@ -193,6 +193,12 @@ export class Indexes {
     return this.#open.opened();
   }
 
+  /** `undefined` if it is not open here. */
+  bytesIfOpen(indexId: string): number | undefined {
+    const segments = this.#open.peek(indexId)?.statistics().segments;
+    return segments?.reduce((sum, { fileBytes, derivedBytes }) => sum + fileBytes + derivedBytes, 0);
+  }
+
   openIds(): readonly string[] {
     return this.#open.openKeys();
   }

@@ -1,7 +1,11 @@
-/** Describes the segments of an index as they are now, for people who look at it. */
-import type { IndexDescription, RequestContext } from '../contract.ts';
+/** Describes indexes as they are now, for people who look at them. */
+import type { IndexContents, IndexDescription, RequestContext } from '../contract.ts';
 import { timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
+import { countDocuments } from './lists.ts';
 import { readableIndex } from './read-index.ts';
+
+/** More would make one request too dear. */
+const countedIndexesMax = 100;
 
 export async function describeIndex(
   deps: OperationDeps,
@@ -26,4 +30,21 @@ export async function describeIndex(
       centroids: segment.centroids,
     })),
   };
+}
+
+export async function contentsOfIndexes(
+  deps: OperationDeps,
+  context: RequestContext,
+): Promise<readonly IndexContents[]> {
+  const rows = await deps.catalog.listIndexes(context.tenant.id, {
+    after: undefined,
+    limit: countedIndexesMax,
+  });
+  const contents: IndexContents[] = [];
+  for (const { id } of rows) {
+    const { documents, chunks } = await countDocuments(deps, context, id);
+    const bytes = deps.indexes.bytesIfOpen(id);
+    contents.push({ id, documents, chunks, ...(bytes === undefined ? {} : { bytes }) });
+  }
+  return contents;
 }

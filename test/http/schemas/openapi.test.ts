@@ -117,6 +117,7 @@ describe('the document', () => {
       'get /',
       'get /docs',
       'get /openapi.json',
+      'get /v1/activity',
       'get /v1/indexes/{index_id}',
       'get /v1/indexes/{index_id}/count',
       'get /v1/indexes/{index_id}/documents',

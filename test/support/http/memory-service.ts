@@ -126,6 +126,14 @@ export function createMemoryService(): MemoryService {
       await enter('describeIndex', context, indexId);
       return { documents: stored.get(find(indexId).id)?.size ?? 0, segments: [] };
     },
+    async contents(context) {
+      await enter('contents', context);
+      return [...stored].map(([id, documents]) => ({
+        id,
+        documents: documents.size,
+        chunks: documents.size,
+      }));
+    },
     async locateTokens(context, request) {
       await enter('locateTokens', context, request);
       return { query: [[0, request.query.length]], document: undefined };

@@ -187,6 +187,37 @@ class ScoreInput(BaseModel):
     ] = None
 
 
+class FacetsRequestInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    fields: Annotated[
+        list[str],
+        Field(
+            description="Top-level metadata fields, at most 10, of at most 255 code points.",
+            examples=[["kind"]],
+            max_length=10,
+            min_length=1,
+        ),
+    ]
+    filter: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary."
+        ),
+    ] = None
+    where: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
+        ),
+    ] = None
+    limit: Annotated[
+        int | None,
+        Field(description="Values of each field at most. Default 10.", ge=1, le=100),
+    ] = None
+
+
 class ChunkingOptionsInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
@@ -325,37 +356,6 @@ class UpdateDocumentInput(BaseModel):
     ] = None
 
 
-class FacetsRequestInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    fields: Annotated[
-        list[str],
-        Field(
-            description="Top-level metadata fields, at most 10, of at most 255 code points.",
-            examples=[["kind"]],
-            max_length=10,
-            min_length=1,
-        ),
-    ]
-    filter: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary."
-        ),
-    ] = None
-    where: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
-        ),
-    ] = None
-    limit: Annotated[
-        int | None,
-        Field(description="Values of each field at most. Default 10.", ge=1, le=100),
-    ] = None
-
-
 class RerankTextInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
@@ -437,6 +437,71 @@ class RerankInput(BaseModel):
     ] = None
 
 
+class RequestUsage(BaseModel):
+    input_tokens: Annotated[int, Field(examples=[3], ge=0)]
+    document_count: Annotated[int, Field(examples=[3], ge=0)]
+    chunk_count: Annotated[int, Field(examples=[3], ge=0)]
+    candidate_count: Annotated[int, Field(examples=[3], ge=0)]
+    latency_ms: Annotated[int, Field(examples=[3], ge=0)]
+
+
+class SearchActivity(BaseModel):
+    searches: Annotated[
+        int,
+        Field(
+            description="Answered requests, the errors among them.", examples=[3], ge=0
+        ),
+    ]
+    errors: Annotated[
+        int,
+        Field(
+            description="Requests that were answered with 4xx or 5xx.",
+            examples=[3],
+            ge=0,
+        ),
+    ]
+    p50_ms: Annotated[
+        float | None,
+        Field(
+            description="Milliseconds, within a tenth. Null: no search was answered."
+        ),
+    ]
+    p99_ms: Annotated[
+        float | None,
+        Field(
+            description="Milliseconds, within a tenth. Null: no search was answered."
+        ),
+    ]
+
+
+class IndexActivity(BaseModel):
+    index_id: UUID
+    minutes: Annotated[
+        list[SearchActivity],
+        Field(description="Oldest first.", max_length=60, min_length=60),
+    ]
+    hour: SearchActivity
+
+
+class Activity(BaseModel):
+    node: Annotated[
+        str | None,
+        Field(
+            description="The node of a cluster that answers, and counts its own searches."
+        ),
+    ]
+    from_: Annotated[
+        AwareDatetime,
+        Field(
+            alias="from",
+            description="The start of the first minute. The last minute is still going on.",
+        ),
+    ]
+    data: Annotated[
+        list[IndexActivity], Field(description="Indexes without a search are left out.")
+    ]
+
+
 class Issue(BaseModel):
     path: Annotated[
         str,
@@ -462,14 +527,6 @@ class ErrorDetail(BaseModel):
 
 class Error(BaseModel):
     error: ErrorDetail
-
-
-class RequestUsage(BaseModel):
-    input_tokens: Annotated[int, Field(examples=[3], ge=0)]
-    document_count: Annotated[int, Field(examples=[3], ge=0)]
-    chunk_count: Annotated[int, Field(examples=[3], ge=0)]
-    candidate_count: Annotated[int, Field(examples=[3], ge=0)]
-    latency_ms: Annotated[int, Field(examples=[3], ge=0)]
 
 
 class TextRange(BaseModel):
@@ -597,6 +654,41 @@ class Ranked(BaseModel):
         ),
     ] = None
     usage: RequestUsage
+
+
+class FacetValue(BaseModel):
+    value: Annotated[
+        Any, Field(description="Any JSON value. Numbers that are equal are one value.")
+    ]
+    count: Annotated[
+        int, Field(description="Documents with this value.", examples=[3], ge=0)
+    ]
+
+
+class Facet(BaseModel):
+    field: str
+    distinct: Annotated[
+        int, Field(description="Distinct values of the field.", examples=[3], ge=0)
+    ]
+    values: Annotated[
+        list[FacetValue],
+        Field(
+            description="The most frequent first. Of equal counts numbers come first, in order, then strings by their code points."
+        ),
+    ]
+
+
+class Facets(BaseModel):
+    documents: Annotated[
+        int, Field(description="Documents that match.", examples=[3], ge=0)
+    ]
+    facets: Annotated[list[Facet], Field(description="In the order of the fields.")]
+    hint: Annotated[
+        str | None,
+        Field(
+            description="For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it."
+        ),
+    ] = None
 
 
 class Chunking(BaseModel):
@@ -835,41 +927,6 @@ class UsageDays(BaseModel):
     data: Annotated[
         list[UsageOfDay], Field(description="Days without usage are left out.")
     ]
-
-
-class FacetValue(BaseModel):
-    value: Annotated[
-        Any, Field(description="Any JSON value. Numbers that are equal are one value.")
-    ]
-    count: Annotated[
-        int, Field(description="Documents with this value.", examples=[3], ge=0)
-    ]
-
-
-class Facet(BaseModel):
-    field: str
-    distinct: Annotated[
-        int, Field(description="Distinct values of the field.", examples=[3], ge=0)
-    ]
-    values: Annotated[
-        list[FacetValue],
-        Field(
-            description="The most frequent first. Of equal counts numbers come first, in order, then strings by their code points."
-        ),
-    ]
-
-
-class Facets(BaseModel):
-    documents: Annotated[
-        int, Field(description="Documents that match.", examples=[3], ge=0)
-    ]
-    facets: Annotated[list[Facet], Field(description="In the order of the fields.")]
-    hint: Annotated[
-        str | None,
-        Field(
-            description="For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it."
-        ),
-    ] = None
 
 
 class Health(BaseModel):

@@ -1,0 +1,48 @@
+/** The searches of the last hour, and the hook that counts them. */
+import type { FastifyInstance } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { jsonContentType } from '../error-body.ts';
+import { activityMinutes, type RecentActivity } from '../recent-activity.ts';
+import { Activity } from '../schemas/activity.ts';
+import { addition, admissionErrors, answers } from './answers.ts';
+import { activityAnswer, timestamp } from './representations.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The route searches the index in its address. */
+    readonly searches?: boolean;
+  }
+}
+
+export function watchSearches(app: FastifyInstance, activity: RecentActivity): void {
+  app.addHook('onResponse', async ({ scope, params, routeOptions }, { statusCode }) => {
+    const { tenantId } = scope;
+    if (routeOptions.config.searches !== true || tenantId === undefined || scope.clientGone) return;
+    const { index_id: indexId } = params as { readonly index_id: string };
+    activity.note({ tenantId, indexId: indexId.toLowerCase(), status: statusCode, ms: scope.elapsedMs() });
+  });
+}
+
+/** `node`: the name of this node in a cluster. */
+export function activityRoute(activity: RecentActivity, node: string | undefined) {
+  return (): FastifyPluginAsyncZod => async (app) => {
+    app.get('/activity', {
+      schema: {
+        operationId: 'activity',
+        summary: `Searches of the last ${activityMinutes} minutes, by index and minute`,
+        description: `Counts are kept in memory, for the 1,000 indexes of the process that were searched last. They begin with its start. In a cluster each node counts its own.`,
+        tags: ['usage'],
+        ...addition,
+        response: answers({ 200: [Activity, 'The activity of your indexes.'] }, admissionErrors),
+      },
+      handler: ({ scope }, reply) =>
+        scope.run(async ({ tenant }) => {
+          const head = `{"node":${JSON.stringify(node ?? null)},"from":"${timestamp(activity.fromMs())}"`;
+          const body = await activityAnswer(head, activity.indexesOf(tenant.id), (id) =>
+            activity.of(tenant.id, id),
+          );
+          return reply.type(jsonContentType).send(body);
+        }),
+    });
+  };
+}
