@@ -5,6 +5,11 @@ export function count(value: number | bigint): string {
   return counts.format(value);
 }
 
+/** `1 document`, `2 documents`. */
+export function many(value: number | bigint, thing: string, things = `${thing}s`): string {
+  return `${count(value)} ${value === 1 || value === 1n ? thing : things}`;
+}
+
 export function bytes(value: number): string {
   const power = value < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(value) / 10));
   const scaled = value / 1024 ** power;
@@ -12,11 +17,18 @@ export function bytes(value: number): string {
 }
 
 export function milliseconds(value: number): string {
-  return `${value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)} ms`;
+  return `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 }
 
 export function day(timestamp: string): string {
   return timestamp.slice(0, 10);
+}
+
+/** A value of metadata, for people. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return value;
+  const isPlain = Array.isArray(value) && value.every((one) => typeof one !== 'object');
+  return isPlain ? value.join(', ') : JSON.stringify(value);
 }
 
 const dayMs = 86_400_000;

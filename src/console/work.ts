@@ -5,7 +5,7 @@ export interface Work<Result> {
   readonly result: Result | undefined;
   readonly busy: boolean;
   readonly failure: string | undefined;
-  start(): void;
+  readonly start: () => void;
 }
 
 /** If work was started twice, the later start counts. */
@@ -30,8 +30,21 @@ export function useWork<Result>(work: () => Promise<Result>): Work<Result> {
   return { ...state, start };
 }
 
-export function useLoaded<Result>(load: () => Promise<Result>): Work<Result> {
+/** Starts at once, and again when one of `causes` changes. */
+export function useLoaded<Result>(load: () => Promise<Result>, ...causes: readonly unknown[]): Work<Result> {
   const work = useWork(load);
-  useEffect(() => work.start(), []);
+  useEffect(() => work.start(), causes);
+  return work;
+}
+
+/** Loads again after each period, while the page is seen. */
+export function useUpdated<Result>(load: () => Promise<Result>, everyMs: number): Work<Result> {
+  const work = useLoaded(load);
+  const start = useRef(work.start);
+  start.current = work.start;
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState === 'visible' && start.current(), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
   return work;
 }

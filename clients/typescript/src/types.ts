@@ -3,6 +3,7 @@ import type { components } from './schema.ts';
 
 type Schemas = components['schemas'];
 
+export type Activity = Schemas['Activity'];
 export type Chunking = Schemas['Chunking'];
 export type CreateIndex = Schemas['CreateIndexInput'];
 export type DeleteDocuments = Schemas['DeleteDocumentsInput'];

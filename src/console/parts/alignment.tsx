@@ -1,12 +1,14 @@
 /**
- * Shows why a chunk has its score: the most similar token of the chunk for each token of the query. The similarities add up to
- * the score. The service keeps no texts, so it knows positions alone. A person who pastes the text sees words instead.
+ * Shows why a chunk has its score: for each word of the query, the most similar words of the chunk. Their similarities add up
+ * to the score. The service keeps no texts, so it knows positions alone. A person who pastes the text sees words instead.
  */
 import { useState } from 'preact/hooks';
-import type { Api, LocatedTokens, Result, Spans } from '../api.ts';
+import type { Api, Result, Spans } from '../api.ts';
 import { Failure } from './failure.tsx';
 import { Field, submitted, tied } from './field.tsx';
+import { Table } from './table.tsx';
 import { useLoaded, useWork } from '../work.ts';
+import { wordAt, wordsIn, type Word } from './words.ts';
 
 export interface AlignmentProps {
   readonly api: Api;
@@ -15,171 +17,195 @@ export interface AlignmentProps {
   readonly result: Result;
   /** The document's, if the page has it. */
   readonly text: string | undefined;
-}
-
-interface Shown {
-  readonly text: string | undefined;
-  readonly located: LocatedTokens;
+  /** Keeps a text that a person pasted, for the other chunks of the document. */
+  readonly onText: (text: string) => void;
 }
 
 type Match = NonNullable<Result['components']>['per_query_token'][number];
 
+/** A word of the query, or all marks of the model together, with the matches of its pieces. */
+interface QueryWord {
+  readonly name: string;
+  readonly matches: Match[];
+}
+
 /** Shades of a match; the first has no colour. */
 const shades = 6;
+/** Characters before and after the chunk that are shown, too. */
+const around = 160;
 
-export function Alignment({ api, indexId, query, result, text }: AlignmentProps) {
+export function Alignment({ api, indexId, query, result, text, onText }: AlignmentProps) {
   const [pasted, setPasted] = useState('');
-  const [selected, setSelected] = useState<number>();
-  const locate = async (known: string | undefined): Promise<Shown> => {
-    const { body } = await api.tokens({
-      ...(indexId === undefined ? {} : { index_id: indexId }),
-      query,
-      ...(known === undefined ? {} : { document: { text: known, chunk_index: result.chunk_index } }),
-    });
-    return { text: known, located: body };
+  const [selected, setSelected] = useState<string>();
+  const located = useLoaded(async () => {
+    const document = text === undefined ? {} : { document: { text, chunk_index: result.chunk_index } };
+    const ofIndex = indexId === undefined ? {} : { index_id: indexId };
+    return { text, tokens: (await api.tokens({ ...ofIndex, query, ...document })).body };
+  }, text);
+  const paste = useWork(async () => onText(pasted));
+  const shown = located.result;
+  const words = queryWords(query, shown?.tokens.query, result.components?.per_query_token ?? []);
+  const most = Math.max(
+    ...words.flatMap(({ matches }) => matches.map(({ similarity }) => similarity)),
+    Number.EPSILON,
+  );
+  const shadeOf = (matches: readonly Match[]): number => {
+    const best = Math.max(...matches.map(({ similarity }) => similarity));
+    return Math.max(0, Math.min(shades - 1, Math.round((shades - 1) * (best / most))));
   };
-  const first = useLoaded(() => locate(text));
-  const again = useWork(() => locate(pasted));
-  const shown = again.result ?? first.result;
-  const matches = result.components?.per_query_token ?? [];
-  const most = Math.max(...matches.map(({ similarity }) => similarity), Number.EPSILON);
-  const shadeOf = (similarity: number): number =>
-    Math.max(0, Math.min(shades - 1, Math.round((shades - 1) * (similarity / most))));
-  const wrongText = shown?.text !== undefined && shown.located.document === null;
+  const spans = shown?.text === undefined ? undefined : (shown.tokens.document ?? undefined);
+  const isOther = shown?.text !== undefined && spans === undefined;
   return (
-    <div class="alignment">
-      <Failure
-        of={again.failure ?? first.failure ?? (wrongText ? 'This text has no such chunk.' : undefined)}
-      />
-      {text === undefined && (
-        <form onSubmit={submitted(again)}>
+    <div class="stacked">
+      <Failure of={located.failure ?? (isOther ? 'This text has no such chunk.' : undefined)} />
+      {(text === undefined || isOther) && (
+        <form onSubmit={submitted(paste)}>
           <Field name="Text of the document, to see words instead of positions. It is not kept.">
             <textarea rows={3} required {...tied(pasted, setPasted)} />
           </Field>
-          <button type="submit" disabled={again.busy}>
-            Show
-          </button>
+          <button type="submit">Show</button>
         </form>
       )}
-      {shown?.text !== undefined && shown.located.document !== null && (
-        <Document
+      {shown?.text !== undefined && spans !== undefined && (
+        <Passage
           text={shown.text}
-          spans={shown.located.document}
-          matches={matches}
-          match={matches.find(({ token_index: token }) => token === selected)}
+          spans={spans}
+          matches={words.flatMap(({ matches }) => matches)}
+          selected={words.find(({ name }) => name === selected)?.matches ?? []}
           shadeOf={shadeOf}
         />
       )}
-      <Matches
-        query={query}
-        shown={shown}
-        matches={matches}
-        selected={selected}
-        select={setSelected}
-        shadeOf={shadeOf}
+      <p class="legend row quiet">
+        Similar to a word of the query:
+        <span>not</span>
+        <span class="shade-1">little</span>
+        <span class="shade-3">more</span>
+        <span class="shade-5">most</span>
+      </p>
+      <Table
+        name="Matches of the words of the query"
+        columns={[
+          { name: 'Word of the query' },
+          { name: 'Most similar in the chunk' },
+          { name: 'Adds to the score', number: true },
+        ]}
+        rows={words.map(({ name, matches }) => ({
+          key: name,
+          selected: name === selected,
+          cells: [
+            <button
+              type="button"
+              class={`word shade-${shadeOf(matches)}`}
+              aria-pressed={name === selected}
+              onClick={() => setSelected(name === selected ? undefined : name)}
+            >
+              {name}
+            </button>,
+            placesOf(matches, shown?.text, spans),
+            sumOf(matches).toFixed(3),
+          ],
+        }))}
       />
     </div>
   );
 }
 
-/** The most similar token of the chunk for each token of the query. */
-function Matches({
-  query,
-  shown,
-  matches,
-  selected,
-  select,
-  shadeOf,
-}: {
-  query: string;
-  shown: Shown | undefined;
-  matches: readonly Match[];
-  selected: number | undefined;
-  select: (token: number | undefined) => void;
-  shadeOf: (similarity: number) => number;
-}) {
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Matches of query tokens">
-      <table class="matches">
-        <thead>
-          <tr>
-            <th scope="col">Query token</th>
-            <th scope="col">Most similar token of the chunk</th>
-            <th scope="col" class="number">
-              Similarity
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {matches.map(({ token_index: token, document_token_index: position, similarity }) => (
-            <tr key={token} class={token === selected ? 'selected' : undefined}>
-              <th scope="row">
-                <button
-                  type="button"
-                  class={`token shade-${shadeOf(similarity)}`}
-                  aria-pressed={token === selected}
-                  onClick={() => select(token === selected ? undefined : token)}
-                >
-                  {wordOf(query, shown?.located.query, token) ?? `token ${token}`}
-                </button>
-              </th>
-              <td>
-                {(shown?.text !== undefined && wordOf(shown.text, shown.located.document, position)) ||
-                  `position ${position}`}
-              </td>
-              <td class="number">{similarity.toFixed(4)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+function sumOf(matches: readonly Match[]): number {
+  return matches.reduce((sum, { similarity }) => sum + similarity, 0);
 }
 
-/** The text. Matched tokens are shaded by their best similarity. */
-function Document({
+/** In the order of the query. A word that occurs twice has its number. */
+function queryWords(
+  query: string,
+  spans: Spans | null | undefined,
+  matches: readonly Match[],
+): readonly QueryWord[] {
+  const inQuery = wordsIn(query);
+  const found = new Map<string, QueryWord & { readonly text: string }>();
+  for (const match of matches) {
+    const span = spans?.[match.token_index];
+    const word = span === undefined || span[0] === span[1] ? undefined : wordAt(inQuery, span[0]);
+    const text =
+      word !== undefined
+        ? query.slice(word.start, word.end)
+        : span === undefined
+          ? `token ${match.token_index}`
+          : 'marks of the model';
+    const place = word === undefined ? text : String(word.start);
+    const known = found.get(place);
+    if (known !== undefined) known.matches.push(match);
+    else {
+      const before = [...found.values()].filter((other) => other.text === text).length;
+      found.set(place, { text, name: before === 0 ? text : `${text} (${before + 1})`, matches: [match] });
+    }
+  }
+  return [...found.values()];
+}
+
+/** The words of the text, or the positions of the tokens, that the pieces of a word matched. */
+function placesOf(matches: readonly Match[], text: string | undefined, spans: Spans | undefined): string {
+  const words = text === undefined ? [] : wordsIn(text);
+  const names = matches.map(({ document_token_index: position }) => {
+    const span = spans?.[position];
+    if (text === undefined || span === undefined) return `position ${position}`;
+    const word = wordAt(words, span[0]);
+    return span[0] === span[1] || word === undefined
+      ? 'a mark of the model'
+      : text.slice(word.start, word.end);
+  });
+  return [...new Set(names)].join(', ');
+}
+
+/** The chunk and a little around it. Matched words are shaded by their best similarity. */
+function Passage({
   text,
   spans,
   matches,
-  match,
+  selected,
   shadeOf,
 }: {
   text: string;
   spans: Spans;
   matches: readonly Match[];
-  match: Match | undefined;
-  shadeOf: (similarity: number) => number;
+  selected: readonly Match[];
+  shadeOf: (matches: readonly Match[]) => number;
 }) {
-  const best = new Map<number, number>();
-  for (const { document_token_index: position, similarity } of matches) {
-    best.set(position, Math.max(best.get(position) ?? -Infinity, similarity));
-  }
+  const words = wordsIn(text);
+  const wordOf = ({ document_token_index: position }: Match): Word | undefined => {
+    const span = spans[position];
+    return span === undefined || span[0] === span[1] ? undefined : wordAt(words, span[0]);
+  };
+  const byWord = Map.groupBy(matches, wordOf);
+  const chosen = new Set(selected.map(wordOf));
+  const places = spans.filter(([start, end]) => start < end);
+  const start = wordAt(words, Math.min(...places.map(([from]) => from)))?.start ?? 0;
+  const end = Math.max(start, ...places.map(([, to]) => to));
   const parts = [];
-  let at = 0;
-  for (const [position, [start, end]] of spans.entries()) {
-    const similarity = best.get(position);
-    if (similarity === undefined || start < at || start === end) continue;
-    const isSelected = match?.document_token_index === position;
+  let at = start;
+  for (const word of words) {
+    const own = byWord.get(word);
+    if (own === undefined || word.start < at) continue;
+    const mark = `shade-${shadeOf(own)}${chosen.has(word) ? ' selected' : ''}`;
     parts.push(
-      text.slice(at, start),
-      <mark key={position} class={`shade-${shadeOf(similarity)}${isSelected ? ' selected' : ''}`}>
-        {text.slice(start, end)}
+      text.slice(at, word.start),
+      <mark key={word.start} class={mark}>
+        {text.slice(word.start, word.end)}
       </mark>,
     );
-    at = end;
+    at = word.end;
   }
   return (
-    <p class="document" aria-label="Text of the document, matched tokens marked">
+    <p class="document" tabIndex={0} role="region" aria-label="Passage of the text, matched words marked">
+      <span class="quiet">
+        {start > around && '… '}
+        {text.slice(Math.max(0, start - around), start)}
+      </span>
       {parts}
-      {text.slice(at)}
+      {text.slice(at, end)}
+      <span class="quiet">
+        {text.slice(Math.max(at, end), end + around)}
+        {end + around < text.length && ' …'}
+      </span>
     </p>
   );
-}
-
-/** `undefined` if it is unknown. Special tokens stand for no text and are named by their number. */
-function wordOf(text: string, spans: Spans | null | undefined, token: number): string | undefined {
-  const span = spans?.[token];
-  if (span === undefined) return undefined;
-  const [start, end] = span;
-  return start === end ? `special token ${token}` : text.slice(start, end);
 }

@@ -42,7 +42,7 @@ export function DayPlot({ name, from, days, value }: DayPlotProps) {
           );
         })}
       </svg>
-      <p class="ends" aria-hidden="true">
+      <p class="row ends quiet" aria-hidden="true">
         <span>{from}</span>
         <span>{bars.at(-1)?.day}</span>
       </p>

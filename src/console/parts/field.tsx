@@ -2,16 +2,73 @@ import type { ComponentChildren, TargetedInputEvent } from 'preact';
 
 export interface FieldProps {
   readonly name: string;
+  /** It takes the width that is left. */
   readonly wide?: boolean;
   readonly children: ComponentChildren;
 }
 
 export function Field({ name, wide = false, children }: FieldProps) {
   return (
-    <label class={wide ? 'wide' : ''}>
+    <label class={wide ? 'grow' : ''}>
       {name}
       {children}
     </label>
+  );
+}
+
+/** A check box before its name. */
+export function Check({
+  name,
+  value,
+  onChange,
+}: {
+  name: string;
+  value: boolean;
+  onChange: (value: boolean) => void;
+}) {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={value}
+        onChange={({ currentTarget }: TargetedInputEvent<HTMLInputElement>) =>
+          onChange(currentTarget.checked)
+        }
+      />
+      {name}
+    </label>
+  );
+}
+
+export function Choice({
+  name,
+  value,
+  options,
+  focused = false,
+  onChange,
+}: {
+  name: string;
+  value: string;
+  /** It takes the focus when it appears. */
+  focused?: boolean;
+  /** Value and what the person reads. */
+  options: readonly (readonly [string, string])[];
+  onChange: (value: string) => void;
+}) {
+  return (
+    <Field name={name}>
+      <select
+        {...(focused ? { ref: focusAtFirst } : {})}
+        value={value}
+        onChange={({ currentTarget }: TargetedInputEvent<HTMLSelectElement>) => onChange(currentTarget.value)}
+      >
+        {options.map(([option, text]) => (
+          <option key={option} value={option}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Field>
   );
 }
 
@@ -25,18 +82,15 @@ export function tied(value: string, onChange: (value: string) => void) {
   } as const;
 }
 
-/** Ties a check box to a state. */
-export function checked(value: boolean, onChange: (value: boolean) => void) {
-  return {
-    checked: value,
-    onChange: ({ currentTarget }: TargetedInputEvent<HTMLInputElement>) => onChange(currentTarget.checked),
-  } as const;
-}
-
 /** Starts the work when the form is submitted, in place of the browser's own request. */
 export function submitted(work: { start(): void }) {
   return (event: Event) => {
     event.preventDefault();
     work.start();
   };
+}
+
+/** For `ref`: where a person goes on when the element appears. */
+export function focusAtFirst(element: HTMLElement | null): void {
+  element?.focus();
 }

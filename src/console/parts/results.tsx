@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { Alignment } from './alignment.tsx';
-import type { Answer, Api, Ranked } from '../api.ts';
-import { count } from '../format.ts';
+import type { Answer, Api, Ranked, Result } from '../api.ts';
+import { CardChoiceEditor, linkOf, titleField, useCardChoice, type CardChoice } from './card-choice.tsx';
+import { many, shown } from '../format.ts';
 import { Stages } from './stages.tsx';
 
 export interface ResultsProps {
@@ -12,41 +13,88 @@ export interface ResultsProps {
   readonly query: string;
   readonly answer: Answer<Ranked>;
   readonly texts?: ReadonlyMap<string, string>;
+  readonly children?: ComponentChildren;
 }
 
-export function Results({ api, indexId, query, answer, texts }: ResultsProps) {
-  const { results, hint, usage } = answer.body;
+export function Results({ api, indexId, query, answer, texts, children }: ResultsProps) {
+  const { results, usage } = answer.body;
+  const [pasted, setPasted] = useState<ReadonlyMap<string, string>>(new Map());
+  const [choice, setChoice] = useCardChoice(indexId);
+  const best = Math.max(...results.map(({ score }) => score), Number.EPSILON);
+  const fields = [...new Set(results.flatMap(({ metadata }) => Object.keys(metadata)))];
   return (
     <>
       <p role="status">
-        {results.length === 0 ? 'Nothing was found.' : `${results.length} results`},{' '}
-        {count(usage.candidate_count)} candidates, {count(usage.input_tokens)} tokens
+        {results.length === 0 ? 'Nothing was found' : many(results.length, 'result')}
+        <span class="quiet">
+          {' '}
+          {many(usage.candidate_count, 'chunk')} scored, {many(usage.input_tokens, 'token')} read
+        </span>
       </p>
-      {hint !== undefined && <p class="note">{hint}</p>}
       <Stages of={answer} />
+      {children}
+      {indexId !== undefined && fields.length > 0 && (
+        <CardChoiceEditor fields={fields} value={choice} onChange={setChoice} />
+      )}
       <ol class="results">
         {results.map((result) => (
-          <li key={result.chunk_id}>
-            <div class="result">
-              <span class="doc-id">{result.doc_id}</span>
-              <span class="note">chunk {result.chunk_index}</span>
-              <span class="score">{result.score.toFixed(4)}</span>
-            </div>
-            {Object.keys(result.metadata).length > 0 && (
-              <code class="metadata">{JSON.stringify(result.metadata)}</code>
-            )}
+          <li key={`${result.chunk_id} ${query}`} class="panel result">
+            <Card result={result} choice={choice} best={best} />
             <WhenOpened summary="Why this score">
               <Alignment
                 api={api}
                 {...(indexId === undefined ? {} : { indexId })}
                 query={query}
                 result={result}
-                text={texts?.get(result.doc_id)}
+                text={texts?.get(result.doc_id) ?? pasted.get(result.doc_id)}
+                onText={(text) => setPasted(new Map([...pasted, [result.doc_id, text]]))}
               />
             </WhenOpened>
           </li>
         ))}
       </ol>
+    </>
+  );
+}
+
+function Card({ result, choice, best }: { result: Result; choice: CardChoice; best: number }) {
+  const { doc_id: docId, chunk_index: chunk, metadata, score } = result;
+  const titled = titleField(choice, metadata);
+  const title = titled === undefined || metadata[titled] === undefined ? docId : shown(metadata[titled]);
+  const link = linkOf(choice, docId);
+  const fields = Object.entries(metadata).filter(
+    ([name]) => name !== titled && (choice.fields?.includes(name) ?? true),
+  );
+  return (
+    <>
+      <h2>
+        {link === undefined ? (
+          title
+        ) : (
+          <a href={link} target="_blank" rel="noopener noreferrer">
+            {title}
+          </a>
+        )}
+      </h2>
+      {fields.length > 0 && (
+        <dl class="fields">
+          {fields.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{shown(value)}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      <p class="row ends quiet">
+        <span>
+          <code class="doc-id">{docId}</code>, chunk {chunk}
+        </span>
+        <span class="number">score {score.toFixed(3)}</span>
+      </p>
+      <div class="track" aria-hidden="true">
+        <span style={{ width: `${Math.max(0, (100 * score) / best)}%` }} />
+      </div>
     </>
   );
 }

@@ -24,13 +24,15 @@ export function ScoreView({ api }: { api: Api }) {
   });
   return (
     <>
-      <h1>Score</h1>
-      <p class="note">Ranks documents for one query. The documents are not stored.</p>
+      <div>
+        <h1>Score</h1>
+        <p class="quiet">Ranks documents for one query. The documents are not stored.</p>
+      </div>
       <form onSubmit={submitted(score)}>
         <Field name="Query">
           <input type="search" required {...tied(query, setQuery)} />
         </Field>
-        <div class="documents">
+        <div class="cards">
           {documents.map((text, at) => (
             <Field key={at} name={`Document ${at + 1}`}>
               <textarea
@@ -41,7 +43,7 @@ export function ScoreView({ api }: { api: Api }) {
             </Field>
           ))}
         </div>
-        <div class="buttons">
+        <div class="row">
           <button type="submit" class="primary" disabled={score.busy}>
             Score
           </button>

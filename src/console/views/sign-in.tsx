@@ -5,11 +5,11 @@ import { Field, submitted, tied } from '../parts/field.tsx';
 import { useWork } from '../work.ts';
 
 /** Sends the key to the service once. The page does not keep it. */
-export function SignIn({ api, onSignedIn }: { api: Api; onSignedIn: () => void }) {
+export function SignIn({ api, onSignedIn }: { api: Api; onSignedIn: () => Promise<void> }) {
   const [key, setKey] = useState('');
   const signIn = useWork(async () => {
     await api.signIn(key.trim());
-    onSignedIn();
+    await onSignedIn();
   });
   return (
     <main class="sign-in">
@@ -18,9 +18,9 @@ export function SignIn({ api, onSignedIn }: { api: Api; onSignedIn: () => void }
         <Field name="API key">
           <input type="password" required placeholder="qkv_live_…" {...tied(key, setKey)} />
         </Field>
-        <p class="note">
-          The key is exchanged for a session of twelve hours. This browser does not keep the key. Requests of
-          this page count as requests of the tenant.
+        <p class="quiet">
+          The page sends the key once, and gets a session of twelve hours that may do what the key may. This
+          browser does not keep the key. Requests of this page count as requests of the tenant.
         </p>
         <button type="submit" class="primary" disabled={signIn.busy}>
           Sign in

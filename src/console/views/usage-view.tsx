@@ -2,6 +2,7 @@ import type { Api } from '../api.ts';
 import { DayPlot } from '../parts/day-plot.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
+import { Meter } from '../parts/meter.tsx';
 import { count, day, daysAgo } from '../format.ts';
 import { useLoaded } from '../work.ts';
 
@@ -15,14 +16,18 @@ export function UsageView({ api }: { api: Api }) {
   const summary = result?.body;
   return (
     <>
-      <h1>Usage</h1>
+      <div>
+        <h1>Usage</h1>
+        {summary !== undefined && (
+          <p class="quiet">
+            {day(summary.period_start)} to {day(summary.period_end)} (UTC)
+          </p>
+        )}
+      </div>
       <Failure of={failure ?? days.failure} />
       {summary !== undefined && (
         <>
-          <p>
-            {day(summary.period_start)} to {day(summary.period_end)} (UTC)
-          </p>
-          <div class="meters">
+          <div class="cards">
             <Meter
               name="Input tokens this month"
               used={BigInt(summary.usage.input_tokens)}
@@ -45,7 +50,7 @@ export function UsageView({ api }: { api: Api }) {
         </>
       )}
       {plotted !== undefined && (
-        <div class="plots">
+        <div class="cards days">
           <DayPlot name="Input tokens" from={from} days={plotted} value={(of) => BigInt(of.input_tokens)} />
           <DayPlot name="Searches" from={from} days={plotted} value={(of) => BigInt(of.searches)} />
           <DayPlot name="Requests" from={from} days={plotted} value={(of) => BigInt(of.requests)} />
@@ -58,29 +63,5 @@ export function UsageView({ api }: { api: Api }) {
         </div>
       )}
     </>
-  );
-}
-
-function Meter({ name, used, limit }: { name: string; used: bigint; limit: bigint }) {
-  const share = limit === 0n ? 1 : Number((10_000n * used) / limit) / 10_000;
-  return (
-    <div class="meter">
-      <p>
-        <strong>{name}</strong>
-        <span>
-          {count(used)} of {count(limit)} ({(100 * share).toFixed(1)}%)
-        </span>
-      </p>
-      <div
-        class="track"
-        role="meter"
-        aria-label={name}
-        aria-valuemin={0}
-        aria-valuemax={100}
-        aria-valuenow={Math.min(100, 100 * share)}
-      >
-        <span class={share > 0.9 ? 'near' : undefined} style={{ width: `${Math.min(100, 100 * share)}%` }} />
-      </div>
-    </div>
   );
 }

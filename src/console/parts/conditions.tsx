@@ -1,0 +1,232 @@
+/** Builds a `where` from the fields that the documents of an index have. A person may also write it as JSON. */
+import { useId } from 'preact/hooks';
+import type { Api, JsonObject } from '../api.ts';
+import { Failure } from './failure.tsx';
+import { Choice, Field, tied } from './field.tsx';
+import { shown } from '../format.ts';
+import { useLoaded, useWork, type Work } from '../work.ts';
+
+const operators = {
+  is: 'is',
+  not: 'is not',
+  gte: 'is at least',
+  lte: 'is at most',
+  after: 'is after the date',
+  before: 'is before the date',
+  contains: 'has the item',
+  exists: 'exists',
+  missing: 'is missing',
+} as const;
+type Operator = keyof typeof operators;
+
+const operatorsOf = {
+  string: ['is', 'not', 'gte', 'lte', 'after', 'before', 'exists', 'missing'],
+  number: ['is', 'not', 'gte', 'lte', 'exists', 'missing'],
+  boolean: ['is', 'not', 'exists', 'missing'],
+  strings: ['contains', 'exists', 'missing'],
+  numbers: ['contains', 'exists', 'missing'],
+  other: ['exists', 'missing'],
+} as const satisfies Record<string, readonly Operator[]>;
+type Kind = keyof typeof operatorsOf;
+
+interface Condition {
+  readonly field: string;
+  readonly kind: Kind;
+  readonly operator: Operator;
+  readonly value: string;
+}
+
+export interface Conditions {
+  readonly list: readonly Condition[];
+  /** In place of the list, if the person writes JSON. */
+  readonly json?: string | undefined;
+}
+
+export const noConditions: Conditions = { list: [] };
+
+/** Fields are those of the first documents. */
+const sampledDocuments = 100;
+const suggestedValues = 20;
+
+/** `undefined`: no condition. Throws an error that says what is wrong. */
+export function whereOf({ list, json }: Conditions): JsonObject | undefined {
+  if (json !== undefined) return jsonObject('the condition', json);
+  const where: Record<string, Record<string, unknown>> = {};
+  for (const { field, kind, operator, value } of list) {
+    const [word, operand] = operation(operator, typed(kind, value));
+    const ofField = (where[field] ??= {});
+    if (word in ofField) throw new Error(`${field} has two conditions of one kind: write JSON with any_of`);
+    ofField[word] = operand;
+  }
+  if (list.length === 0) return undefined;
+  const short = (ofField: Readonly<Record<string, unknown>>): unknown =>
+    Object.keys(ofField).join() === 'in' ? (ofField['in'] as readonly unknown[])[0] : ofField;
+  return Object.fromEntries(Object.entries(where).map(([field, ofField]) => [field, short(ofField)]));
+}
+
+export function jsonObject(name: string, text: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Error(`${name} is not JSON`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new Error(`${name} is no JSON object`);
+  return value as JsonObject;
+}
+
+function operation(operator: Operator, operand: unknown): readonly [string, unknown] {
+  if (operator === 'is') return ['in', [operand]];
+  if (operator === 'exists') return ['exists', true];
+  if (operator === 'missing') return ['exists', false];
+  return [operator, operand];
+}
+
+function typed(kind: Kind, value: string): unknown {
+  if (kind === 'boolean') return value === 'true';
+  if (kind !== 'number' && kind !== 'numbers') return value;
+  const number = Number(value);
+  if (value.trim() === '' || !Number.isFinite(number))
+    throw new Error(`${value || 'the value'} is no number`);
+  return number;
+}
+
+async function fieldsOf(api: Api, indexId: string): Promise<ReadonlyMap<string, Kind>> {
+  const { data } = (await api.documents(indexId, sampledDocuments)).body;
+  const fields = new Map<string, Kind>();
+  for (const { metadata } of data) {
+    for (const [field, value] of Object.entries(metadata)) {
+      if (value !== null && !fields.has(field)) fields.set(field, kindOf(value));
+    }
+  }
+  return fields;
+}
+
+function kindOf(value: unknown): Kind {
+  const type = typeof value;
+  if (type === 'string' || type === 'number' || type === 'boolean') return type;
+  if (!Array.isArray(value)) return 'other';
+  return typeof value[0] === 'number' ? 'numbers' : 'strings';
+}
+
+export function ConditionsEditor({
+  api,
+  indexId,
+  value,
+  onChange,
+}: {
+  api: Api;
+  indexId: string;
+  value: Conditions;
+  onChange: (conditions: Conditions) => void;
+}) {
+  const { list, json } = value;
+  const add: Work<ReadonlyMap<string, Kind>> = useWork(async () => {
+    const fields = add.result ?? (await fieldsOf(api, indexId));
+    const [first] = fields;
+    if (first === undefined) throw new Error('The documents have no metadata to filter by.');
+    const [field, kind] = first;
+    onChange({ list: [...list, { field, kind, operator: operatorsOf[kind][0], value: '' }] });
+    return fields;
+  });
+  const write = useWork(async () =>
+    onChange({ list, json: JSON.stringify(whereOf(value) ?? {}, undefined, 2) }),
+  );
+  return (
+    <fieldset class="stacked">
+      <legend class="heard">Conditions</legend>
+      {json === undefined ? (
+        list.map((condition, at) => (
+          <ConditionRow
+            key={at}
+            api={api}
+            indexId={indexId}
+            fields={add.result ?? new Map()}
+            value={condition}
+            onChange={(changed) =>
+              onChange({ list: changed === undefined ? list.toSpliced(at, 1) : list.with(at, changed) })
+            }
+          />
+        ))
+      ) : (
+        <Field name="Where (JSON)">
+          <textarea class="code" rows={4} {...tied(json, (text) => onChange({ list, json: text }))} />
+        </Field>
+      )}
+      <div class="row">
+        {json === undefined && (
+          <button type="button" class="plain" disabled={add.busy} onClick={() => add.start()}>
+            Add a condition
+          </button>
+        )}
+        <button
+          type="button"
+          class="plain"
+          onClick={() => (json === undefined ? write.start() : onChange({ list }))}
+        >
+          {json === undefined ? 'Write JSON' : 'Use the fields'}
+        </button>
+      </div>
+      <Failure of={add.failure ?? write.failure} />
+    </fieldset>
+  );
+}
+
+function ConditionRow({
+  api,
+  indexId,
+  fields,
+  value: condition,
+  onChange,
+}: {
+  api: Api;
+  indexId: string;
+  fields: ReadonlyMap<string, Kind>;
+  value: Condition;
+  onChange: (condition: Condition | undefined) => void;
+}) {
+  const { field, kind, operator, value } = condition;
+  const suggestions = useLoaded(
+    () => api.facets(indexId, { fields: [field], limit: suggestedValues }),
+    field,
+  );
+  const listId = useId();
+  const values = suggestions.result?.body.facets[0]?.values ?? [];
+  const choose = (chosen: string): void => {
+    const other = fields.get(chosen) ?? 'string';
+    onChange({ field: chosen, kind: other, operator: operatorsOf[other][0], value: '' });
+  };
+  return (
+    <div class="condition">
+      <Choice
+        name="Field"
+        focused
+        value={field}
+        options={[...fields.keys()].map((name) => [name, name])}
+        onChange={choose}
+      />
+      <Choice
+        name="Condition"
+        value={operator}
+        options={operatorsOf[kind].map((one) => [one, operators[one]])}
+        onChange={(chosen) => onChange({ ...condition, operator: chosen as Operator })}
+      />
+      {operator === 'exists' || operator === 'missing' ? (
+        <span />
+      ) : (
+        <Field name="Value">
+          <input required list={listId} {...tied(value, (text) => onChange({ ...condition, value: text }))} />
+          <datalist id={listId}>
+            {kind === 'strings' || kind === 'numbers'
+              ? undefined
+              : values.map(({ value: one }) => <option key={shown(one)} value={shown(one)} />)}
+          </datalist>
+        </Field>
+      )}
+      <button type="button" onClick={() => onChange(undefined)}>
+        Remove
+      </button>
+    </div>
+  );
+}

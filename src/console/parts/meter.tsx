@@ -1,0 +1,26 @@
+import { count } from '../format.ts';
+
+export function Meter({ name, used, limit }: { name: string; used: bigint; limit: bigint }) {
+  const share = limit === 0n ? 1 : Number((10_000n * used) / limit) / 10_000;
+  const percent = Math.min(100, 100 * share);
+  return (
+    <div class="stacked meter">
+      <p class="row ends">
+        <span>{name}</span>
+        <span class="quiet number">
+          {count(used)} of {count(limit)} ({(100 * share).toFixed(1)}%)
+        </span>
+      </p>
+      <div
+        class="track"
+        role="meter"
+        aria-label={name}
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuenow={percent}
+      >
+        <span class={share > 0.9 ? 'near' : undefined} style={{ width: `${percent}%` }} />
+      </div>
+    </div>
+  );
+}

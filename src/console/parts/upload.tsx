@@ -1,0 +1,155 @@
+/** Stores documents from files or from what a person pastes, in batches, and shows how far it is. */
+import type { TargetedEvent } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import { ApiFailure, type Api, type DocumentFailure } from '../api.ts';
+import { documentsIn, pastedName } from './document-source.ts';
+import { Failure } from './failure.tsx';
+import { Field, submitted, tied } from './field.tsx';
+import { many } from '../format.ts';
+import { useWork } from '../work.ts';
+
+/** Bounds of a batch: those of a request, with room to spare. */
+const batchDocuments = 50;
+const batchCharacters = 1_000_000;
+const shownFailures = 20;
+
+interface Progress {
+  readonly total: number;
+  readonly stored: number;
+  readonly failed: readonly DocumentFailure[];
+}
+
+export function Upload({ api, indexId, onStored }: { api: Api; indexId: string; onStored: () => void }) {
+  const [pasted, setPasted] = useState('');
+  const [files, setFiles] = useState<readonly File[]>([]);
+  const [progress, setProgress] = useState<Progress>();
+  const stopped = useRef(false);
+  const upload = useWork(async () => {
+    stopped.current = false;
+    const sources = await Promise.all(
+      files.map(async (file) => ({ name: file.name, text: await file.text() })),
+    );
+    if (pasted.trim() !== '') sources.push({ name: pastedName, text: pasted });
+    const documents = sources.flatMap(documentsIn);
+    if (documents.length === 0)
+      throw new Error('There is nothing to upload: choose files, or paste documents.');
+    let now: Progress = { total: documents.length, stored: 0, failed: [] };
+    setProgress(now);
+    for (const batch of batchesOf(documents)) {
+      if (stopped.current) break;
+      const { stored, failed } = await storeBatch(api, indexId, batch);
+      now = { ...now, stored: now.stored + stored, failed: [...now.failed, ...failed] };
+      setProgress(now);
+    }
+    onStored();
+  });
+  return (
+    <details>
+      <summary>Add documents</summary>
+      <form class="panel" aria-label="Add documents" onSubmit={submitted(upload)}>
+        <Field name="Files: JSONL, CSV with a header, or text">
+          <input
+            type="file"
+            multiple
+            onChange={({ currentTarget }: TargetedEvent<HTMLInputElement>) =>
+              setFiles([...(currentTarget.files ?? [])])
+            }
+          />
+        </Field>
+        <Field name="Or paste: JSON lines, CSV, or one text">
+          <textarea class="code" rows={4} {...tied(pasted, setPasted)} />
+        </Field>
+        <p class="quiet">
+          Rows have doc_id (or id) and text. All other columns become metadata. A document that exists is
+          replaced.
+        </p>
+        <div class="row">
+          <button type="submit" class="primary" disabled={upload.busy}>
+            Upload
+          </button>
+          {upload.busy && (
+            <button type="button" onClick={() => (stopped.current = true)}>
+              Stop
+            </button>
+          )}
+        </div>
+        <Failure of={upload.failure} />
+        {progress !== undefined && <Shown of={progress} />}
+      </form>
+    </details>
+  );
+}
+
+function Shown({ of: { total, stored, failed } }: { of: Progress }) {
+  return (
+    <>
+      <progress aria-label="Upload" max={total} value={stored + failed.length} />
+      <p role="status">
+        {stored} of {many(total, 'document')} stored
+        {failed.length > 0 && `, ${failed.length} refused`}
+      </p>
+      {failed.length > 0 && (
+        <ul class="failure">
+          {failed.slice(0, shownFailures).map(({ doc_id: docId, error }, at) => (
+            <li key={at}>
+              {docId}: {error}
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function batchesOf(documents: readonly string[]): readonly (readonly string[])[] {
+  const batches: string[][] = [];
+  let characters = Infinity;
+  for (const document of documents) {
+    const last = batches.at(-1);
+    if (
+      last === undefined ||
+      last.length === batchDocuments ||
+      characters + document.length > batchCharacters
+    ) {
+      batches.push([document]);
+      characters = 0;
+    } else last.push(document);
+    characters += document.length;
+  }
+  return batches;
+}
+
+/** Waits for as long as a limit asks. If a batch is refused as a whole, its documents are sent alone, to tell which is wrong. */
+async function storeBatch(
+  api: Api,
+  indexId: string,
+  batch: readonly string[],
+): Promise<{ readonly stored: number; readonly failed: readonly DocumentFailure[] }> {
+  try {
+    const { body } = await api.upsert(indexId, batch);
+    return { stored: body.upserted_documents, failed: body.failed };
+  } catch (error) {
+    if (!(error instanceof ApiFailure)) throw error;
+    if (error.retryAfter !== undefined && error.retryAfter <= 60) {
+      const ms = 1_000 * error.retryAfter;
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      return storeBatch(api, indexId, batch);
+    }
+    if (error.status !== 422) throw error;
+    if (batch.length === 1)
+      return { stored: 0, failed: [{ doc_id: nameOf(batch[0]), error: error.message }] };
+    let stored = 0;
+    const failed: DocumentFailure[] = [];
+    for (const document of batch) {
+      const one = await storeBatch(api, indexId, [document]);
+      stored += one.stored;
+      failed.push(...one.failed);
+    }
+    return { stored, failed };
+  }
+}
+
+function nameOf(document = '{}'): string {
+  const { doc_id: docId } = JSON.parse(document) as { readonly doc_id?: unknown };
+  return typeof docId === 'string' ? docId : 'a document without doc_id';
+}

@@ -1,0 +1,90 @@
+/** One document: its metadata, which a person may change, and its end. */
+import { useState } from 'preact/hooks';
+import type { Api } from '../api.ts';
+import { jsonObject } from '../parts/conditions.tsx';
+import { Fact } from '../parts/fact.tsx';
+import { Failure } from '../parts/failure.tsx';
+import { Field, submitted, tied } from '../parts/field.tsx';
+import { useLoaded, useWork } from '../work.ts';
+
+export interface DocumentViewProps {
+  readonly api: Api;
+  readonly indexId: string;
+  readonly docId: string;
+  readonly mayChange: boolean;
+  readonly onDeleted: () => void;
+}
+
+export function DocumentView({ api, indexId, docId, mayChange, onDeleted }: DocumentViewProps) {
+  const [metadata, setMetadata] = useState('');
+  const [asked, setAsked] = useState(false);
+  const document = useLoaded(async () => {
+    const { body, text } = await api.document(indexId, docId);
+    setMetadata(metadataIn(text));
+    return body;
+  }, docId);
+  const save = useWork(async () => {
+    jsonObject('the metadata', metadata);
+    await api.changeMetadata(indexId, docId, metadata);
+    return metadata;
+  });
+  const list = `#/indexes/${indexId}/documents`;
+  const remove = useWork(async () => {
+    await api.deleteDocument(indexId, docId);
+    onDeleted();
+    location.hash = list;
+  });
+  return (
+    <section aria-label="Document">
+      <p>
+        <a href={list}>All documents</a>
+      </p>
+      <h2>{docId}</h2>
+      <Failure of={document.failure} />
+      {document.result !== undefined && (
+        <>
+          <dl class="facts">
+            <Fact name="Chunks" value={String(document.result.chunk_count)} />
+            <Fact name="Expires" value={document.result.expires_at ?? 'never'} />
+          </dl>
+          <form onSubmit={submitted(save)}>
+            <Field name="Metadata (JSON)">
+              <textarea class="code" rows={8} readOnly={!mayChange} {...tied(metadata, setMetadata)} />
+            </Field>
+            {mayChange && (
+              <div class="row">
+                <button type="submit" class="primary" disabled={save.busy}>
+                  Save
+                </button>
+                <button type="button" class="danger" onClick={() => setAsked(true)}>
+                  Delete the document
+                </button>
+                {save.result === metadata && <span role="status">Saved</span>}
+              </div>
+            )}
+          </form>
+          {asked && (
+            <div class="panel" role="group" aria-label="Delete the document">
+              <p>The document is gone at once, and cannot be brought back.</p>
+              <div class="row">
+                <button type="button" class="danger" disabled={remove.busy} onClick={() => remove.start()}>
+                  Delete
+                </button>
+                <button type="button" onClick={() => setAsked(false)}>
+                  Keep
+                </button>
+              </div>
+            </div>
+          )}
+          <Failure of={save.failure ?? remove.failure} />
+        </>
+      )}
+    </section>
+  );
+}
+
+/** The metadata as they are stored: parsed and written again, `1.0` and long numbers would lose digits. */
+function metadataIn(answer: string): string {
+  const [, text = '{}'] = /^\{"doc_id":"(?:[^"\\]|\\.)*","metadata":(.*),"chunk_count":/s.exec(answer) ?? [];
+  return text;
+}

@@ -1,0 +1,145 @@
+/** All indexes with what they hold, and what happened to them in the last hour. It updates by itself. */
+import { useState } from 'preact/hooks';
+import type { Activity, Api, Index, IndexContents } from '../api.ts';
+import { Fact } from '../parts/fact.tsx';
+import { Failure } from '../parts/failure.tsx';
+import { Field, focusAtFirst, submitted, tied } from '../parts/field.tsx';
+import { Meter } from '../parts/meter.tsx';
+import { MinutePlots } from '../parts/minute-plots.tsx';
+import { bytes, count } from '../format.ts';
+import { useUpdated, useWork } from '../work.ts';
+
+/** Each update sends two requests, which count against the tenant's rate. */
+const updateMs = 30_000;
+const contentsMs = 300_000;
+
+export function Overview({ api, mayChange }: { api: Api; mayChange: boolean }) {
+  const [making, setMaking] = useState(false);
+  const stored = useUpdated(async () => {
+    const indexes = (await api.indexes()).body.data;
+    const contents = (await api.contents()).body.data;
+    return { indexes, contents: new Map(contents.map((one) => [one.id, one])) };
+  }, contentsMs);
+  const now = useUpdated(async () => {
+    const activity = (await api.activity()).body;
+    return { activity, usage: (await api.usage()).body };
+  }, updateMs);
+  const activity = new Map(now.result?.activity.data.map((one) => [one.index_id, one]));
+  const usage = now.result?.usage;
+  const node = now.result?.activity.node ?? null;
+  const indexes = stored.result?.indexes;
+  return (
+    <>
+      <div>
+        <div class="row ends">
+          <h1>Overview</h1>
+          {mayChange && !making && (
+            <button type="button" class="primary" onClick={() => setMaking(true)}>
+              New index
+            </button>
+          )}
+        </div>
+        {node !== null && <p class="quiet">The searches are those that node {node} answered.</p>}
+      </div>
+      <Failure of={stored.failure ?? now.failure} />
+      {usage !== undefined && (
+        <section class="cards" aria-label="Usage against limits">
+          <Meter
+            name="Input tokens this month"
+            used={BigInt(usage.usage.input_tokens)}
+            limit={BigInt(usage.limits.input_tokens)}
+          />
+          <Meter
+            name="Stored documents"
+            used={BigInt(usage.usage.documents)}
+            limit={BigInt(usage.limits.documents)}
+          />
+        </section>
+      )}
+      {making && <NewIndex api={api} onCancel={() => setMaking(false)} />}
+      {indexes?.length === 0 && <p>There is no index yet.</p>}
+      <ul class="cards" aria-label="Indexes">
+        {indexes?.map((index) => (
+          <IndexCard
+            key={index.id}
+            index={index}
+            contents={stored.result?.contents.get(index.id)}
+            activity={activity.get(index.id)}
+          />
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function IndexCard({
+  index,
+  contents,
+  activity,
+}: {
+  index: Index;
+  contents: IndexContents | undefined;
+  activity: Activity['data'][number] | undefined;
+}) {
+  return (
+    <li class="panel card">
+      <div>
+        <h2>
+          <a href={`#/indexes/${index.id}`}>{index.name}</a>
+        </h2>
+        <p class="quiet">
+          {index.model}, version {index.model_version}
+          {index.status !== 'ready' && `, ${index.status}`}
+        </p>
+      </div>
+      <dl class="facts">
+        <Fact name="Documents" value={contents === undefined ? '–' : count(contents.documents)} />
+        <Fact name="Chunks" value={contents === undefined ? '–' : count(contents.chunks)} />
+        <Fact name="Size" value={contents?.bytes === undefined ? '–' : bytes(contents.bytes)} />
+        <Fact name="Recall" value={recallOf(index)} />
+      </dl>
+      {activity === undefined ? (
+        <p class="quiet">No searches in the last hour</p>
+      ) : (
+        <MinutePlots of={activity} />
+      )}
+    </li>
+  );
+}
+
+/** Measured on a sample of searches, where the service has done so. */
+export function recallOf(index: Index & { readonly recall?: unknown }): string {
+  const { recall } = index;
+  const value = typeof recall === 'object' && recall !== null && 'value' in recall ? recall.value : recall;
+  return typeof value === 'number' ? `${(100 * value).toFixed(1)}%` : 'not measured yet';
+}
+
+function NewIndex({ api, onCancel }: { api: Api; onCancel: () => void }) {
+  const [name, setName] = useState('');
+  const [model, setModel] = useState('');
+  const create = useWork(async () => {
+    const { body } = await api.createIndex({ name, ...(model.trim() === '' ? {} : { model: model.trim() }) });
+    location.hash = `#/indexes/${body.id}/documents`;
+  });
+  return (
+    <form class="panel" aria-label="New index" onSubmit={submitted(create)}>
+      <div class="row">
+        <Field name="Name" wide>
+          <input ref={focusAtFirst} required {...tied(name, setName)} />
+        </Field>
+        <Field name="Model, if not the default one" wide>
+          <input {...tied(model, setModel)} />
+        </Field>
+      </div>
+      <Failure of={create.failure} />
+      <div class="row">
+        <button type="submit" class="primary" disabled={create.busy}>
+          Create
+        </button>
+        <button type="button" onClick={onCancel}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,74 @@
+import { useState } from 'preact/hooks';
+import type { Answer, Api, JsonObject, Ranked } from '../api.ts';
+import { ConditionsEditor, noConditions, whereOf } from '../parts/conditions.tsx';
+import { Failure } from '../parts/failure.tsx';
+import { Check, Field, focusAtFirst, submitted, tied } from '../parts/field.tsx';
+import { Results } from '../parts/results.tsx';
+import { Snippets } from '../parts/snippets.tsx';
+import { useWork } from '../work.ts';
+
+interface Found {
+  readonly query: string;
+  readonly body: JsonObject;
+  readonly answer: Answer<Ranked>;
+}
+
+export function SearchView({ api, indexId }: { api: Api; indexId: string }) {
+  const [query, setQuery] = useState('');
+  const [conditions, setConditions] = useState(noConditions);
+  const [grouped, setGrouped] = useState(false);
+  const [exact, setExact] = useState(false);
+  const [topK, setTopK] = useState('10');
+  const [candidateK, setCandidateK] = useState('');
+  const search = useWork<Found>(async () => {
+    const where = whereOf(conditions);
+    const body = {
+      query,
+      ...(topK === '' ? {} : { top_k: Number(topK) }),
+      ...(candidateK === '' ? {} : { candidate_k: Number(candidateK) }),
+      ...(where === undefined ? {} : { where }),
+      ...(grouped ? { group_by_document: true } : {}),
+      ...(exact ? { exact: true } : {}),
+    };
+    const answer = await api.search(indexId, { ...body, return_components: true });
+    return { query, body, answer };
+  });
+  const found = search.result;
+  return (
+    <section aria-label="Search">
+      <form class="search" onSubmit={submitted(search)}>
+        <div class="ask">
+          <Field name="Query">
+            <input ref={focusAtFirst} type="search" required {...tied(query, setQuery)} />
+          </Field>
+          <button type="submit" class="primary" disabled={search.busy}>
+            Search
+          </button>
+        </div>
+        <ConditionsEditor api={api} indexId={indexId} value={conditions} onChange={setConditions} />
+        <div class="row options">
+          <Field name="Results">
+            <input type="number" min="1" max="100" {...tied(topK, setTopK)} />
+          </Field>
+          <Field name="Candidates">
+            <input
+              type="number"
+              min="1"
+              max="500"
+              placeholder="default"
+              {...tied(candidateK, setCandidateK)}
+            />
+          </Field>
+          <Check name="one result a document" value={grouped} onChange={setGrouped} />
+          <Check name="exact" value={exact} onChange={setExact} />
+        </div>
+      </form>
+      <Failure of={search.failure} />
+      {found !== undefined && (
+        <Results api={api} indexId={indexId} query={found.query} answer={found.answer}>
+          <Snippets indexId={indexId} body={found.body} />
+        </Results>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,116 @@
+/** What an index is, and its name and end for those who may change it. */
+import { useState } from 'preact/hooks';
+import type { Api, Index } from '../api.ts';
+import { Fact } from '../parts/fact.tsx';
+import { Failure } from '../parts/failure.tsx';
+import { Choice, Field, submitted, tied } from '../parts/field.tsx';
+import { day } from '../format.ts';
+import { useLoaded, useWork } from '../work.ts';
+
+export interface SettingsViewProps {
+  readonly api: Api;
+  readonly index: Index;
+  readonly mayChange: boolean;
+  readonly onChange: () => void;
+}
+
+export function SettingsView(props: SettingsViewProps) {
+  const { index, mayChange } = props;
+  return (
+    <section aria-label="Settings">
+      <dl class="facts">
+        <Fact name="Model" value={`${index.model}, version ${index.model_version}`} />
+        <Fact name="Chunks" value={`${index.chunking.max_tokens} tokens`} />
+        <Fact name="Shared with the next chunk" value={`${index.chunking.overlap_tokens} tokens`} />
+        <Fact name="Created" value={day(index.created_at)} />
+      </dl>
+      {mayChange ? (
+        <>
+          <Rename {...props} />
+          <Swap {...props} />
+          <Delete {...props} />
+        </>
+      ) : (
+        <p class="quiet">This API key may only read.</p>
+      )}
+    </section>
+  );
+}
+
+function Rename({ api, index, onChange }: SettingsViewProps) {
+  const [name, setName] = useState(index.name);
+  const rename = useWork(async () => {
+    await api.updateIndex(index.id, { name });
+    onChange();
+  });
+  return (
+    <form class="panel" aria-label="Rename" onSubmit={submitted(rename)}>
+      <h2>Rename</h2>
+      <div class="ask">
+        <Field name="Name">
+          <input required {...tied(name, setName)} />
+        </Field>
+        <button type="submit" disabled={rename.busy || name === index.name}>
+          Rename
+        </button>
+      </div>
+      <Failure of={rename.failure} />
+    </form>
+  );
+}
+
+function Swap({ api, index, onChange }: SettingsViewProps) {
+  const others = useLoaded(async () => (await api.indexes()).body.data.filter(({ id }) => id !== index.id));
+  const [chosen, setChosen] = useState('');
+  const [first] = others.result ?? [];
+  const other = chosen === '' ? first?.id : chosen;
+  const swap = useWork(async () => {
+    await api.updateIndex(index.id, { swap_name_with: other });
+    onChange();
+    others.start();
+  });
+  if (first === undefined) return null;
+  return (
+    <form class="panel" aria-label="Swap names" onSubmit={submitted(swap)}>
+      <h2>Swap names</h2>
+      <p class="quiet">
+        Both names change in one step, so a client finds one of the two indexes at every moment.
+      </p>
+      <div class="row options">
+        <Choice
+          name="Other index"
+          value={other ?? ''}
+          options={(others.result ?? []).map(({ id, name }) => [id, name])}
+          onChange={setChosen}
+        />
+        <button type="submit" disabled={swap.busy}>
+          Swap
+        </button>
+      </div>
+      <Failure of={others.failure ?? swap.failure} />
+    </form>
+  );
+}
+
+function Delete({ api, index }: SettingsViewProps) {
+  const [name, setName] = useState('');
+  const remove = useWork(async () => {
+    await api.deleteIndex(index.id);
+    location.hash = '#/';
+  });
+  return (
+    <form class="panel" aria-label="Delete" onSubmit={submitted(remove)}>
+      <h2>Delete</h2>
+      <p class="quiet">The index is gone at once with all its documents, and cannot be brought back.</p>
+      <div class="ask">
+        <Field name={`Write ${index.name} to delete it`}>
+          <input required {...tied(name, setName)} />
+        </Field>
+        <button type="submit" class="danger" disabled={remove.busy || name !== index.name}>
+          Delete the index
+        </button>
+      </div>
+      <Failure of={remove.failure} />
+    </form>
+  );
+}

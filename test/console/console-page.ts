@@ -1,0 +1,42 @@
+/** The console in a browser, signed in. What the page itself complains of is a failure of the test. */
+import { beforeAll, afterAll, expect } from 'vitest';
+import { startBrowser, type Browser, type Page } from '../support/browser.ts';
+import type { Stage } from '../support/running/stage.ts';
+import type { SharedServer } from '../support/shared-services.ts';
+
+export interface Look {
+  readonly scheme: 'light' | 'dark';
+  readonly width: number;
+}
+
+export function useConsole(stage: Stage<SharedServer>) {
+  let browser: Browser | undefined;
+  const problems: string[] = [];
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser?.close());
+
+  const open = async ({ scheme, width }: Look): Promise<Page> => {
+    const context = await browser!.newContext({ colorScheme: scheme, viewport: { width, height: 900 } });
+    const page = await context.newPage();
+    page.on('pageerror', ({ message }) => problems.push(message));
+    page.on('console', (message) => {
+      // The first look for a session finds none, and a refusal is shown to the person.
+      if (message.type() === 'error' && !/\b4(01|22)\b/.test(message.text())) problems.push(message.text());
+    });
+    await page.goto(`${stage.server.url}/console`);
+    return page;
+  };
+  const signIn = async (page: Page, key = stage.tenant.key): Promise<void> => {
+    await page.getByLabel('API key').fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  };
+  /** Closes the page, which must not have complained of anything. */
+  const expectClosed = async (page: Page): Promise<void> => {
+    await page.close();
+    expect(problems.splice(0)).toEqual([]);
+  };
+  return { open, signIn, expectClosed };
+}
