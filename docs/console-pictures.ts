@@ -15,8 +15,8 @@ import { documentText, identifierOf } from '../src/cli/beir/directory.ts';
 
 const query = 'Does vitamin D deficiency raise the risk of multiple sclerosis?';
 const looks = [
-  { name: 'wide', colorScheme: 'light', viewport: { width: 1180, height: 820 } },
-  { name: 'narrow', colorScheme: 'dark', viewport: { width: 400, height: 820 } },
+  { name: 'wide', colorScheme: 'light', viewport: { width: 1280, height: 900 } },
+  { name: 'narrow', colorScheme: 'dark', viewport: { width: 390, height: 844 } },
 ] as const;
 const folder = path.join(import.meta.dirname, 'guide', 'console');
 
@@ -40,11 +40,11 @@ for (const { name: look, ...options } of looks) {
   await page.getByLabel('API key').fill(key);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('link', { name: index }).waitFor();
-  await picture(page, 'indexes', look);
+  await page.getByRole('meter').first().waitFor();
+  await picture(page, 'overview', look);
   await page.getByRole('link', { name: index }).click();
-  await page.getByText('Token vectors').first().waitFor();
   await page.getByLabel('Query', { exact: true }).fill(query);
-  await page.getByRole('button', { name: 'Search' }).click();
+  await page.getByRole('button', { name: 'Search', exact: true }).click();
   const first = page.locator('.results > li').first();
   const docId = await first.locator('.doc-id').textContent();
   await picture(page, 'search', look);
@@ -53,8 +53,16 @@ for (const { name: look, ...options } of looks) {
   await first.getByRole('button', { name: 'Show' }).click();
   await first.locator('mark').first().waitFor();
   await first.getByRole('button', { name: 'vitamin', exact: true }).click();
-  await first.locator('.document').scrollIntoViewIfNeeded();
+  await first.evaluate((element) => element.scrollIntoView());
   await picture(page, 'alignment', look);
+  await page.getByRole('link', { name: 'Documents' }).click();
+  await page.getByText('Add documents').click();
+  await page.locator('tbody a').first().waitFor();
+  await page.evaluate('scrollTo(0, 0)');
+  await picture(page, 'documents', look);
+  await page.getByRole('link', { name: 'Settings' }).click();
+  await page.getByRole('heading', { name: 'Delete' }).waitFor();
+  await picture(page, 'settings', look);
   await page.getByRole('link', { name: 'Usage' }).click();
   await page.getByRole('meter').first().waitFor();
   await picture(page, 'usage', look);

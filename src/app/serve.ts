@@ -185,11 +185,12 @@ async function openListeners(
     trustProxy: config.MAXSIMD_TRUST_PROXY,
     ...(tls === undefined ? {} : { tls }),
   };
+  const page = config.MAXSIMD_CONSOLE ? await readConsolePage(consoleDirectory()) : undefined;
   const http = opened.adopt(
     await createHttpServer({
       ...listener,
       service,
-      ...(config.MAXSIMD_CONSOLE ? { console: await readConsolePage(consoleDirectory()) } : {}),
+      ...(page === undefined ? {} : { console: page }),
       ...(backend.node === undefined ? {} : { node: backend.node }),
       connectionsMax,
       timeouts: {
@@ -200,7 +201,10 @@ async function openListeners(
     }),
     (app) => app.close(),
   );
-  const admin = opened.adopt(await adminServer(config, backend, listener), (app) => app?.close());
+  const admin = opened.adopt(
+    await adminServer(config, backend, { ...listener, ...(page === undefined ? {} : { page }) }),
+    (app) => app?.close(),
+  );
   if (tls !== undefined) {
     const servers = [http.server, ...(admin === undefined ? [] : [admin.server])];
     opened.use(followTlsFiles(config, { current: tls, servers, logger }));

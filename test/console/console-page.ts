@@ -1,15 +1,27 @@
 /** The console in a browser, signed in. What the page itself complains of is a failure of the test. */
+import path from 'node:path';
 import { beforeAll, afterAll, expect } from 'vitest';
 import { startBrowser, type Browser, type Page } from '../support/browser.ts';
 import type { Stage } from '../support/running/stage.ts';
 import type { SharedServer } from '../support/shared-services.ts';
+
+/** For people to look at. */
+export const pictures = path.resolve(import.meta.dirname, '../../build/console-pictures');
 
 export interface Look {
   readonly scheme: 'light' | 'dark';
   readonly width: number;
 }
 
-export function useConsole(stage: Stage<SharedServer>) {
+/** Both widths and both schemes in the first two. */
+export const looks: readonly Look[] = [
+  { scheme: 'light', width: 1280 },
+  { scheme: 'dark', width: 390 },
+  { scheme: 'light', width: 390 },
+  { scheme: 'dark', width: 1280 },
+];
+
+export function useBrowser(address: () => string) {
   let browser: Browser | undefined;
   const problems: string[] = [];
   beforeAll(async () => {
@@ -25,18 +37,22 @@ export function useConsole(stage: Stage<SharedServer>) {
       // The first look for a session finds none, and a refusal is shown to the person.
       if (message.type() === 'error' && !/\b4(01|22)\b/.test(message.text())) problems.push(message.text());
     });
-    await page.goto(`${stage.server.url}/console`);
+    await page.goto(address());
     return page;
-  };
-  const signIn = async (page: Page, key = stage.tenant.key): Promise<void> => {
-    await page.getByLabel('API key').fill(key);
-    await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { name: 'Overview' }).waitFor();
   };
   /** Closes the page, which must not have complained of anything. */
   const expectClosed = async (page: Page): Promise<void> => {
     await page.close();
     expect(problems.splice(0)).toEqual([]);
   };
-  return { open, signIn, expectClosed };
+  return { open, expectClosed };
+}
+
+export function useConsole(stage: Stage<SharedServer>) {
+  const signIn = async (page: Page, key = stage.tenant.key): Promise<void> => {
+    await page.getByLabel('API key').fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  };
+  return { ...useBrowser(() => `${stage.server.url}/console`), signIn };
 }

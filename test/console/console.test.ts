@@ -1,23 +1,14 @@
 /** The console in a real browser, with the real service and model: by keyboard alone, light and dark, wide and narrow. */
 import { mkdirSync } from 'node:fs';
-import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { accessibilityFaults, isTooWide, missingBrowser, type Page } from '../support/browser.ts';
 import { rounds } from '../rounds.ts';
 import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
-import { useConsole, type Look } from './console-page.ts';
+import { looks, pictures, useConsole, type Look } from './console-page.ts';
 
 const reason = missingBrowser();
-/** For people to look at. */
-const pictures = path.resolve(import.meta.dirname, '../../build/console-pictures');
-const wide: Look = { scheme: 'light', width: 1280 };
-const looks: readonly Look[] = [
-  wide,
-  { scheme: 'dark', width: 390 },
-  { scheme: 'light', width: 390 },
-  { scheme: 'dark', width: 1280 },
-];
+const [wide] = looks as readonly [Look];
 const beeText = 'Honey bees dance to show each other where flowers are, naïvely.';
 const longId = `${'a'.repeat(60)}-${'b'.repeat(60)}`;
 
@@ -36,7 +27,6 @@ describe.skipIf(reason !== undefined)(
       ]);
     });
 
-    // Both widths and both schemes every time, all four together in the nightly rounds.
     test.each(looks.slice(0, rounds({ short: 2, nightly: 4 })))(
       'every view is accessible and fits ($scheme, $width)',
       async (look) => {

@@ -1,7 +1,8 @@
 /** Stores documents from files or from what a person pastes, in batches, and shows how far it is. */
 import type { TargetedEvent } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { ApiFailure, type Api, type DocumentFailure } from '../api.ts';
+import type { Api, DocumentFailure } from '../api.ts';
+import { ApiFailure } from '../connection.ts';
 import { documentsIn, pastedName } from './document-source.ts';
 import { Failure } from './failure.tsx';
 import { Field, submitted, tied } from './field.tsx';

@@ -1,11 +1,12 @@
 /** Pages of documents, what a condition matches, and new documents. No route lists the documents that a condition matches. */
 import { useState } from 'preact/hooks';
 import type { Api, JsonObject } from '../api.ts';
-import { titleField } from '../parts/card-choice.tsx';
+import { titleField } from '../results/card-choice.tsx';
 import { ConditionsEditor, noConditions, whereOf } from '../parts/conditions.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { Field, submitted, tied } from '../parts/field.tsx';
 import { many, shown } from '../format.ts';
+import { Pages, usePages } from '../parts/pages.tsx';
 import { Table } from '../parts/table.tsx';
 import { Upload } from '../parts/upload.tsx';
 import { useLoaded, useWork } from '../work.ts';
@@ -21,17 +22,18 @@ export interface DocumentsViewProps {
 }
 
 export function DocumentsView({ api, indexId, mayChange, onChange }: DocumentsViewProps) {
-  /** The cursors of the pages up to this one. */
-  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const pages = usePages();
+  const [changes, setChanges] = useState(0);
   const page = useLoaded(
-    async () => (await api.documents(indexId, pageDocuments, cursors.at(-1))).body,
-    cursors,
+    async () => (await api.documents(indexId, pageDocuments, pages.cursor)).body,
+    pages.cursor,
+    changes,
   );
   const changed = (): void => {
     onChange();
-    setCursors([]);
+    pages.first();
+    setChanges(changes + 1);
   };
-  const next = page.result?.next_cursor ?? undefined;
   return (
     <section aria-label="Documents">
       {mayChange && <Upload api={api} indexId={indexId} onStored={changed} />}
@@ -53,18 +55,7 @@ export function DocumentsView({ api, indexId, mayChange, onChange }: DocumentsVi
           }))}
         />
       )}
-      <div class="row">
-        {cursors.length > 0 && (
-          <button type="button" onClick={() => setCursors(cursors.slice(0, -1))}>
-            Previous
-          </button>
-        )}
-        {next !== undefined && (
-          <button type="button" onClick={() => setCursors([...cursors, next])}>
-            Next
-          </button>
-        )}
-      </div>
+      <Pages of={pages} next={page.result?.next_cursor} />
     </section>
   );
 }

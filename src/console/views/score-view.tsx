@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Answer, Api, Ranked } from '../api.ts';
 import { Failure } from '../parts/failure.tsx';
 import { Field, submitted, tied } from '../parts/field.tsx';
-import { Results } from '../parts/results.tsx';
+import { Results } from '../results/results.tsx';
 import { useWork } from '../work.ts';
 
 const documentsMax = 50;

@@ -3,8 +3,8 @@ import type { Answer, Api, JsonObject, Ranked } from '../api.ts';
 import { ConditionsEditor, noConditions, whereOf } from '../parts/conditions.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { Check, Field, focusAtFirst, submitted, tied } from '../parts/field.tsx';
-import { Results } from '../parts/results.tsx';
-import { Snippets } from '../parts/snippets.tsx';
+import { Results } from '../results/results.tsx';
+import { Snippets } from '../results/snippets.tsx';
 import { useWork } from '../work.ts';
 
 interface Found {

@@ -1,27 +1,33 @@
 import { useState } from 'preact/hooks';
-import type { Api } from '../api.ts';
+import type { Connection } from '../connection.ts';
 import { Failure } from '../parts/failure.tsx';
 import { Field, submitted, tied } from '../parts/field.tsx';
 import { useWork } from '../work.ts';
 
 /** Sends the key to the service once. The page does not keep it. */
-export function SignIn({ api, onSignedIn }: { api: Api; onSignedIn: () => Promise<void> }) {
+export interface SignInProps {
+  readonly connection: Connection;
+  /** Where the person is, and the key that opens it. */
+  readonly place: string;
+  readonly keyName: string;
+  readonly note: string;
+  readonly onSignedIn: () => Promise<void>;
+}
+
+export function SignIn({ connection, place, keyName, note, onSignedIn }: SignInProps) {
   const [key, setKey] = useState('');
   const signIn = useWork(async () => {
-    await api.signIn(key.trim());
+    await connection.signIn(key.trim());
     await onSignedIn();
   });
   return (
     <main class="sign-in">
       <form onSubmit={submitted(signIn)}>
-        <h1>maxsimd console</h1>
-        <Field name="API key">
-          <input type="password" required placeholder="qkv_live_…" {...tied(key, setKey)} />
+        <h1>{place}</h1>
+        <Field name={keyName}>
+          <input type="password" required {...tied(key, setKey)} />
         </Field>
-        <p class="quiet">
-          The page sends the key once, and gets a session of twelve hours that may do what the key may. This
-          browser does not keep the key. Requests of this page count as requests of the tenant.
-        </p>
+        <p class="quiet">The page sends the key once, and this browser does not keep it. {note}</p>
         <button type="submit" class="primary" disabled={signIn.busy}>
           Sign in
         </button>

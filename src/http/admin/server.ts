@@ -2,14 +2,16 @@
  * The admin API. It has a listener of its own, so that tenants cannot reach the routes of operators. An operator's key allows
  * every route. The limits of tenants do not apply.
  */
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Administration } from '../../service/administration.ts';
 import { ServiceError } from '../../errors.ts';
 import { unknownRoute } from '../admission.ts';
 import { createApp, type ListenerOptions } from '../app.ts';
+import type { ConsolePage } from '../console/page.ts';
 import { smallBodyBytes } from '../body/gather.ts';
 import { defaultHttpTimeouts } from '../protocol/listener.ts';
 import { describeApi, type ApiDocument } from '../schemas/openapi.ts';
+import { operatorConsole } from './console.ts';
 import { OperatorConnections } from './operator-connections.ts';
 import { refusedKeyDigest, type OperatorKeys } from './operator-keys.ts';
 import { RefusedLogins, type RefusedLoginDetail } from './refused-logins.ts';
@@ -20,6 +22,8 @@ export interface AdminServerOptions extends ListenerOptions {
   readonly administrationOf: (operator: string) => Administration;
   readonly noteRefusedLogin: (detail: RefusedLoginDetail) => Promise<void>;
   readonly operators: OperatorKeys;
+  /** The page of the console; absent = none is served. */
+  readonly page?: ConsolePage;
 }
 
 /** Shorter than for tenants: operators are near, and silent connections must not stay. */
@@ -36,6 +40,7 @@ interface of the service.`,
     reference: 'This description.',
   },
   keyDescription: 'The key of an operator, from MAXSIMD_ADMIN_KEY_FILE.',
+  hidden: '/admin/console',
 };
 
 export async function createAdminServer(options: AdminServerOptions): Promise<FastifyInstance> {
@@ -49,19 +54,24 @@ export async function createAdminServer(options: AdminServerOptions): Promise<Fa
     bodyBytesMax: smallBodyBytes,
   });
   const connections = new OperatorConnections(app.server, () => options.observer.connectionRefused());
+  const identified = (request: FastifyRequest): string => {
+    const { authorization } = request.headers;
+    const operator = operators.identify(authorization);
+    if (operator !== undefined) return operator;
+    const keyDigest = refusedKeyDigest(authorization);
+    refusedLogins.note({ requestId: request.id, address: request.ip, keyDigest });
+    throw new ServiceError('authentication_failed', 'the operator key is missing or wrong');
+  };
+  const admit = (request: FastifyRequest, operator: string | undefined): void => {
+    if (operator === undefined) throw new ServiceError('authentication_failed', 'the session has ended');
+    connections.admitted(request.raw.socket);
+    request.scope.admitOperator(operator);
+  };
   await describeApi(app, adminDocument);
   await app.register(
     async (v1) => {
       v1.addHook('onRequest', async (request) => {
-        const { authorization } = request.headers;
-        const operator = operators.identify(authorization);
-        if (operator === undefined) {
-          const keyDigest = refusedKeyDigest(authorization);
-          refusedLogins.note({ requestId: request.id, address: request.ip, keyDigest });
-          throw new ServiceError('authentication_failed', 'the operator key is missing or wrong');
-        }
-        connections.admitted(request.raw.socket);
-        request.scope.admitOperator(operator);
+        admit(request, identified(request));
         if (request.is404) throw unknownRoute();
       });
       v1.setNotFoundHandler(() => {
@@ -71,6 +81,11 @@ export async function createAdminServer(options: AdminServerOptions): Promise<Fa
     },
     { prefix: '/admin/v1' },
   );
+  if (options.page !== undefined) {
+    const { page } = options;
+    const routes = operatorConsole({ page, administrationOf, identified, admit });
+    await app.register(routes, { prefix: '/admin/console' });
+  }
   app.addHook('onClose', () => refusedLogins.close());
   await app.ready();
   return app;

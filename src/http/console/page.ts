@@ -1,6 +1,16 @@
-/** Reads the built files of the console (`src/console`), once. */
+/**
+ * The files of the console (`src/console`), which are read once. Two listeners serve them: the public one for tenants, and the
+ * admin one for operators.
+ *
+ * Against cross-site requests the cookies are `SameSite=Strict`, and a request that a browser marks as coming from another
+ * origin is refused (Fetch Metadata, w3.org/TR/fetch-metadata). Browsers that send no such marks ask before they send JSON, or
+ * a method other than GET and POST, to another origin. The service does not answer them.
+ */
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { ServiceError } from '../../errors.ts';
+import { isSecure } from './session-cookie.ts';
 
 export interface PageFile {
   readonly type: string;
@@ -16,6 +26,15 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
+/** Half a year in seconds, without subdomains, which may belong to others (RFC 6797). */
+const strictTransport = 'max-age=15552000';
+const pageHeaders = {
+  'content-security-policy':
+    "default-src 'none'; connect-src 'self'; img-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+
 export async function readConsolePage(directory: string): Promise<ConsolePage> {
   const names = (await readdir(directory)).filter((name) => path.extname(name) in types);
   const files = names.map(async (name): Promise<[string, PageFile]> => {
@@ -23,4 +42,31 @@ export async function readConsolePage(directory: string): Promise<ConsolePage> {
     return [name, { type: types[path.extname(name)]!, bytes }];
   });
   return new Map(await Promise.all(files));
+}
+
+/** Serves the page at the prefix of `app`, and refuses what comes from another origin on all routes of `app`. */
+export function servePage(app: FastifyInstance, page: ConsolePage): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store');
+    if (isSecure(request)) reply.header('strict-transport-security', strictTransport);
+    const { headers } = request;
+    const site = headers['sec-fetch-site'];
+    const isNavigation = request.method === 'GET' && headers['sec-fetch-mode'] === 'navigate';
+    if (site !== undefined && site !== 'same-origin' && !isNavigation) throw foreignOrigin();
+  });
+  const send = (file: PageFile) => async (_request: unknown, reply: FastifyReply) =>
+    reply.headers(pageHeaders).type(file.type).send(file.bytes);
+  for (const [name, file] of page) {
+    if (name === 'index.html') app.get('/', send(atPrefix(app.prefix, file)));
+    else app.get(`/${name}`, send(file));
+  }
+}
+
+/** The page is built for `/console`. */
+function atPrefix(prefix: string, { type, bytes }: PageFile): PageFile {
+  return { type, bytes: Buffer.from(bytes.toString().replaceAll('"/console/', `"${prefix}/`)) };
+}
+
+function foreignOrigin(): ServiceError {
+  return new ServiceError('not_found', 'the console answers only its own page');
 }

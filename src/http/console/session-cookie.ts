@@ -1,27 +1,50 @@
 /**
- * The cookie of a session (RFC 6265bis). Over HTTPS its name begins with `__Host-`. Browsers take such a cookie only from this
- * host, only over HTTPS and for all paths. So no other host, and nobody on plain HTTP, can plant one. Browsers refuse such a
- * name over plain HTTP, where the cookie is an ordinary one for the console's path. A request is read for the cookie of its
- * own kind.
+ * The cookies of sessions (RFC 6265bis). Over HTTPS the name of the console's cookie begins with `__Host-`. Browsers take such a
+ * cookie only from this host, only over HTTPS and for all paths. So no other host, and nobody on plain HTTP, can plant one.
+ * Browsers refuse such a name over plain HTTP, where the cookie is an ordinary one for the console's path. A request is read
+ * for the cookie of its own kind.
+ *
+ * Cookies do not tell ports apart. So the cookie of operators is for the path of their console alone: no browser sends it to
+ * the public port.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 type Kind = Pick<FastifyRequest, 'protocol'>;
 
-export function sessionIn(request: FastifyRequest): string | undefined {
-  const prefix = `${nameOf(request)}=`;
+/** A cookie by its name and place, over HTTPS and without it. */
+export interface SessionCookie {
+  readonly secure: { readonly name: string; readonly place: string };
+  readonly plain: { readonly name: string; readonly place: string };
+}
+
+export const consoleCookie: SessionCookie = {
+  secure: { name: '__Host-maxsimd_console', place: 'Path=/; Secure' },
+  plain: { name: 'maxsimd_console', place: 'Path=/console' },
+};
+
+export const operatorCookie: SessionCookie = {
+  secure: { name: '__Secure-maxsimd_operator', place: 'Path=/admin/console; Secure' },
+  plain: { name: 'maxsimd_operator', place: 'Path=/admin/console' },
+};
+
+export function sessionIn(cookie: SessionCookie, request: FastifyRequest): string | undefined {
+  const prefix = `${kindOf(cookie, request).name}=`;
   const pairs = (request.headers.cookie ?? '').split(/; */);
   return pairs.find((pair) => pair.startsWith(prefix))?.slice(prefix.length);
 }
 
-export function keepSession(request: Kind, reply: FastifyReply, session: string, seconds: number): void {
-  const place = isSecure(request) ? 'Path=/; Secure' : 'Path=/console';
-  const cookie = `${nameOf(request)}=${session}; ${place}; Max-Age=${seconds}; HttpOnly; SameSite=Strict`;
-  reply.header('set-cookie', cookie);
+export function keepSession(
+  cookie: SessionCookie,
+  request: Kind,
+  reply: FastifyReply,
+  { session, seconds }: { readonly session: string; readonly seconds: number },
+): void {
+  const { name, place } = kindOf(cookie, request);
+  reply.header('set-cookie', `${name}=${session}; ${place}; Max-Age=${seconds}; HttpOnly; SameSite=Strict`);
 }
 
-export function forgetSession(request: Kind, reply: FastifyReply): void {
-  keepSession(request, reply, '', 0);
+export function forgetSession(cookie: SessionCookie, request: Kind, reply: FastifyReply): void {
+  keepSession(cookie, request, reply, { session: '', seconds: 0 });
 }
 
 /** Whether the browser spoke HTTPS. A trusted proxy reports it. */
@@ -29,6 +52,6 @@ export function isSecure({ protocol }: Kind): boolean {
   return protocol === 'https';
 }
 
-function nameOf(request: Kind): string {
-  return isSecure(request) ? '__Host-maxsimd_console' : 'maxsimd_console';
+function kindOf(cookie: SessionCookie, request: Kind): SessionCookie['plain'] {
+  return isSecure(request) ? cookie.secure : cookie.plain;
 }

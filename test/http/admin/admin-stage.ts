@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { openCatalog, type SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { OperatorKeys } from '../../../src/http/admin/operator-keys.ts';
 import { createAdminServer } from '../../../src/http/admin/server.ts';
+import type { ConsolePage } from '../../../src/http/console/page.ts';
 import { createRequestObserver } from '../../../src/http/observation.ts';
 import { createLogger } from '../../../src/logging.ts';
 import { createMetrics } from '../../../src/metrics.ts';
@@ -17,7 +18,7 @@ export interface AdminStage extends AsyncDisposable {
   readonly logText: () => string;
 }
 
-export async function openAdminStage(): Promise<AdminStage> {
+export async function openAdminStage(options: { readonly page?: ConsolePage } = {}): Promise<AdminStage> {
   const catalog = await openCatalog({ directory: await newDirectory(), actor: 'server' });
   const purge = () => Promise.resolve(false);
   const local = administration({ catalog, keyPepper: catalog.keyPepper(), purge });
@@ -29,6 +30,7 @@ export async function openAdminStage(): Promise<AdminStage> {
     noteRefusedLogin: (detail) => catalog.noteRefusedLogin(detail),
     operators: new OperatorKeys(`${randomBytes(32).toString('hex')}\n${operatorKey}\n`),
     observer: createRequestObserver(logger, createMetrics()),
+    ...options,
   });
   return {
     app,

@@ -4,9 +4,9 @@
  */
 import { useState } from 'preact/hooks';
 import type { Api, Result, Spans } from '../api.ts';
-import { Failure } from './failure.tsx';
-import { Field, submitted, tied } from './field.tsx';
-import { Table } from './table.tsx';
+import { Failure } from '../parts/failure.tsx';
+import { Field, submitted, tied } from '../parts/field.tsx';
+import { Table } from '../parts/table.tsx';
 import { useLoaded, useWork } from '../work.ts';
 import { wordAt, wordsIn, type Word } from './words.ts';
 
@@ -31,6 +31,7 @@ interface QueryWord {
 
 /** Shades of a match; the first has no colour. */
 const shades = 6;
+const marks = 'marks of the model';
 /** Characters before and after the chunk that are shown, too. */
 const around = 160;
 
@@ -130,7 +131,7 @@ function queryWords(
         ? query.slice(word.start, word.end)
         : span === undefined
           ? `token ${match.token_index}`
-          : 'marks of the model';
+          : marks;
     const place = word === undefined ? text : String(word.start);
     const known = found.get(place);
     if (known !== undefined) known.matches.push(match);
@@ -139,7 +140,8 @@ function queryWords(
       found.set(place, { text, name: before === 0 ? text : `${text} (${before + 1})`, matches: [match] });
     }
   }
-  return [...found.values()];
+  // The marks are for those who know the model.
+  return [...found.values()].toSorted((one, two) => Number(one.text === marks) - Number(two.text === marks));
 }
 
 /** The words of the text, or the positions of the tokens, that the pieces of a word matched. */

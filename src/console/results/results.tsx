@@ -31,11 +31,13 @@ export function Results({ api, indexId, query, answer, texts, children }: Result
           {many(usage.candidate_count, 'chunk')} scored, {many(usage.input_tokens, 'token')} read
         </span>
       </p>
-      <Stages of={answer} />
-      {children}
-      {indexId !== undefined && fields.length > 0 && (
-        <CardChoiceEditor fields={fields} value={choice} onChange={setChoice} />
-      )}
+      <div class="stacked tools">
+        <Stages of={answer} />
+        {children}
+        {indexId !== undefined && fields.length > 0 && (
+          <CardChoiceEditor fields={fields} value={choice} onChange={setChoice} />
+        )}
+      </div>
       <ol class="results">
         {results.map((result) => (
           <li key={`${result.chunk_id} ${query}`} class="panel result">

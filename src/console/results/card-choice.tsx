@@ -1,6 +1,6 @@
 /** What a result shows of its metadata, and where it links to. This browser keeps the choice, by index. */
 import { useState } from 'preact/hooks';
-import { Check, Choice, Field, tied } from './field.tsx';
+import { Check, Choice, Field, tied } from '../parts/field.tsx';
 
 export interface CardChoice {
   /** The field that is the title; absent = the first usual one. */

@@ -1,0 +1,92 @@
+/** What the page of an operator asks the admin API for. */
+import type { UsageOfDay } from '@maxsimd/client';
+import { Connection, type Answer, type JsonObject } from '../connection.ts';
+
+export interface Limits {
+  readonly input_tokens: string;
+  readonly documents: number;
+  readonly requests_per_minute: number;
+  readonly max_concurrent_requests: number;
+}
+
+export interface Tenant {
+  readonly tenant_id: string;
+  readonly name: string;
+  readonly suspended: boolean;
+  readonly limits: Limits;
+  readonly created_at: string;
+}
+
+export interface Key {
+  readonly key_id: string;
+  readonly access: 'full' | 'read';
+  readonly requests_per_minute: number | null;
+  readonly max_concurrent_requests: number | null;
+  readonly created_at: string;
+  readonly revoked_at: string | null;
+}
+
+export interface AuditEntry {
+  readonly id: number;
+  readonly at: string;
+  readonly actor: string;
+  readonly act: string;
+  readonly tenant_id: string | null;
+  readonly detail: JsonObject;
+}
+
+interface Page<Item> {
+  readonly data: readonly Item[];
+  readonly next_cursor: string | null;
+}
+
+interface Made {
+  /** It is shown this once. */
+  readonly api_key: string;
+}
+
+export class AdminApi extends Connection {
+  tenants(cursor?: string): Promise<Answer<Page<Tenant>>> {
+    return this.ask('GET', `tenants${after('?', cursor)}`);
+  }
+
+  createTenant(name: string): Promise<Answer<Tenant & Made>> {
+    return this.ask('POST', 'tenants', { name });
+  }
+
+  tenant(id: string): Promise<Answer<Tenant>> {
+    return this.ask('GET', `tenants/${id}`);
+  }
+
+  updateTenant(id: string, body: JsonObject): Promise<Answer<Tenant>> {
+    return this.ask('PATCH', `tenants/${id}`, body);
+  }
+
+  deleteTenant(id: string): Promise<Answer<unknown>> {
+    return this.ask('DELETE', `tenants/${id}`);
+  }
+
+  usageDays(id: string, from: string): Promise<Answer<{ readonly data: readonly UsageOfDay[] }>> {
+    return this.ask('GET', `tenants/${id}/usage?from=${from}`);
+  }
+
+  keys(id: string): Promise<Answer<{ readonly data: readonly Key[] }>> {
+    return this.ask('GET', `tenants/${id}/keys`);
+  }
+
+  createKey(id: string, access: Key['access']): Promise<Answer<Key & Made>> {
+    return this.ask('POST', `tenants/${id}/keys`, { access });
+  }
+
+  revokeKey(keyId: string): Promise<Answer<unknown>> {
+    return this.ask('DELETE', `keys/${keyId}`);
+  }
+
+  audit(cursor?: string): Promise<Answer<Page<AuditEntry>>> {
+    return this.ask('GET', `audit?limit=50${after('&', cursor)}`);
+  }
+}
+
+function after(mark: string, cursor: string | undefined): string {
+  return cursor === undefined ? '' : `${mark}cursor=${encodeURIComponent(cursor)}`;
+}

@@ -1,0 +1,83 @@
+/** What surrounds every view: the sections and the way out. Without a session, the way in. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { Connection } from '../connection.ts';
+import { Failure } from './failure.tsx';
+import { SignIn, type SignInProps } from '../views/sign-in.tsx';
+import { useWork } from '../work.ts';
+
+export interface FrameProps<Connected extends Connection> extends Pick<
+  SignInProps,
+  'place' | 'keyName' | 'note'
+> {
+  /** Told of its end by `onSignedOut`. */
+  readonly connect: (onSignedOut: () => void) => Connected;
+  readonly sections: readonly { readonly address: string; readonly name: string }[];
+  readonly children: (connected: Connected, address: string, access: string) => ComponentChildren;
+}
+
+/** The icon of the page itself. */
+const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]')?.href;
+
+export function Frame<Connected extends Connection>({
+  connect,
+  sections,
+  children,
+  ...signIn
+}: FrameProps<Connected>) {
+  /** `undefined`: not known yet. */
+  const [access, setAccess] = useState<string>();
+  const [connection] = useState(() => connect(() => setAccess('none')));
+  const signOut = useWork(() => connection.signOut());
+  const address = useAddress();
+  const begin = () =>
+    connection.ask<{ readonly access: string }>('GET', 'session').then(
+      ({ body }) => setAccess(body.access),
+      () => setAccess('none'),
+    );
+  // The cookie of an earlier visit may still be valid.
+  useEffect(() => void begin(), [connection]);
+
+  if (access === undefined) return null;
+  if (access === 'none') return <SignIn connection={connection} {...signIn} onSignedIn={begin} />;
+  const isSection = sections.some((section) => section.address === address);
+  return (
+    <>
+      <header>
+        <a class="brand" href="#/" aria-label="maxsimd">
+          <img src={icon} alt="" />
+          <span>maxsimd</span>
+        </a>
+        <nav aria-label="Sections">
+          {sections.map((section, at) => (
+            <a
+              key={section.address}
+              href={section.address}
+              aria-current={section.address === address || (!isSection && at === 0) ? 'page' : undefined}
+            >
+              {section.name}
+            </a>
+          ))}
+        </nav>
+        <button type="button" class="plain" disabled={signOut.busy} onClick={() => signOut.start()}>
+          Sign out
+        </button>
+      </header>
+      <main>
+        {signOut.failure !== undefined && <Failure of={signOut.failure} />}
+        {children(connection, address, access)}
+      </main>
+    </>
+  );
+}
+
+function useAddress(): string {
+  const read = () => (location.hash === '' ? '#/' : location.hash);
+  const [address, setAddress] = useState(read());
+  useEffect(() => {
+    const change = () => setAddress(read());
+    addEventListener('hashchange', change);
+    return () => removeEventListener('hashchange', change);
+  }, []);
+  return address;
+}
