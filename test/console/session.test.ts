@@ -174,6 +174,14 @@ describe('a session', () => {
   });
 });
 
+test('script and style stay small', async () => {
+  const lengthOf = async (file: string): Promise<number> =>
+    (await (await fetch(`${stage.server.url}/console/${file}`)).text()).length;
+  const [script, style] = [await lengthOf('console.js'), await lengthOf('console.css')];
+  expect(Math.min(script, style)).toBeGreaterThan(5_000);
+  expect(script + style).toBeLessThan(150_000);
+});
+
 test('the page takes nothing from elsewhere', async () => {
   const page = await fetch(`${stage.server.url}/console`);
   expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");

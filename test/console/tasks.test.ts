@@ -240,12 +240,18 @@ describe.skipIf(reason !== undefined)(
       await page.reload();
       await expectShown(page.getByRole('link', { name }));
       await expectShown(page.getByText('No searches in the last hour').first());
+      const at_10 = { mean: 0.987, low: 0.979, high: 0.993 };
+      await page.route(`**/v1/indexes/${id}`, async (route) => {
+        const answer = await route.fetch();
+        await route.fulfill({ json: { ...(await answer.json()), recall: { at_10, searches: 40 } } });
+      });
       await stage.client.search(id, { query: 'bees' });
       await stage.client.search(id, { query: '' });
       await page.clock.runFor(31_000);
-      await expectShown(
-        page.getByRole('listitem').filter({ hasText: name }).getByText('2 searches, 1 error'),
-      );
+      const card = page.getByRole('listitem').filter({ hasText: name });
+      await expectShown(card.getByText('2 searches, 1 error'));
+      await expectShown(card.getByText('98.7%'));
+      await page.unrouteAll();
     });
 
     test('a key that may only read is offered no change', async () => {

@@ -3,7 +3,7 @@ import type { Api, Index, IndexDescription } from '../api.ts';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { bytes, count } from '../format.ts';
-import { recallOf } from './overview.tsx';
+import { recallRange } from '../parts/recall.ts';
 import { Table } from '../parts/table.tsx';
 import { useLoaded } from '../work.ts';
 
@@ -18,7 +18,7 @@ export function InternalsView({ api, index }: { api: Api; index: Index }) {
       <dl class="facts">
         <Fact name="Token vectors" value={count(total(({ token_vectors: rows }) => rows))} />
         <Fact name="Size" value={bytes(total((segment) => segment.bytes + segment.derived_bytes))} />
-        <Fact name="Measured recall" value={recallOf(index)} />
+        <Fact name="Recall of the best ten" value={recallRange(index)} />
         <Fact name="Candidates come from" value={candidatesOf(segments)} />
       </dl>
       {segments.length > 0 && (

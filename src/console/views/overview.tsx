@@ -7,11 +7,14 @@ import { Field, focusAtFirst, submitted, tied } from '../parts/field.tsx';
 import { Meter } from '../parts/meter.tsx';
 import { MinutePlots } from '../parts/minute-plots.tsx';
 import { bytes, count } from '../format.ts';
-import { useUpdated, useWork } from '../work.ts';
+import { recallOf } from '../parts/recall.ts';
+import { useLoaded, useUpdated, useWork } from '../work.ts';
 
 /** Each update sends two requests, which count against the tenant's rate. */
 const updateMs = 30_000;
 const contentsMs = 300_000;
+/** The recall of an index takes a request, so only the busiest ask for it. */
+const recallsMax = 10;
 
 export function Overview({ api, mayChange }: { api: Api; mayChange: boolean }) {
   const [making, setMaking] = useState(false);
@@ -25,6 +28,7 @@ export function Overview({ api, mayChange }: { api: Api; mayChange: boolean }) {
     return { activity, usage: (await api.usage()).body };
   }, updateMs);
   const activity = new Map(now.result?.activity.data.map((one) => [one.index_id, one]));
+  const busiest = busiestOf(now.result?.activity);
   const usage = now.result?.usage;
   const node = now.result?.activity.node ?? null;
   const indexes = stored.result?.indexes;
@@ -62,6 +66,8 @@ export function Overview({ api, mayChange }: { api: Api; mayChange: boolean }) {
         {indexes?.map((index) => (
           <IndexCard
             key={index.id}
+            api={api}
+            asksRecall={busiest.has(index.id)}
             index={index}
             contents={stored.result?.contents.get(index.id)}
             activity={activity.get(index.id)}
@@ -72,15 +78,28 @@ export function Overview({ api, mayChange }: { api: Api; mayChange: boolean }) {
   );
 }
 
+function busiestOf(activity: Activity | undefined): ReadonlySet<string> {
+  const busy = activity?.data.toSorted((one, two) => two.hour.searches - one.hour.searches) ?? [];
+  return new Set(busy.slice(0, recallsMax).map(({ index_id: id }) => id));
+}
+
 function IndexCard({
+  api,
+  asksRecall,
   index,
   contents,
   activity,
 }: {
+  api: Api;
+  asksRecall: boolean;
   index: Index;
   contents: IndexContents | undefined;
   activity: Activity['data'][number] | undefined;
 }) {
+  const measured = useLoaded(
+    async () => (asksRecall ? (await api.index(index.id)).body : undefined),
+    asksRecall,
+  );
   return (
     <li class="panel card">
       <div>
@@ -96,7 +115,7 @@ function IndexCard({
         <Fact name="Documents" value={contents === undefined ? '–' : count(contents.documents)} />
         <Fact name="Chunks" value={contents === undefined ? '–' : count(contents.chunks)} />
         <Fact name="Size" value={contents?.bytes === undefined ? '–' : bytes(contents.bytes)} />
-        <Fact name="Recall" value={recallOf(index)} />
+        <Fact name="Recall" value={recallOf(measured.result)} />
       </dl>
       {activity === undefined ? (
         <p class="quiet">No searches in the last hour</p>
@@ -105,13 +124,6 @@ function IndexCard({
       )}
     </li>
   );
-}
-
-/** Measured on a sample of searches, where the service has done so. */
-export function recallOf(index: Index & { readonly recall?: unknown }): string {
-  const { recall } = index;
-  const value = typeof recall === 'object' && recall !== null && 'value' in recall ? recall.value : recall;
-  return typeof value === 'number' ? `${(100 * value).toFixed(1)}%` : 'not measured yet';
 }
 
 function NewIndex({ api, onCancel }: { api: Api; onCancel: () => void }) {
