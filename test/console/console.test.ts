@@ -179,7 +179,7 @@ async function seeSearch(page: Page, seen: Seen): Promise<void> {
   await page.getByLabel('one result a document').check();
   await page.getByLabel('exact').check();
   await page.getByRole('button', { name: 'Search' }).click();
-  await page.getByText(/^Nothing was found 0 chunks scored, \d+ tokens? read$/).waitFor();
+  await page.getByText(/^Nothing was found, 0 chunks scored, \d+ tokens? read$/).waitFor();
   await seen('search with conditions');
 }
 

@@ -118,7 +118,7 @@ describe.skipIf(reason !== undefined)(
       await page.keyboard.type('kind');
       await type('Value', 'mammal');
       await press('Enter');
-      await expectShown(page.getByText(/^1 result 1 chunk scored, \d tokens read$/));
+      await expectShown(page.getByText(/^1 result, 1 chunk scored, \d tokens read$/));
       await expectShown(page.getByRole('heading', { name: 'whale' }));
     });
 
@@ -245,12 +245,17 @@ describe.skipIf(reason !== undefined)(
         const answer = await route.fetch();
         await route.fulfill({ json: { ...(await answer.json()), recall: { at_10, searches: 40 } } });
       });
+      await page.route('**/v1/activity', async (route) => {
+        const answer = await route.fetch();
+        await route.fulfill({ json: { ...(await answer.json()), node: 'host:7' } });
+      });
       await stage.client.search(id, { query: 'bees' });
       await stage.client.search(id, { query: '' });
       await page.clock.runFor(31_000);
       const card = page.getByRole('listitem').filter({ hasText: name });
       await expectShown(card.getByText('2 searches, 1 error'));
       await expectShown(card.getByText('98.7%'));
+      await expectShown(page.getByText('The searches are those that node host:7 answered.'));
       await page.unrouteAll();
     });
 

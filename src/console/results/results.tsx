@@ -27,8 +27,7 @@ export function Results({ api, indexId, query, answer, texts, children }: Result
       <p role="status">
         {results.length === 0 ? 'Nothing was found' : many(results.length, 'result')}
         <span class="quiet">
-          {' '}
-          {many(usage.candidate_count, 'chunk')} scored, {many(usage.input_tokens, 'token')} read
+          , {many(usage.candidate_count, 'chunk')} scored, {many(usage.input_tokens, 'token')} read
         </span>
       </p>
       <div class="stacked tools">
