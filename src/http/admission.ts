@@ -67,7 +67,7 @@ export function admitRequests(
   }
 }
 
-export function mayChange({ method, routeOptions }: FastifyRequest): boolean {
+function mayChange({ method, routeOptions }: FastifyRequest): boolean {
   return method !== 'GET' && method !== 'HEAD' && routeOptions.config.reads !== true;
 }
 
