@@ -53,6 +53,8 @@ function stageModels(): string {
 function stagePlatform(): string {
   const stage = stageOf(platformManifest());
   copy(path.join(root, 'build', 'Release'), stage, ['maxsimd.node', 'page-checksums.so']);
+  // A part of the addon.
+  cpSync(path.join(modules, 'usearch', 'LICENSE'), path.join(stage, 'LICENSE-usearch'));
   const runtime = path.join(stage, 'node_modules', bundled);
   copy(path.join(modules, bundled), runtime, ['dist', 'README.md']);
   // Providers for GPUs may be installed beside the runtime. They are not packed.

@@ -145,7 +145,7 @@ function indexesOf({ metrics }: Observation, delta: (name: string) => number): I
   if (tokenVectors === 0) return undefined;
   const total = (...names: readonly string[]): number =>
     sum(names.map((name) => metrics.get(`maxsimd_${name}`) ?? 0));
-  const plans = ['exact', 'codes', 'lists', 'device'].map((plan) => [
+  const plans = ['exact', 'codes', 'lists', 'graph', 'device'].map((plan) => [
     plan,
     delta(`maxsimd_engine_searches_total{plan="${plan}"}`),
   ]);

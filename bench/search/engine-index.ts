@@ -24,7 +24,7 @@ import { metadataOf, rangeOf, selectivities, termsOf, type Selectivity, termOf }
 export interface SearchSettings {
   readonly candidateK: number;
   readonly topK: number;
-  readonly plan: 'auto' | 'exact';
+  readonly plan: 'auto' | 'exact' | 'codes' | 'lists' | 'graph';
   readonly selectivity: Selectivity | undefined;
   /** How documents are selected. */
   readonly by?: 'filter' | 'where';
@@ -48,6 +48,8 @@ export interface Changes {
 export interface IndexOptions {
   readonly engine: NativeEngine;
   readonly corpus: Corpus;
+  /** Centroids of the codebook; 0 or none = as many as its token vectors deserve. */
+  readonly centroids?: number;
 }
 
 /** Segments are as full, and as many, as the service leaves them. */
@@ -57,8 +59,9 @@ const { sealedSegmentsMax, codesTokenVectorsMin } = defaultIndexSettings;
 const searchTimeoutMs = 600_000;
 
 /** The folder of an index. Another build of the engine keeps its rows, and makes its codes again. */
-export function indexDirectory(cache: string, corpus: Corpus): string {
-  const hash = createHash('sha256').update(corpus.identity).digest('hex').slice(0, 16);
+export function indexDirectory(cache: string, corpus: Corpus, centroids = 0): string {
+  const identity = centroids === 0 ? corpus.identity : `${corpus.identity} ${centroids}`;
+  const hash = createHash('sha256').update(identity).digest('hex').slice(0, 16);
   return path.join(cache, `${chunksOf(corpus)}-${hash}`);
 }
 
@@ -320,11 +323,12 @@ let opened = 0;
 /** Sealed versions are born at 1; all changes happen at 2. */
 const generation = 2;
 
-function createIndex({ engine, corpus }: IndexOptions): NativeIndex {
+function createIndex({ engine, corpus, centroids = 0 }: IndexOptions): NativeIndex {
   return engine.createIndex({
     dim: corpus.dim,
     rowBits: corpus.rowBits,
     exactTokenVectorsMax: 0,
+    centroids,
   });
 }
 

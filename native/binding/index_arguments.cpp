@@ -27,10 +27,10 @@ std::span<const uint8_t> takeTerms(const Napi::Value& value, const std::string& 
 Plan takePlan(const Napi::Value& value) {
   if (value.IsUndefined()) return Plan::automatic;
   const std::string name = takeString(value, "search.plan");
-  for (const Plan plan : {Plan::automatic, Plan::exact, Plan::codes, Plan::lists}) {
+  for (const Plan plan : {Plan::automatic, Plan::exact, Plan::codes, Plan::lists, Plan::graph}) {
     if (name == planName(plan)) return plan;
   }
-  refuse("search.plan", "auto, exact, codes or lists");
+  refuse("search.plan", "auto, exact, codes, lists or graph");
 }
 
 double takeBreadth(const Napi::Value& value) {
@@ -44,8 +44,10 @@ double takeBreadth(const Napi::Value& value) {
 }  // namespace
 
 IndexOptions takeIndexOptions(const Napi::Object& options) {
-  const auto [dim, rowBits, exact] = properties(options, "dim", "rowBits", "exactTokenVectorsMax");
-  return {takeRowShape(dim, rowBits, "options"), takeInteger(exact, "options.exactTokenVectorsMax")};
+  const auto [dim, rowBits, exact, centroids] =
+      properties(options, "dim", "rowBits", "exactTokenVectorsMax", "centroids");
+  return {takeRowShape(dim, rowBits, "options"), takeInteger(exact, "options.exactTokenVectorsMax"),
+          centroids.IsUndefined() ? 0 : uint32_t(takeInteger(centroids, "options.centroids", 0, centroidsMax))};
 }
 
 RowShape takeRowShape(const Napi::Value& dim, const Napi::Value& rowBits, const std::string& name) {

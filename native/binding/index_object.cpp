@@ -194,7 +194,13 @@ Napi::Value IndexObject::openSegment(const Napi::CallbackInfo& info) {
     auto execute = [index = index_, id, path = takeString(info[1], "path"), records, sealed, partial] {
       return index->openSegment(id, path, records, sealed, partial ? &*partial : nullptr);
     };
-    auto result = [](Napi::Env env, SegmentInfo& opened) -> Napi::Value { return segmentInfo(env, opened); };
+    auto buildGraph = [hub = hub_, index = index_, deadline = untilStopped()] {
+      if (hub->open()) hub->engine().background().post([index, deadline] { index->buildGraph(deadline); });
+    };
+    auto result = [buildGraph = std::move(buildGraph)](Napi::Env env, SegmentInfo& opened) -> Napi::Value {
+      if (opened.centroids >= graphCentroids) buildGraph();
+      return segmentInfo(env, opened);
+    };
     return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
   });
 }
@@ -261,6 +267,7 @@ Napi::Value IndexObject::buildCodes(const Napi::CallbackInfo& info) {
     auto execute = [index = index_, id = takeSegmentId(info[0]), deadline = untilStopped()] {
       const auto start = Clock::now();
       const Index::CodesBuilt codes = index->buildCodes(id, deadline);
+      index->buildGraph(deadline);
       return Built{codes, millisecondsBetween(start, Clock::now())};
     };
     auto result = [](Napi::Env env, Built& built) -> Napi::Value {

@@ -80,6 +80,13 @@ void forEachChunk(const std::vector<Selection>& selections, const Found& found, 
   }
 }
 
+/// Whether `wanted` lists of each token are found by graphs: from so many centroids on, once their graphs are built.
+bool useGraphs(std::span<const Codebook* const> codebooks, uint32_t wanted) {
+  return wanted <= graphWantedMost && std::all_of(codebooks.begin(), codebooks.end(), [](const Codebook* codebook) {
+    return codebook->count() >= graphCentroids && codebook->graph() != nullptr;
+  });
+}
+
 /// Adds the best of the others by codes, and every chunk of those without codes. Returns how the best were found.
 Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, const Found& found, Pool& pool,
                     const IndexSearch& request, const PackedQuery& query, const AgesOf& ages,
@@ -99,12 +106,12 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
                               [&](uint32_t chunk) { scored.push_back({{s, chunk}, 0.0f}); });
     }
   }
-  const QueryTables tables(kernel, request.query, request.offsets, query.dim, codebooks, pool);
+  QueryTables tables(kernel, request.query, request.offsets, query.dim, codebooks, pool);
   for (CodedSegment& coded : segments) {
     const auto codebook = std::find(codebooks.begin(), codebooks.end(), &coded.codes->codebook());
     coded.table = &tables.of(size_t(codebook - codebooks.begin()));
   }
-  const ShortlistSearch search{segments, query.tokens, *kernel.loops, ages, pool, request.deadline};
+  ShortlistSearch search{segments, query.tokens, *kernel.loops, ages, pool, request.deadline, nullptr};
   uint64_t selected = 0;
   for (const CodedSegment& coded : segments) selected += coded.selected->count;
   const uint32_t count =
@@ -112,10 +119,20 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
   const auto listed = uint32_t(count * SearchTuning::listedPerShortlisted);
   Plan plan = request.plan;
   if (plan == Plan::automatic) plan = listsAreCheaper(search, listed) ? Plan::lists : Plan::codes;
+  const uint32_t wanted = listsMeeting(search, listed);
+  if (request.plan == Plan::automatic && plan == Plan::lists && useGraphs(codebooks, wanted)) plan = Plan::graph;
+  if (plan == Plan::graph) {
+    search.onDemand = &tables;
+    tables.addNearest(std::min(wanted, graphWantedMost), request.deadline);
+  } else {
+    tables.addAll();
+  }
   std::vector<Shortlisted> shortlist;
-  if (plan == Plan::lists) shortlist = bestByEntries(search, shortlistByLists(search, listed), count);
+  if (plan == Plan::lists || plan == Plan::graph)
+    shortlist = bestByEntries(search, shortlistByLists(search, listed), count);
   // Lists may meet too few chunks.
   if (shortlist.size() < request.candidateK) {
+    if (plan == Plan::graph) tables.addAll();
     plan = Plan::codes;
     shortlist = shortlistByCodes(search, count);
   }

@@ -10,7 +10,7 @@
 namespace maxsimd {
 
 /// `device` is found by `automatic` and not asked for.
-enum class Plan : uint8_t { automatic, exact, codes, lists, device };
+enum class Plan : uint8_t { automatic, exact, codes, lists, graph, device };
 
 struct IndexSearch : MetadataFilter {
   std::vector<float> query;    // f32 [tokens x dim]

@@ -5,6 +5,7 @@
 #include "kernels/cache_lines.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace maxsimd {
 namespace {
@@ -86,6 +87,15 @@ std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_
     best.add(t, *coded, block * ChunkCodes::blockChunks, ownGains.collect(*coded->codes, block, nearest.probesOf(*coded)));
   });
   return best.best(search.agesOf);
+}
+
+uint32_t listsMeeting(const ShortlistSearch& search, uint32_t count) {
+  double met = 0;
+  for (const CodedSegment& coded : search.segments) {
+    const ChunkCodes& codes = *coded.codes;
+    met += double(codes.codeCount()) / codes.chunks() * coded.selected->count / codes.codebook().count();
+  }
+  return uint32_t(std::ceil(count / met));
 }
 
 bool listsAreCheaper(const ShortlistSearch& search, uint32_t count) {

@@ -13,6 +13,9 @@ namespace maxsimd {
 /// The `count` selected chunks with the largest partial sums, by segment and chunk; fewer if the lists walked hold fewer.
 std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_t count);
 
+/// Lists of a token that meet so many selected chunks, were chunks spread evenly.
+uint32_t listsMeeting(const ShortlistSearch& search, uint32_t count);
+
 /// Whether that takes less time than a scan of the codes of all selected chunks.
 bool listsAreCheaper(const ShortlistSearch& search, uint32_t count);
 

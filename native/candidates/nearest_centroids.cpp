@@ -37,7 +37,7 @@ NearestCentroids::NearestCentroids(const ShortlistSearch& search, float visits) 
     if (group == groups_.end()) group = groups_.insert(groups_.end(), {coded.table, {}, Probes(search.tokens)});
     group->segments.push_back({coded.codes->listLengths(), float(coded.selected->count) / float(coded.codes->chunks())});
   }
-  const std::vector<uint8_t> floors = estimateLeast(search.tokens, visits);
+  const std::vector<uint8_t> floors = estimateLeast(search, visits);
   Visits met(search.tokens);
   std::vector<std::vector<TableHit>> hits;
   for (const Group& group : groups_) {
@@ -71,12 +71,14 @@ const Probes& NearestCentroids::probesOf(const CodedSegment& coded) const {
 
 /// Entries below which none is worth collecting, u8 [tokensPadded]: an estimate from some of the centroids, with room for
 /// its error.
-std::vector<uint8_t> NearestCentroids::estimateLeast(uint32_t tokens, float visits) const {
+std::vector<uint8_t> NearestCentroids::estimateLeast(const ShortlistSearch& search, float visits) const {
+  const uint32_t tokens = search.tokens;
   constexpr uint32_t every = SearchTuning::sampledEvery;
   const uint32_t stride = groups_.front().table->residual.tokensPadded;
   Visits met(tokens);
+  // All that graphs have found are collected.
   for (const Group& group : groups_) {
-    for (uint32_t k = 0; k < group.centroids(); k += every) {
+    for (uint32_t k = 0; k < group.centroids() && search.onDemand == nullptr; k += every) {
       const uint8_t* row = group.table->residual.entries + size_t(k) * stride;
       const float expected = group.met(k) * float(every);
       for (uint32_t i = 0; i < tokens; ++i) met[i][row[i]] += expected;
@@ -94,6 +96,16 @@ std::vector<TableHit> NearestCentroids::hitsOf(const ShortlistSearch& search, co
   /// Centroids whose entries one thread looks through at a time.
   constexpr uint32_t taskCentroids = 16384;
   const ResidualTable& table = group.table->residual;
+  if (search.onDemand != nullptr) {
+    std::vector<TableHit> hits;
+    for (const uint32_t code : group.table->near) {
+      const uint8_t* row = table.entries + size_t(code) * table.tokensPadded;
+      for (uint32_t i = 0; i < search.tokens; ++i) {
+        if (row[i] > 0) hits.push_back({code, uint16_t(i), row[i]});
+      }
+    }
+    return hits;
+  }
   std::vector<std::vector<TableHit>> parts((group.centroids() + taskCentroids - 1) / taskCentroids);
   search.pool.parallelFor(parts.size(), [&](size_t p) {
     const auto first = uint32_t(p) * taskCentroids;

@@ -39,7 +39,7 @@ class NearestCentroids {
     float met(uint32_t centroid) const;
   };
 
-  std::vector<uint8_t> estimateLeast(uint32_t tokens, float visits) const;
+  std::vector<uint8_t> estimateLeast(const ShortlistSearch& search, float visits) const;
   std::vector<TableHit> hitsOf(const ShortlistSearch& search, const Group& group, const std::vector<uint8_t>& least) const;
 
   std::vector<Group> groups_;

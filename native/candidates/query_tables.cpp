@@ -19,6 +19,8 @@ constexpr uint32_t taskCentroids = 2048;
 QueryTables::QueryTables(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim,
                          std::span<const Codebook* const> codebooks, Pool& pool)
     : kernel_(kernel),
+      pool_(pool),
+      codebooks_(codebooks),
       smallQuery_(kernel, vectors, offsets, dim, Query::Values::small),
       query_(smallQuery_.packed()),
       tokens_(query_.tokens),
@@ -30,33 +32,88 @@ QueryTables::QueryTables(const Kernel& kernel, std::span<const float> vectors, s
   for (uint32_t i = 0; i < tokens_; ++i) {
     for (uint32_t d = 0; d < dim; ++d) columns_[size_t(d) * stride + i] = vectors[size_t(i) * dim + d];
   }
-  setSteps(codebooks, vectors);
+  setSteps(vectors);
+  pool.parallelFor(tables_.size(), [&](size_t b) {
+    const uint32_t rows = std::bit_ceil(codebooks[b]->count());
+    tables_[b].entries.assign(size_t(rows) * tokensPadded_, 0);
+    tables_[b].residual.codeMask = rows - 1;
+    refine(codebooks[b]->data(), tables_[b]);
+  });
+}
+
+void QueryTables::addAll() {
   struct Task {
     uint32_t codebook, first, last;
   };
   std::vector<Task> tasks;
-  for (uint32_t b = 0; b < codebooks.size(); ++b) {
-    const uint32_t count = codebooks[b]->count(), rows = std::bit_ceil(count);
-    tables_[b].entries.assign(size_t(rows) * tokensPadded_, 0);
-    tables_[b].residual.codeMask = rows - 1;
+  for (uint32_t b = 0; b < codebooks_.size(); ++b) {
+    const uint32_t count = codebooks_[b]->count();
     for (uint32_t first = 0; first < count; first += taskCentroids)
       tasks.push_back({b, first, std::min(count, first + taskCentroids)});
   }
-  pool.parallelFor(tasks.size(), [&](size_t t) {
+  pool_.parallelFor(tasks.size(), [&](size_t t) {
     const auto [b, first, last] = tasks[t];
-    fillEntries(codebooks[b]->data(), first, last, tables_[b]);
+    const CodebookData& data = codebooks_[b]->data();
+    fillEntries(data, {data.centroids.data() + size_t(first) * data.dim, data.scales.data() + first, last - first},
+                tables_[b].entries.data() + size_t(first) * tokensPadded_);
   });
-  pool.parallelFor(tables_.size(), [&](size_t b) { refine(codebooks[b]->data(), tables_[b]); });
+}
+
+void QueryTables::addNearest(uint32_t wanted, const Deadline& deadline) {
+  for (size_t b = 0; b < tables_.size(); ++b) {
+    CodebookTable& table = tables_[b];
+    const CentroidGraph& graph = codebooks_[b]->buildGraph(deadline);
+    std::vector<std::vector<uint32_t>> nearest(tokens_);
+    pool_.parallelFor(tokens_, [&](size_t i) {
+      deadline.check();
+      nearest[i] = graph.nearest(smallQuery_.quantised().data() + i * query_.dim, wanted);
+    });
+    Bitmap near(codebooks_[b]->count());
+    for (const auto& centroids : nearest) {
+      for (const uint32_t centroid : centroids) near.set(centroid);
+    }
+    near.forEach(0, near.size(), [&](uint32_t centroid) { table.near.push_back(centroid); });
+    addMissing(table, near);
+  }
+}
+
+void QueryTables::addMissing(const CodebookTable& of, const Bitmap& centroids) {
+  const auto b = size_t(&of - tables_.data());
+  const CodebookData& data = codebooks_[b]->data();
+  CodebookTable& table = tables_[b];
+  table.known.resize(data.count());
+  std::vector<uint32_t> missing;
+  centroids.forEach(0, data.count(), [&](uint32_t centroid) {
+    if (!table.known.test(centroid)) missing.push_back(centroid);
+    table.known.set(centroid);
+  });
+  pool_.parallelFor((missing.size() + blockCentroids - 1) / blockCentroids, [&](size_t block) {
+    // Gathered side by side, for products with all tokens at once.
+    std::vector<int8_t> vectors(size_t(blockCentroids) * data.dim + readPaddingBytes);
+    uint16_t scales[blockCentroids + readPaddingBytes];
+    AlignedVector<uint8_t> entries(size_t(blockCentroids) * tokensPadded_);
+    const size_t first = block * blockCentroids;
+    const auto count = uint32_t(std::min<size_t>(blockCentroids, missing.size() - first));
+    for (uint32_t i = 0; i < count; ++i) {
+      const size_t centroid = missing[first + i];
+      std::copy_n(data.centroids.data() + centroid * data.dim, data.dim, vectors.data() + size_t(i) * data.dim);
+      scales[i] = data.scales[centroid];
+    }
+    fillEntries(data, {vectors.data(), scales, count}, entries.data());
+    for (uint32_t i = 0; i < count; ++i)
+      std::copy_n(entries.data() + size_t(i) * tokensPadded_, tokensPadded_,
+                  table.entries.data() + size_t(missing[first + i]) * tokensPadded_);
+  });
 }
 
 /// The best of a chunk's centroids for a token is hardly ever worse than the middle of all: entries begin there. They
 /// end at what a token vector of the token's own direction would contribute.
-void QueryTables::setSteps(std::span<const Codebook* const> codebooks, std::span<const float> vectors) {
+void QueryTables::setSteps(std::span<const float> vectors) {
   const uint32_t stride = query_.tokensPadded;
   uint64_t groups = 0;
   float share = 0.0f;
   std::vector<float> similarities;
-  for (const Codebook* codebook : codebooks) {
+  for (const Codebook* codebook : codebooks_) {
     const CodebookData& data = codebook->data();
     similarities.resize(size_t(data.groupCount()) * stride);
     kernel_.similarities(query_, {data.groups.data(), data.groupScales.data(), data.groupCount()}, similarities.data());
@@ -83,7 +140,7 @@ void QueryTables::setSteps(std::span<const Codebook* const> codebooks, std::span
   step_ = range > 0.0f ? range / float(entryMax) : 0.0f;
 }
 
-void QueryTables::fillEntries(const CodebookData& data, uint32_t first, uint32_t last, CodebookTable& table) const {
+void QueryTables::fillEntries(const CodebookData& data, const Chunk& centroids, uint8_t* entries) const {
   const uint32_t stride = query_.tokensPadded;
   std::vector<float> floors(stride, 0.0f), factors(stride, 0.0f);
   for (uint32_t i = 0; i < tokens_; ++i) {
@@ -94,12 +151,12 @@ void QueryTables::fillEntries(const CodebookData& data, uint32_t first, uint32_t
   }
   thread_local std::vector<float> similarities;
   similarities.resize(size_t(blockCentroids) * stride);
-  for (; first < last; first += blockCentroids) {
-    const uint32_t rows = std::min(blockCentroids, last - first);
-    kernel_.similarities(query_, {data.centroids.data() + size_t(first) * data.dim, data.scales.data() + first, rows},
+  for (uint32_t first = 0; first < centroids.rows; first += blockCentroids) {
+    const uint32_t rows = std::min(blockCentroids, centroids.rows - first);
+    kernel_.similarities(query_, {centroids.vectors + size_t(first) * data.dim, centroids.scales + first, rows},
                          similarities.data());
     kernel_.loops->quantizeEntries(similarities.data(), rows, stride, stride, floors.data(), factors.data(),
-                   table.entries.data() + size_t(first) * tokensPadded_, tokensPadded_);
+                                   entries + size_t(first) * tokensPadded_, tokensPadded_);
   }
 }
 

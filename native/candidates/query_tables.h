@@ -9,6 +9,8 @@
 
 #include "runtime/aligned.h"
 #include "codes/codebook.h"
+#include "index/bitmap.h"
+#include "runtime/deadline.h"
 #include "runtime/pool.h"
 #include "runtime/query.h"
 
@@ -32,6 +34,9 @@ struct CodebookTable {
   /// finer score = residualBase + residualStep * sum of residual maxima; in the units of exact MaxSim.
   float residualBase;
   float residualStep;
+  /// Where entries are computed on demand: the centroids that have theirs, and those that a graph found near a token.
+  Bitmap known;
+  std::vector<uint32_t> near;
 };
 
 class QueryTables {
@@ -39,6 +44,13 @@ class QueryTables {
   /// `vectors` is the query as f32 [tokens x dim], `offsets` f32 [tokens].
   QueryTables(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim,
               std::span<const Codebook* const> codebooks, Pool& pool);
+
+  /// Computes the entries of all centroids. Until then all are 0.
+  void addAll();
+  /// Computes those of the centroids that graphs find near each token, `wanted` of each codebook.
+  void addNearest(uint32_t wanted, const Deadline& deadline);
+  /// Computes those of the centroids whose bits are set, where they are missing.
+  void addMissing(const CodebookTable& table, const Bitmap& centroids);
 
   uint32_t tokens() const { return tokens_; }
   /// The table of the codebook at this position; it lives as long as the tables do.
@@ -48,12 +60,14 @@ class QueryTables {
   float step() const { return step_; }
 
  private:
-  void setSteps(std::span<const Codebook* const> codebooks, std::span<const float> vectors);
-  void fillEntries(const CodebookData& data, uint32_t first, uint32_t last, CodebookTable& table) const;
+  void setSteps(std::span<const float> vectors);
+  void fillEntries(const CodebookData& data, const Chunk& centroids, uint8_t* entries) const;
   void refine(const CodebookData& data, CodebookTable& table) const;
   std::vector<uint8_t> marginsOf(const CodebookData& data) const;
 
   const Kernel& kernel_;
+  Pool& pool_;
+  const std::span<const Codebook* const> codebooks_;
   const Query smallQuery_;
   const PackedQuery& query_;
   const uint32_t tokens_;

@@ -46,6 +46,8 @@ struct ShortlistSearch {
   AgesOf agesOf;
   Pool& pool;
   const Deadline& deadline;
+  /// Where entries are computed on demand; null where all are there.
+  QueryTables* onDemand;
 };
 
 struct Shortlisted {

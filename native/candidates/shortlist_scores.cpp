@@ -1,6 +1,7 @@
 #include "candidates/shortlist_scores.h"
 
 #include <algorithm>
+#include <map>
 
 namespace maxsimd {
 namespace {
@@ -32,6 +33,23 @@ void forEachBlock(const ShortlistSearch& search, const std::vector<Shortlisted>&
 void loadAll(const std::vector<const CodedSegment*>& segments, std::span<const Shortlisted> shortlist,
              void (ChunkCodes::*load)(uint32_t) const) {
   for (const auto& [sum, candidate] : shortlist) (segments[candidate.selection]->codes->*load)(candidate.chunk);
+}
+
+/// Sees to it that the codes of these chunks have entries.
+void addEntries(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist) {
+  const auto segments = bySelection(search.segments);
+  std::map<const CodebookTable*, Bitmap> wanted;
+  for (const CodedSegment& coded : search.segments)
+    wanted.try_emplace(coded.table, coded.table->residual.codeMask + 1);
+  loadAll(segments, shortlist, &ChunkCodes::loadCodesPlace);
+  loadAll(segments, shortlist, &ChunkCodes::loadCodes);
+  for (const auto& [sum, candidate] : shortlist) {
+    const CodedSegment& coded = *segments[candidate.selection];
+    const CodeSpan codes = coded.codes->of(candidate.chunk);
+    Bitmap& own = wanted.at(coded.table);
+    for (uint32_t k = 0; k < codes.count; ++k) own.set(codes.at(k, coded.table->residual.codeMask));
+  }
+  for (const auto& [table, centroids] : wanted) search.onDemand->addMissing(*table, centroids);
 }
 
 /// The token vectors of a chunk that may be its best for a query token: the residual codes of the others are not read.
@@ -81,6 +99,7 @@ std::vector<Shortlisted> shortlistByCodes(const ShortlistSearch& search, uint32_
 }
 
 std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count) {
+  if (search.onDemand != nullptr) addEntries(search, shortlist);
   forEachBlock(search, shortlist, [&](size_t first, size_t last, const auto& segments) {
     const std::span<Shortlisted> block(shortlist.data() + first, last - first);
     loadAll(segments, block, &ChunkCodes::loadCodesPlace);

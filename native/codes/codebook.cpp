@@ -81,6 +81,13 @@ Codebook::Codebook(const Kernel& kernel, CodebookData data) : kernel_(kernel), d
     halfSquares_[i / width] += data_.codewords[i] * data_.codewords[i] / 2;
 }
 
+const CentroidGraph& Codebook::buildGraph(const Deadline& deadline) const {
+  const std::lock_guard lock(graph_->building);
+  if (graph_->own == nullptr) graph_->own = std::make_unique<CentroidGraph>(kernel_, data_, deadline);
+  graph_->built.store(graph_->own.get(), std::memory_order_release);
+  return *graph_->own;
+}
+
 void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint32_t* codes,
                       uint8_t* bytes) const {
   const uint32_t dim = data_.dim, width = data_.subspaceDim(), rowBytes = data_.rowBytes();

@@ -6,11 +6,15 @@
 // index, finds far fewer of the best chunks, and one for each segment makes tables dearer or centroids fewer.
 #pragma once
 
+#include "codes/centroid_graph.h"
 #include "runtime/aligned.h"
 #include "files/memory.h"
 #include "kernels/contract.h"
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -74,13 +78,25 @@ class Codebook {
   /// others.
   double share(const int8_t* vectors, const uint16_t* scales, uint32_t rows) const;
 
+  /// The graph over the centroids; null until `buildGraph` has made it.
+  const CentroidGraph* graph() const { return graph_->built.load(std::memory_order_acquire); }
+  /// Builds it, unless it is there. Another call waits meanwhile.
+  const CentroidGraph& buildGraph(const Deadline& deadline) const;
+
  private:
+  struct Graph {
+    std::mutex building;
+    std::unique_ptr<const CentroidGraph> own;
+    std::atomic<const CentroidGraph*> built = nullptr;
+  };
+
   const Kernel& kernel_;
   CodebookData data_;
   MemoryShare share_;
   uint64_t hash_;
   /// Half the squared lengths of the codewords.
   std::vector<float> halfSquares_;
+  std::unique_ptr<Graph> graph_ = std::make_unique<Graph>();
 };
 
 }  // namespace maxsimd

@@ -189,7 +189,7 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
   }
   rows = std::max(rows, segment->counts().rows);
   if (newest != nullptr && !outgrown(*newest, rows, segment, deadline)) return newest;
-  const uint32_t count = SearchTuning::centroids(rows);
+  const uint32_t count = options_.centroids > 0 ? options_.centroids : SearchTuning::centroids(rows);
   const uint32_t sampled = std::min(count * SearchTuning::fitRowsPerCentroid, SearchTuning::fitRowsMost);
   const MemoryShare fitting(uint64_t(sampled) * (options_.shape.dim + sizeof(uint16_t)) * fitCopies);
   const TokenSample sample = sampleTokenVectors(sources, sampled, deadline);
@@ -213,6 +213,20 @@ Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
   const auto found = entries_.find(id);
   if (found != entries_.end() && found->second.segment == segment) found->second.codes = std::move(codes);
   return built;
+}
+
+void Index::buildGraph(const Deadline& deadline) {
+  std::shared_ptr<const Codebook> newest;
+  {
+    const std::lock_guard lock(mutex_);
+    newest = newestCodebook();
+  }
+  if (newest == nullptr || newest->count() < graphCentroids) return;
+  try {
+    newest->buildGraph(deadline);
+  } catch (const std::exception&) {
+    // There is no memory for it, or the engine is being closed.
+  }
 }
 
 void Index::buildPostings(uint64_t id, const Deadline& deadline) {

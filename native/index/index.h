@@ -27,6 +27,8 @@ struct IndexOptions {
   RowShape shape;
   /// How many token vectors a search of 32 query tokens may score exactly without codes.
   uint64_t exactTokenVectorsMax;
+  /// Centroids of every codebook that is fitted, for tests; 0 = as many as its token vectors deserve.
+  uint32_t centroids = 0;
 };
 
 /// A segment as one search sees it. The mapping covers all records and chunks below the counts.
@@ -92,6 +94,9 @@ class Index {
   /// Builds codes of a sealed segment with chunks. If the codebook no longer fits the index, a new one is fitted. Codes
   /// of other segments are then outdated: still right to use, though slower.
   CodesBuilt buildCodes(uint64_t id, const Deadline& deadline);
+  /// Builds the graph of the newest codebook, if it is one that searches use. Until then, and where there is no memory for
+  /// it, searches compare all centroids.
+  void buildGraph(const Deadline& deadline);
   /// Builds the postings of a sealed segment from its records.
   void buildPostings(uint64_t id, const Deadline& deadline);
   void dropSegment(uint64_t id);

@@ -175,6 +175,7 @@ const char* planName(Plan plan) {
     case Plan::exact: return "exact";
     case Plan::codes: return "codes";
     case Plan::lists: return "lists";
+    case Plan::graph: return "graph";
     case Plan::device: return "device";
   }
   return "exact";

@@ -2,7 +2,8 @@
 //
 // Plans: `exact` scores every live matching chunk. `codes` scores all of them approximately by centroid codes, then a
 // shortlist of some thousand of all segments more finely by residual codes, and the best `candidateK` of these exactly.
-// `lists` finds the shortlist by the inverted lists of the centroids nearest to the query. `device` scores every live
+// `lists` finds the shortlist by the inverted lists of the centroids nearest to the query; `graph` does so, too, and finds
+// these centroids by a graph instead of products with all. `device` scores every live
 // matching chunk of the segments in device memory there, exactly, and the others by one of the other plans. Every plan
 // scores chunks of segments without codes exactly. Results do not depend on the number of threads. Among equal scores
 // the oldest chunk is first (age.h), also where topK cuts.

@@ -58,7 +58,7 @@ export function createLocalStore(deps: LocalStoreDeps) {
   const shared: Shared = {
     pace: new CopyPace(settings.copyBytesPerSecond),
     verification: new Verification(),
-    plans: { exact: 0, codes: 0, lists: 0, device: 0 },
+    plans: { exact: 0, codes: 0, lists: 0, graph: 0, device: 0 },
     measuring: measuringOf(deps),
   };
   return {

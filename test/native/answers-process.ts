@@ -19,7 +19,7 @@ await index.buildPostings(1);
 await index.copyRecords(1, Uint32Array.of(7), 2);
 
 const answers = [];
-for (const plan of ['exact', 'codes', 'lists'] as const) {
+for (const plan of ['exact', 'codes', 'lists', 'graph'] as const) {
   for (const filterTerms of [undefined, term(2)]) {
     const search = clusters.search(1, {
       plan,

@@ -82,11 +82,11 @@ describe('plans', () => {
     expect(sealed).toMatchObject({ state: 'sealed', centroids: built.centroids });
     expect(sealed!.derivedBytes).toBeGreaterThan(built.bytes + sealed!.postingBytes + built.centroids * 64);
     for (const filterTerms of [undefined, term(3)]) {
-      const recall = { codes: 0, lists: 0 };
+      const recall = { codes: 0, lists: 0, graph: 0 };
       for (let round = 0; round < 20; round++) {
         const search = clusters.search(2, filterTerms && { filterTerms });
         const truth = keys(await index.search({ ...search, plan: 'exact' }));
-        for (const plan of ['codes', 'lists'] as const) {
+        for (const plan of ['codes', 'lists', 'graph'] as const) {
           const result = await index.search({ ...search, plan, components: true });
           expect(result.plan).toBe(plan);
           expect(result.candidateCount).toBe(search.candidateK);
@@ -102,6 +102,7 @@ describe('plans', () => {
       }
       expect(recall.codes).toBeGreaterThan(0.9);
       expect(recall.lists).toBeGreaterThan(0.9);
+      expect(recall.graph).toBeGreaterThan(0.9);
     }
     index.close();
   });

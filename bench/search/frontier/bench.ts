@@ -37,6 +37,9 @@ const stateNames = [
 ] as const;
 type StateName = (typeof stateNames)[number];
 
+/** How candidates are found: as the engine chooses, or forced. */
+const routes = ['auto', 'codes', 'lists', 'graph'] as const;
+
 const settings = {
   embeddings: words('directories of embeddings; without one vectors are generated'),
   chunks: integer(0, 'chunks of the index; 0 = all of the embeddings', 0),
@@ -44,6 +47,8 @@ const settings = {
   queries: integer(200, 'queries'),
   rounds: integer(5, 'times that every query is asked'),
   candidateK: integers('10,20,35,50,75,100,150,200,300,500', 'values of candidate_k'),
+  candidates: names(routes, 'how candidates are found', ['auto']),
+  centroids: integer(0, 'centroids of the codebook; 0 = as many as its token vectors deserve', 0),
   states: names(stateNames, 'states of the index', ['static']),
   kernels: words('kernels to force; without one the best of this machine runs'),
   threads: integers('1,2', 'threads of the engine'),
@@ -186,17 +191,15 @@ async function ofState(
   const points: Point[] = [];
   try {
     for (const side of sides) {
-      const folder = indexDirectory(path.join(options.cache, side.checkout.folder, side.kernel), corpus);
-      const sealed = await side.checkout.buildSealed({ engine: side.engine, corpus }, folder, onProgress);
-      const index = await side.checkout.OpenIndex.open(
-        { engine: side.engine, corpus },
-        sealed,
-        state.changes,
-      );
+      const of = { engine: side.engine, corpus, centroids: options.centroids };
+      const cache = path.join(options.cache, side.checkout.folder, side.kernel);
+      const folder = indexDirectory(cache, corpus, options.centroids);
+      const sealed = await side.checkout.buildSealed(of, folder, onProgress);
+      const index = await side.checkout.OpenIndex.open(of, sealed, state.changes);
       opened.push({ side, index });
     }
     const now = clocks[clockOf(options)];
-    const of = (candidateK: number, plan: 'auto' | 'exact'): SearchSettings => ({
+    const of = (candidateK: number, plan: SearchSettings['plan']): SearchSettings => ({
       candidateK,
       topK,
       plan,
@@ -204,21 +207,23 @@ async function ofState(
     });
     const truth = await rankings((query) => opened[0]!.index.documents(query, of(topK, 'exact')), queries);
     const contenders = options.candidateK.flatMap((candidateK) =>
-      opened.map(({ side, index }) => ({ side, index, candidateK, times: new Times() })),
+      opened.flatMap(({ side, index }) =>
+        options.candidates.map((plan) => ({ side, index, candidateK, plan, times: new Times() })),
+      ),
     );
     const found = new Map<(typeof contenders)[number], readonly Ranking[]>();
     for (const contender of contenders) {
       const search = (query: Query): Promise<Ranking> =>
-        contender.index.documents(query, of(contender.candidateK, 'auto'));
+        contender.index.documents(query, of(contender.candidateK, contender.plan));
       found.set(contender, await rankings(search, queries));
     }
     for (let round = 0; round < options.rounds; round++) {
       for (const [at, query] of queries.entries()) {
         // The other side is first every other time.
         const order = (round + at) % 2 === 0 ? contenders : contenders.toReversed();
-        for (const { index, candidateK, times } of order) {
+        for (const { index, candidateK, plan: asked, times } of order) {
           const startedAt = now();
-          const { plan, timings } = await index.search(query, of(candidateK, 'auto'));
+          const { plan, timings } = await index.search(query, of(candidateK, asked));
           times.add(at, now() - startedAt, { plan, ...timings });
         }
       }

@@ -107,7 +107,8 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                      }
                      const Query query(kernel, vectors, offsets, dim);
                      const Codebook* const codebook = &codes->codebook();
-                     const QueryTables tables(kernel, vectors, offsets, dim, {&codebook, 1}, pool);
+                     QueryTables tables(kernel, vectors, offsets, dim, {&codebook, 1}, pool);
+                     tables.addAll();
                      const CodebookTable& table = tables.of(0);
                      const ResidualTable& residual = table.residual;
                      std::vector<double> byCodes, byBoth;
@@ -308,7 +309,7 @@ const Case scrambled("codes", "codes full of nonsense lead nowhere outside and a
     other.publish(1, born, {});
     std::vector<float> query(size_t(5) * dim);
     for (float& component : query) component = float(int32_t(random() % 201) - 100) / 100.0f;
-    for (const Plan plan : {Plan::codes, Plan::lists}) {
+    for (const Plan plan : {Plan::codes, Plan::lists, Plan::graph}) {
       const IndexSearch request = searchOf(query, 5, 10, 50, plan);
       CHECK(search(other, pool, request).results.size() >= 10);
     }

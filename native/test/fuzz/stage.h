@@ -59,7 +59,7 @@ struct FuzzStage {
     all.topK = all.candidateK = 2 * records;
     const auto exact = search(index, pool, all).results;
     CHECK(exact.size() == 2 * records);
-    for (const Plan plan : {Plan::codes, Plan::lists}) {
+    for (const Plan plan : {Plan::codes, Plan::lists, Plan::graph}) {
       const auto outcome = search(index, pool, request(plan));
       CHECK(!outcome.codesLost && outcome.results.size() == 5);
       for (const auto& found : outcome.results) {

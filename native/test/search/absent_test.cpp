@@ -147,7 +147,7 @@ const Case inParts("search", "a segment is searched while it is fetched, with th
   CHECK(fetching.open() <= 3);
   const uint32_t opened = fetching.present();
   CHECK(opened < fetching.partCount() / 4);
-  for (const Plan plan : {Plan::codes, Plan::lists}) {
+  for (const Plan plan : {Plan::codes, Plan::lists, Plan::graph}) {
     const IndexSearch request = fetching.request(random, plan);
     int asked = 0;
     checkEqual(fetching.searchCopy(request, asked), fetching.search(fetching.whole(), request));

@@ -139,12 +139,14 @@ const Case fewBits("search", "rows of few bits rank as float64 does, by their co
         CHECK(std::abs(outcome.results[i].score - expected[i].first) < 0.02 * tokens);
         best.insert(expected[i].second);
       }
-      IndexSearch coded = request;
-      coded.plan = Plan::codes;
-      for (const auto& result : search(*fixture.index, fixture.engine.compute(), coded).results) {
-        found += best.contains({result.versionId, result.chunkIndex});
+      for (const Plan plan : {Plan::codes, Plan::graph}) {
+        IndexSearch coded = request;
+        coded.plan = plan;
+        for (const auto& result : search(*fixture.index, fixture.engine.compute(), coded).results) {
+          found += best.contains({result.versionId, result.chunkIndex});
+        }
+        asked += 10;
       }
-      asked += 10;
     }
     CHECK(found * 10 >= asked * 8);
   }
@@ -198,7 +200,7 @@ const Case plans("search", "codes and lists keep the best of what exact search f
   fixture.publish(2, range(2500, 2600), range(0, 30));
   uint32_t active = 0;
   for (uint64_t v = 2500; v < 2600; ++v) active += uint32_t(fixture.documents[v].parts.chunkRows.size());
-  for (const Plan plan : {Plan::codes, Plan::lists}) {
+  for (const Plan plan : {Plan::codes, Plan::lists, Plan::graph}) {
     int found = 0, wanted = 0;
     for (int round = 0; round < 20; ++round) {
       IndexSearch request = fixture.request(random, 2, Plan::exact);
@@ -230,7 +232,7 @@ const Case threads("search", "results do not depend on the number of threads", [
     fixture.index->seal(1);
     fixture.index->buildCodes(1, {});
     auto& run = runs.emplace_back();
-    for (const Plan plan : {Plan::exact, Plan::codes, Plan::lists}) {
+    for (const Plan plan : {Plan::exact, Plan::codes, Plan::lists, Plan::graph}) {
       for (int round = 0; round < 5; ++round) {
         const IndexSearch request = fixture.request(same, 1, plan);
         for (const auto& result : search(*fixture.index, fixture.engine.compute(), request).results) {
@@ -324,7 +326,7 @@ const Case ties("search", "of equal scores the oldest versions are found, wherev
         for (size_t i = 0; i < alike; ++i) expect(versions[i], 2);
         request.terms.reset();
         if (filtered) request.terms = {term(2)};
-        for (const Plan plan : {Plan::exact, Plan::codes, Plan::lists}) {
+        for (const Plan plan : {Plan::exact, Plan::codes, Plan::lists, Plan::graph}) {
           request.plan = plan;
           const SearchOutcome outcome = search(*fixture.index, *pool, request);
           CHECK(outcome.plan == plan);

@@ -207,7 +207,7 @@ const Case codesFields("crafted", "no field of codes or of a codebook leads outs
     Index index(kernel, {dim, 0});
     index.openSegment(7, path, 6, true);
     index.publish(1, born, {});
-    for (const Plan plan : {Plan::codes, Plan::lists}) {
+    for (const Plan plan : {Plan::codes, Plan::lists, Plan::graph}) {
       const IndexSearch request = searchOf(query, 1, 3, 5, plan);
       CHECK(search(index, pool, request).results.size() == 3);
     }

@@ -227,7 +227,7 @@ const Case flipped("unread", "a damaged record is used again once it reads as wr
 });
 
 const Case shortCodes("unread", "codes that cannot be read are not used", [](Random& random) {
-  for (const Plan plan : {Plan::codes, Plan::lists}) {
+  for (const Plan plan : {Plan::codes, Plan::lists, Plan::graph}) {
     Stage stage(random, true);
     const SearchOutcome exact = stage.search();
     stage.request.plan = plan;

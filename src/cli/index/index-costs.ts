@@ -81,6 +81,7 @@ function loadLifespans(native: NativeIndex, { versions }: IndexState, sealed: Re
 
 function reasonOf(plan: IndexCosts['plan'], chunks: number, hasCodes: boolean): string {
   if (plan === 'device') return `all ${chunks} chunks are scored on the GPU`;
+  if (plan === 'graph') return `${chunks} chunks: a graph finds the inverted lists among very many`;
   if (plan === 'lists') return `${chunks} chunks: inverted lists are cheaper than a scan of all codes`;
   if (plan === 'codes') return `${chunks} chunks: a scan of all codes is cheaper than inverted lists`;
   if (!hasCodes) return 'there are no codes (yet)';

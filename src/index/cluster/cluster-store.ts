@@ -23,7 +23,7 @@ export interface ClusterStoreDeps extends StoreDeps<ClusterIndexCatalog> {
 
 export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
   const { engine, cache, objects, settings, exactTokenVectorsMax } = deps;
-  const plans: SearchPlans = { exact: 0, codes: 0, lists: 0, device: 0 };
+  const plans: SearchPlans = { exact: 0, codes: 0, lists: 0, graph: 0, device: 0 };
   const measuring = measuringOf(deps);
   const pace = new CopyPace(settings.copyBytesPerSecond);
   return {

@@ -74,6 +74,8 @@ export interface NativeIndexOptions extends NativeShape {
    * measured, scans in 2 ms.
    */
   readonly exactTokenVectorsMax: number;
+  /** Centroids of each codebook that is fitted, for tests and benchmarks; without it they follow from the token vectors. */
+  readonly centroids?: number;
 }
 
 /** One document version: the token matrices of its chunks, appended whole. */
@@ -158,7 +160,7 @@ export interface NativeSearch extends NativeMatching {
   /** `topK` counts documents. They rank by their best chunks, and each comes with up to ten of its own. */
   readonly grouped?: boolean;
   /** Default: `auto`. `exact` scans every live matching chunk, for evaluation and tests. */
-  readonly plan?: 'auto' | 'exact' | 'codes' | 'lists';
+  readonly plan?: 'auto' | 'exact' | 'codes' | 'lists' | 'graph';
   /** Runs on one thread of low priority, and pauses while other searches wait for a thread. */
   readonly background?: boolean;
 }
@@ -183,7 +185,7 @@ export interface NativeSearchResult {
   readonly documentTokens?: Uint32Array;
   /** For each result the places of its rows, as they were appended; empty if they are unknown. */
   readonly rowPlaces?: readonly Uint8Array[];
-  readonly plan: 'exact' | 'codes' | 'lists' | 'device';
+  readonly plan: 'exact' | 'codes' | 'lists' | 'graph' | 'device';
   /** Codes could not be read and were not used. They must be built again. */
   readonly codesLost: boolean;
   readonly timings: {
