@@ -10,6 +10,7 @@
 #include <functional>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace maxsimd {
@@ -34,16 +35,17 @@ std::vector<uint32_t> bestPlaces(std::span<const Score> scores, size_t count, st
   const Score least = sorted[count - 1];
   std::erase_if(places, [&](uint32_t place) { return scores[place] < least; });
   if (places.size() <= count) return places;
+  const auto firstTied =
+      std::stable_partition(places.begin(), places.end(), [&](uint32_t place) { return scores[place] > least; });
   std::vector<Candidate> tied;
-  for (const uint32_t place : places) {
-    if (scores[place] == least) tied.push_back(candidates[place]);
-  }
+  for (auto place = firstTied; place != places.end(); ++place) tied.push_back(candidates[*place]);
   const std::vector<Age> ages = agesOf(tied);
-  std::vector<Age> oldest = ages;
-  const auto youngest = oldest.begin() + long(tied.size() - (places.size() - count) - 1);
-  std::nth_element(oldest.begin(), youngest, oldest.end());
-  size_t next = 0;
-  std::erase_if(places, [&](uint32_t place) { return scores[place] == least && ages[next++] > *youngest; });
+  std::vector<std::pair<Age, uint32_t>> byAge;
+  for (size_t i = 0; i < tied.size(); ++i) byAge.emplace_back(ages[i], firstTied[long(i)]);
+  std::sort(byAge.begin(), byAge.end());
+  places.erase(firstTied, places.end());
+  for (size_t i = 0; places.size() < count; ++i) places.push_back(byAge[i].second);
+  std::sort(places.begin(), places.end());
   return places;
 }
 
@@ -56,7 +58,7 @@ inline std::vector<Ranked> bestByScore(std::span<const float> scores, std::span<
   const std::vector<Age> ages = agesOf(best);
   std::vector<Ranked> ranked;
   for (size_t i = 0; i < places.size(); ++i) ranked.push_back({scores[places[i]], ages[i], places[i]});
-  std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
+  std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
     return a.score != b.score ? a.score > b.score : a.age < b.age;
   });
   return ranked;

@@ -21,13 +21,13 @@ struct SearchTuning {
 
   /// Lists know a chunk by some of its codes only. So they leave this many times the shortlist to a look at all codes, and
   /// the lists of each query token meet as many chunks.
-  static constexpr double listedPerShortlisted = 4;
+  static constexpr double listedPerShortlisted = 3;
   /// A chunk on none of a token's lists counts as this part of the least entry that is on one. WARP (arXiv 2501.17788)
   /// takes the least entry itself, which ranks chunks with many tokens unmet too high.
   static constexpr double unmetPart = 0.8;
   /// A visit, and the look at all codes that follows, take as long as the scan of this many codes. It decides between lists
   /// and a scan of all codes.
-  static constexpr double codesPerVisit = 24;
+  static constexpr double codesPerVisit = 12;
   /// One centroid in so many estimates which entries are worth collecting.
   static constexpr uint32_t sampledEvery = 16;
 

@@ -19,7 +19,7 @@ const Case bestByScoreIsASort("search", "the best by score are those of a sort b
     for (uint32_t i = 0; i < all; ++i) {
       scores.push_back(float(between(random, 0, different)) - float(different) / 2);
       candidates.push_back({0, i});
-      ages.push_back({between(random, 1, all), i});
+      ages.push_back({between(random, 1, all), between(random, 0, 1)});
     }
     std::vector<std::tuple<float, Age, uint32_t>> sorted;
     for (uint32_t i = 0; i < all; ++i) sorted.emplace_back(-scores[i], ages[i], i);
