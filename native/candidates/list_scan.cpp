@@ -99,15 +99,17 @@ uint32_t listsMeeting(const ShortlistSearch& search, uint32_t count) {
 }
 
 bool listsAreCheaper(const ShortlistSearch& search, uint32_t count) {
-  double selected = 0, chunks = 0, codes = 0;
+  double selected = 0, chunks = 0, codes = 0, centroids = 0;
   for (const CodedSegment& coded : search.segments) {
+    centroids = std::max(centroids, double(coded.codes->codebook().count()));
     selected += coded.selected->count;
     chunks += coded.codes->chunks();
     codes += double(coded.codes->codeCount()) * coded.selected->count / coded.codes->chunks();
   }
   // Lists name chunks that are not selected, too. A scan of codes looks at all tokens of a register together.
   const double visits = double(count) * search.tokens * chunks / selected;
-  return visits * SearchTuning::codesPerVisit < codes * (tableTokens(search.tokens) / double(fewTokens));
+  const double lists = visits * SearchTuning::codesPerVisit + centroids * search.tokens * SearchTuning::codesPerCentroid;
+  return lists < codes * (tableTokens(search.tokens) / double(fewTokens));
 }
 
 }  // namespace maxsimd

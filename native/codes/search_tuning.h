@@ -25,9 +25,9 @@ struct SearchTuning {
   /// A chunk on none of a token's lists counts as this part of the least entry that is on one. WARP (arXiv 2501.17788)
   /// takes the least entry itself, which ranks chunks with many tokens unmet too high.
   static constexpr double unmetPart = 0.8;
-  /// A visit, and the look at all codes that follows, take as long as the scan of this many codes. It decides between lists
-  /// and a scan of all codes.
-  static constexpr double codesPerVisit = 12;
+  /// A visit of a list, and the look at all codes that follows, take as long as the scan of this many codes; choosing lists
+  /// takes as long as this many for each centroid. They decide between lists and a scan of all codes (12,296 and 300,000 chunks).
+  static constexpr double codesPerVisit = 12, codesPerCentroid = 4;
   /// One centroid in so many estimates which entries are worth collecting.
   static constexpr uint32_t sampledEvery = 16;
 
@@ -40,8 +40,6 @@ struct SearchTuning {
   static constexpr double centroidsPerRoot = 8;
   /// Token vectors that place a centroid. k-means gains little beyond 40 (FAISS uses 39 to 256).
   static constexpr uint32_t fitRowsPerCentroid = 48;
-  /// At most so many place all centroids: they take 800 MiB at 128 dimensions.
-  static constexpr uint32_t fitRowsMost = 131'072 * fitRowsPerCentroid;
   /// Token vectors that place the groups of centroids, and the codewords: a thousand a codeword.
   static constexpr uint32_t fitRows = 16 * 1024;
   /// Rounds of k-means. Later rounds move few rows.

@@ -190,7 +190,9 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
   rows = std::max(rows, segment->counts().rows);
   if (newest != nullptr && !outgrown(*newest, rows, segment, deadline)) return newest;
   const uint32_t count = options_.centroids > 0 ? options_.centroids : SearchTuning::centroids(rows);
-  const uint32_t sampled = std::min(count * SearchTuning::fitRowsPerCentroid, SearchTuning::fitRowsMost);
+  // They take 800 MiB at 128 dimensions.
+  constexpr uint32_t sampledMost = 131'072 * SearchTuning::fitRowsPerCentroid;
+  const uint32_t sampled = std::min(count * SearchTuning::fitRowsPerCentroid, sampledMost);
   const MemoryShare fitting(uint64_t(sampled) * (options_.shape.dim + sizeof(uint16_t)) * fitCopies);
   const TokenSample sample = sampleTokenVectors(sources, sampled, deadline);
   CodebookData data = fitCodebook(kernel_, options_.shape.dim, sample, count, deadline);
