@@ -128,7 +128,7 @@ describe.skipIf(reason !== undefined)(
       { colorScheme: 'dark', width: 1280 },
     ] as const;
     let browser: Browser;
-    /** What pages complain of, and what they ask for that is not there. */
+    /** The complaints of pages, and their requests for files that do not exist. */
     const problems: string[] = [];
 
     beforeAll(async () => {

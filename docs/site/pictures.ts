@@ -92,7 +92,7 @@ function peers(): Picture {
   };
 }
 
-/** What a larger `candidate_k` finds and costs, for chunks of three lengths. */
+/** Recall and time over `candidate_k`, for chunks of three lengths. */
 function candidates(): Picture {
   const columns = [
     { length: 'long', look: 'own', time: peerColumns.time },

@@ -10,7 +10,7 @@
 namespace maxsimd {
 namespace {
 
-/// What the chunks of one block gain: the sum in the low bits, above it the last token that added to it.
+/// The gains of the chunks of one block: the sum in the low bits, above it the last token that added to it.
 class Gains {
  public:
   static constexpr uint32_t gainSumBits = 18;

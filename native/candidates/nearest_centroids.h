@@ -11,7 +11,7 @@ namespace maxsimd {
 
 struct Probe {
   uint32_t code;
-  /// What it is better than being on none of the token's lists.
+  /// How much better its chunks are than those on none of the token's lists.
   uint8_t gain;
 };
 /// The lists that each token walks, best first.

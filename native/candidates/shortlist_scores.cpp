@@ -113,7 +113,7 @@ std::vector<Shortlisted> bestByEntries(const ShortlistSearch& search, std::vecto
 }
 
 std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist) {
-  /// What is chosen of a chunk is read so many chunks later, when it has come from memory.
+  /// The chosen rows of a chunk are read so many chunks later, when they have come from memory.
   constexpr size_t ahead = 2;
   std::vector<ScoredChunk> scored(shortlist.size());
   forEachBlock(search, shortlist, [&](size_t first, size_t last, const auto& segments) {

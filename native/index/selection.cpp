@@ -19,7 +19,7 @@ std::vector<uint32_t> matchingRecords(const SegmentSnapshot& snapshot, uint64_t 
   return matching;
 }
 
-/// What the filter leaves of the live chunks.
+/// The live chunks that the filter leaves.
 std::shared_ptr<const LiveChunks> filtered(const Segment& segment, const LiveChunks& live,
                                            const std::vector<uint32_t>& records) {
   auto left = std::make_shared<LiveChunks>();
@@ -60,7 +60,7 @@ std::vector<uint64_t> matchingVersions(const Index& index, uint64_t generation, 
     for (uint32_t r = 0; r < selection.snapshot.records; ++r) {
       const RecordEntry& record = segment.record(r);
       if (!chunks.test(record.firstChunk)) continue;
-      // Whoever is not sure what a record holds does not name its document.
+      // A damaged record may be another document's, so the request fails instead of naming it.
       if (segment.knownDamaged(r)) throw segment.unread(*selection.snapshot.mapping, r);
       versionIds.push_back(record.versionId);
     }

@@ -1,4 +1,4 @@
-/** What the page of a tenant asks the service for. */
+/** The requests of a tenant's pages. */
 import type {
   Activity,
   DeletedDocuments,

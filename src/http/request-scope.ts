@@ -68,7 +68,7 @@ export class RequestScope {
     return this.#context?.tenant.id ?? this.refusedTenantId;
   }
 
-  /** What the key of the request may do; `undefined` before admission. */
+  /** The scope of the request's key; `undefined` before admission. */
   get access(): KeyAccess | undefined {
     return this.#access;
   }

@@ -33,7 +33,7 @@ export interface StoreDeps<Catalog> {
   readonly catalogOf: (indexId: string, tenantId?: string) => Catalog;
 }
 
-/** What the measured searches of all indexes share. */
+/** Shared by the measured searches of all indexes. */
 export function measuringOf({
   engine,
   settings,

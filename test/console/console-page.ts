@@ -1,4 +1,4 @@
-/** The console in a browser, signed in. What the page itself complains of is a failure of the test. */
+/** The console in a browser, signed in. A complaint of the page itself fails the test. */
 import path from 'node:path';
 import { beforeAll, afterAll, expect } from 'vitest';
 import { startBrowser, type Browser, type Page } from '../support/browser.ts';

@@ -146,7 +146,7 @@ describe.skipIf(reason !== undefined)(
   },
 );
 
-/** What a view looks like is kept, and held to the rules of accessibility. */
+/** Takes a picture of a view, and checks it by the rules of accessibility. */
 type Seen = (view: string) => Promise<void>;
 
 async function seeOverview(page: Page, seen: Seen): Promise<void> {

@@ -1,4 +1,4 @@
-/** What people come to the console for, done as a new user would: each from the overview, in at most five clicks. */
+/** The tasks that people come to the console for, done as a new user would: each from the overview, in at most five clicks. */
 import { execFileSync } from 'node:child_process';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 

@@ -1,5 +1,5 @@
 /**
- * What the chart gives those who monitor: metrics, alerts and a dashboard. The schemas of Kubernetes have no objects of the
+ * The chart's parts for monitoring: metrics, alerts and a dashboard. The schemas of Kubernetes have no objects of the
  * Prometheus operator, so this file has the fields that the chart uses.
  */
 import { beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** What the page of an operator asks the admin API for. */
+/** The requests of the operators' pages to the admin API. */
 import type { UsageOfDay } from '@maxsimd/client';
 import { Connection, type Answer, type JsonObject } from '../connection.ts';
 

@@ -5,7 +5,7 @@ export interface Source {
   readonly text: string;
 }
 
-/** What a person pastes may have any of the forms. */
+/** Pasted text may have any of the forms. */
 export const pastedName = 'pasted';
 const own = new Set(['doc_id', 'text', 'metadata']);
 const idFields = ['doc_id', '_id', 'id'];

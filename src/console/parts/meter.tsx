@@ -1,6 +1,21 @@
+import type { UsageSummary } from '../api.ts';
 import { count } from '../format.ts';
 
-export function Meter({ name, used, limit }: { name: string; used: bigint; limit: bigint }) {
+/** Usage against the limits that end a tenant's work. */
+export function UsageMeters({ of: { usage, limits } }: { of: UsageSummary }) {
+  return (
+    <section class="cards" aria-label="Usage against limits">
+      <Meter
+        name="Input tokens this month"
+        used={BigInt(usage.input_tokens)}
+        limit={BigInt(limits.input_tokens)}
+      />
+      <Meter name="Stored documents" used={BigInt(usage.documents)} limit={BigInt(limits.documents)} />
+    </section>
+  );
+}
+
+function Meter({ name, used, limit }: { name: string; used: bigint; limit: bigint }) {
   const share = limit === 0n ? 1 : Number((10_000n * used) / limit) / 10_000;
   const percent = Math.min(100, 100 * share);
   return (

@@ -4,7 +4,7 @@ import type { Activity, Api, Index, IndexContents } from '../api.ts';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { Field, focusAtFirst, submitted, tied } from '../parts/field.tsx';
-import { Meter } from '../parts/meter.tsx';
+import { UsageMeters } from '../parts/meter.tsx';
 import { MinutePlots } from '../parts/minute-plots.tsx';
 import { bytes, count } from '../format.ts';
 import { recallOf } from '../parts/recall.ts';
@@ -46,20 +46,7 @@ export function Overview({ api, mayChange }: { api: Api; mayChange: boolean }) {
         {node !== null && <p class="quiet">The searches are those that node {node} answered.</p>}
       </div>
       <Failure of={stored.failure ?? now.failure} />
-      {usage !== undefined && (
-        <section class="cards" aria-label="Usage against limits">
-          <Meter
-            name="Input tokens this month"
-            used={BigInt(usage.usage.input_tokens)}
-            limit={BigInt(usage.limits.input_tokens)}
-          />
-          <Meter
-            name="Stored documents"
-            used={BigInt(usage.usage.documents)}
-            limit={BigInt(usage.limits.documents)}
-          />
-        </section>
-      )}
+      {usage !== undefined && <UsageMeters of={usage} />}
       {making && <NewIndex api={api} onCancel={() => setMaking(false)} />}
       {indexes?.length === 0 && <p>There is no index yet.</p>}
       <ul class="cards" aria-label="Indexes">

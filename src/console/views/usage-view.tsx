@@ -2,7 +2,7 @@ import type { Api } from '../api.ts';
 import { DayPlot } from '../parts/day-plot.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
-import { Meter } from '../parts/meter.tsx';
+import { UsageMeters } from '../parts/meter.tsx';
 import { count, day, daysAgo } from '../format.ts';
 import { useLoaded } from '../work.ts';
 
@@ -27,18 +27,7 @@ export function UsageView({ api }: { api: Api }) {
       <Failure of={failure ?? days.failure} />
       {summary !== undefined && (
         <>
-          <div class="cards">
-            <Meter
-              name="Input tokens this month"
-              used={BigInt(summary.usage.input_tokens)}
-              limit={BigInt(summary.limits.input_tokens)}
-            />
-            <Meter
-              name="Stored documents"
-              used={BigInt(summary.usage.documents)}
-              limit={BigInt(summary.limits.documents)}
-            />
-          </div>
+          <UsageMeters of={summary} />
           <dl class="facts">
             <Fact name="Requests" value={count(summary.usage.requests)} />
             <Fact name="Searches" value={count(summary.usage.searches)} />

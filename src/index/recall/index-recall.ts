@@ -20,7 +20,7 @@ const lookEvery = 25;
 const sizeLookMs = 1_000;
 const timeoutMs = 30_000;
 
-/** What is kept of an index, as plain data. */
+/** The state of one index that is saved, as plain data. */
 export interface RecallState {
   readonly breadth: number;
   /** Oldest first, since the last large change. */

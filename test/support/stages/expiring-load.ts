@@ -1,4 +1,4 @@
-/** What a test believes of documents that expire, while it writes them to a server that may be killed at any moment. */
+/** The expected state of documents that expire, while a test writes them to a server that may be killed at any moment. */
 import { expect } from 'vitest';
 import { expectReply, type Client, type Reply } from '../running/client.ts';
 import { eventually } from '../running/eventually.ts';
