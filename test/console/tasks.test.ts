@@ -195,6 +195,8 @@ describe.skipIf(reason !== undefined)(
     test('delete by condition, after a count', async () => {
       await click('link', name);
       await click('link', 'Documents');
+      // The search, which stays behind this tab, has such a button, too.
+      await expectShown(page.getByRole('form', { name: 'Documents that match' }));
       await click('button', 'Add a condition');
       await expectShown(page.getByRole('combobox', { name: 'Field' }));
       await page.keyboard.type('size');
