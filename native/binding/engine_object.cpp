@@ -158,7 +158,6 @@ Napi::Value EngineObject::device(const Napi::CallbackInfo& info) {
     object.Set("segments", use.segments);
     object.Set("coming", use.coming);
     object.Set("scored", double(use.scored));
-    object.Set("fewBits", use.fewBits);
     object.Set("refusal", use.refusal);
     object.Set("failure", use.failure);
     return object;

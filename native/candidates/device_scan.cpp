@@ -16,10 +16,6 @@ std::vector<ScoredChunk> scanOnDevice(const Index& index, const IndexSearch& req
   std::vector<ScoredChunk> best;
   Residents* const residents = index.residents();
   if (residents == nullptr || request.plan != Plan::automatic) return best;
-  if (index.options().shape.bits != 8) {
-    residents->passFewBits();
-    return best;
-  }
   const auto isWorthIt = [&](uint64_t rows) { return rows * partOfExactScan >= index.options().exactTokenVectorsMax; };
   std::vector<Residents::Scan> scans;
   std::vector<uint32_t> scanned;
@@ -37,8 +33,8 @@ std::vector<ScoredChunk> scanOnDevice(const Index& index, const IndexSearch& req
   if (scans.empty() || !isWorthIt(rows)) return best;
   request.deadline.check();
   const PackedQuery& packed = query.packed();
-  const auto found = residents->best(scans, {packed.dim, query.quantised().data(), packed.scales, packed.offsets, packed.tokens,
-                                             request.grouped ? request.candidateK : request.topK});
+  const auto found = residents->best(scans, {packed.dim, query.quantised().data(), packed.scales, packed.offsets,
+                                             packed.tokens, request.grouped ? request.candidateK : request.topK});
   if (!found) return best;
   for (const uint32_t s : scanned) scored[s] = true;
   for (const auto& [scan, chunk, score] : *found) best.push_back({{scanned[scan], chunk}, score});

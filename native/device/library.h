@@ -10,7 +10,7 @@
 namespace maxsimd {
 
 /// Any change to this file gets a new number.
-inline constexpr uint32_t deviceLibraryVersion = 2;
+inline constexpr uint32_t deviceLibraryVersion = 3;
 inline constexpr const char* deviceLibrarySymbol = "maxsimdDeviceLibrary";
 
 /// `deviceQueriesMost`: queries of one call at most. `deviceTokens`: tokens are multiplied in blocks of this many, so a
@@ -24,11 +24,12 @@ struct DeviceInfo {
   uint64_t memoryBytes;
 };
 
-/// At least one chunk.
+/// At least one chunk. Rows are as they are stored (kernels/rows.h).
 struct MatrixShape {
   uint64_t rows;
   uint32_t chunks;
   uint32_t dim;
+  uint32_t bits;
 };
 
 struct DeviceQuery {
@@ -74,12 +75,12 @@ struct DeviceLibrary {
   uint64_t (*matrixBytes)(const MatrixShape* shape);
   /// Makes an empty matrix. `starts` [chunks + 1]: rows before each chunk. Each chunk has at least one row.
   const char* (*create)(void* device, const MatrixShape* shape, const uint64_t* starts, void** matrix);
-  /// Copies `vectors` int8 [rows x dim] and `scales` f16 [rows] to rows `firstRow` and on.
+  /// Copies `vectors`, rows one behind another, and `scales` f16 [rows] to rows `firstRow` and on.
   const char* (*fill)(void* matrix, uint64_t firstRow, uint64_t rows, const int8_t* vectors, const uint16_t* scales);
   void (*destroy)(void* matrix);
   /// Finds, for each query, the best `k` admitted chunks of all `scanCount` matrices together, and all chunks that tie
-  /// with the last of them, in any order. If fewer are admitted, all of them. The matrices have one dim. Scores are
-  /// those of kernels/contract.h, to the last bit.
+  /// with the last of them, in any order. If fewer are admitted, all of them. The matrices have one dim and one number of
+  /// bits. Scores are those of kernels/contract.h, to the last bit.
   const char* (*best)(void* device, const DeviceQuery* queries, DeviceAnswer* answers, uint32_t queryCount,
                       const DeviceScan* scans, uint32_t scanCount);
 };

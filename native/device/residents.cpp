@@ -24,7 +24,7 @@ void attempt(const char* failure) {
 
 MatrixShape shapeOf(const Segment& segment) {
   const SegmentCounts counts = segment.counts();
-  return {counts.rows, counts.chunks, segment.dim()};
+  return {counts.rows, counts.chunks, segment.shape().dim, segment.shape().bits};
 }
 
 /// Checked before room is made: the segment is complete and no record is known to be damaged.
@@ -96,7 +96,7 @@ DeviceUse Residents::use() {
       dropGone(leaving);
     });
   }
-  return {most_, bytesTaken(), segments, coming, scored_, fewBits_, refusal_, failure_};
+  return {most_, bytesTaken(), segments, coming, scored_, refusal_, failure_};
 }
 
 std::shared_ptr<const Resident> Residents::of(const std::shared_ptr<const Segment>& segment, bool wanted) {
@@ -180,7 +180,7 @@ void Residents::make(const std::shared_ptr<const Segment>& segment) {
 
 void Residents::fill(const Resident& resident, const Segment& segment) {
   const auto mapping = segment.mappingInOrder();
-  const uint32_t dim = segment.dim();
+  const size_t rowBytes = segment.shape().bytes();
   std::vector<int8_t> vectors;
   std::vector<uint16_t> scales;
   uint64_t filled = 0;
@@ -196,7 +196,7 @@ void Residents::fill(const Resident& resident, const Segment& segment) {
     if (!segment.dataIntact(*mapping, number)) throw segment.unread(*mapping, number);
     const RecordView view = segment.view(*mapping, number);
     const uint32_t rows = segment.record(number).rows;
-    vectors.insert(vectors.end(), view.vectors(), view.vectors() + size_t(rows) * dim);
+    vectors.insert(vectors.end(), view.vectors(), view.vectors() + rows * rowBytes);
     scales.insert(scales.end(), view.scales(), view.scales() + rows);
     if (vectors.size() >= copyBytes) copy();
   }

@@ -51,8 +51,6 @@ struct DeviceUse {
   uint32_t segments, coming;
   /// How many segments searches have scored on the device.
   uint64_t scored;
-  /// Whether a search went without the device because its index has rows of fewer than 8 bits.
-  bool fewBits;
   /// Why the last copy failed; empty = none did.
   std::string refusal;
   /// Why the last search on the device failed; empty = it did not.
@@ -85,8 +83,6 @@ class Residents {
   std::optional<std::vector<DeviceScored>> best(std::span<const Scan> scans, const DeviceQuery& query);
   /// The device gave a wrong result. It is left alone for a while, and all copies are removed.
   void distrust();
-  /// A search of an index with rows of fewer than 8 bits goes without the device.
-  void passFewBits() { fewBits_ = true; }
   /// Waits until no copy is being made. For tests and benchmarks.
   void settle();
 
@@ -155,7 +151,7 @@ class Residents {
   std::string refusal_, failure_;
   /// The device is not used before this time.
   Clock::time_point again_ = Clock::time_point::min();
-  std::atomic<bool> stopping_{false}, fewBits_{false};
+  std::atomic<bool> stopping_{false};
   std::optional<Pool> making_;
 };
 

@@ -28,12 +28,11 @@ export function engineDeviceOf(config: Config): { readonly device?: EngineDevice
   };
 }
 
-/** Logs segments that found no room or could not be read, searches that the GPU cannot do, and its failures. Returns a function that stops this. */
+/** Logs segments that found no room or could not be read, and failures of the GPU. Returns a function that stops this. */
 export function watchEngineDevice(engine: NativeEngine, logger: Logger): () => void {
   if (engine.device() === undefined) return () => {};
   const refused = new Set<string>();
   let known = '';
-  let fewBits = false;
   const timer = setInterval(() => {
     const device = engine.device();
     if (device === undefined) return;
@@ -44,9 +43,6 @@ export function watchEngineDevice(engine: NativeEngine, logger: Logger): () => v
       refused.add(refusal);
       logger.warn({ refusal }, 'a segment is not in the memory of the GPU');
     }
-    if (device.fewBits && !fewBits)
-      logger.warn('the CPU scores indexes of models with fewer than 8 bits a component: the GPU cannot');
-    fewBits = device.fewBits;
     if (failure !== known && failure !== '')
       logger.error({ failure }, 'the GPU of the engine failed: searches go on without it');
     known = failure;

@@ -15,7 +15,6 @@ it('warns of a segment that is not there, and says once that the device failed',
     segments: 1,
     coming: 0,
     scored: 3,
-    fewBits: false,
     refusal: '',
     failure: '',
   };
@@ -34,11 +33,8 @@ it('warns of a segment that is not there, and says once that the device failed',
   device = { ...device, failure: 'an uncorrectable error' };
   vi.advanceTimersByTime(30_000);
   expect(lines).toEqual([{ refusal: '2.seg: no room' }, { failure: 'an uncorrectable error' }]);
-  device = { ...device, fewBits: true };
-  vi.advanceTimersByTime(30_000);
-  expect(lines.slice(2)).toEqual([expect.stringContaining('fewer than 8 bits')]);
   stop();
   device = { ...device, refusal: '3.seg: no room' };
   vi.advanceTimersByTime(30_000);
-  expect(lines).toHaveLength(3);
+  expect(lines).toHaveLength(2);
 });

@@ -1,6 +1,7 @@
 // Measures exhaustive MaxSim and the best k on a device, on chunks that it generates there, and checks scores against the CPU's kernel
 // bit by bit: those of some 200 chunks, or of all. Prints one JSON object.
 //   maxsim [--chunks N] [--rows N] [--tokens N] [--queries N] [--top N] [--admit ONE_IN] [--rounds N] [--compare CHUNKS]
+//          [--dim 64|128|256|384|512|768|1024] [--bits 1|2|4|8]
 #include "device/cuda/kernels.cuh"
 
 #include "kernels/contract.h"
@@ -21,9 +22,6 @@ using namespace maxsimd;
 using namespace maxsimd::cuda;
 
 namespace {
-
-constexpr uint32_t steps = 2;
-constexpr uint32_t dim = steps * stepBytes;
 
 void require(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
@@ -75,7 +73,9 @@ __global__ void generateScales(uint16_t* scales, uint64_t count) {
 }
 
 struct Settings {
-  uint32_t chunks = 1'000'000, rows = 64, tokens = 32, queries = 1, top = 100, admit = 1, rounds = 50, compare = 200;
+  uint32_t chunks = 1'000'000, rows = 64, tokens = 32, queries = 1, top = 100, admit = 1, rounds = 50, compare = 200, dim = 128, bits = 8;
+
+  RowShape shape() const { return {dim, bits}; }
 };
 
 Settings parse(int count, char** arguments) {
@@ -83,7 +83,7 @@ Settings parse(int count, char** arguments) {
   const std::map<std::string, uint32_t*> options = {
       {"--chunks", &settings.chunks}, {"--rows", &settings.rows},   {"--tokens", &settings.tokens}, {"--queries", &settings.queries},
       {"--top", &settings.top},       {"--admit", &settings.admit}, {"--rounds", &settings.rounds},
-      {"--compare", &settings.compare}};
+      {"--compare", &settings.compare}, {"--dim", &settings.dim},     {"--bits", &settings.bits}};
   for (int at = 1; at < count; at += 2) {
     const auto option = options.find(arguments[at]);
     const long value = at + 1 < count ? std::strtol(arguments[at + 1], nullptr, 10) : 0;
@@ -94,6 +94,10 @@ Settings parse(int count, char** arguments) {
     *option->second = uint32_t(value);
   }
   if (settings.tokens > queryTokensMax) settings.tokens = queryTokensMax;
+  if (!isRowBits(settings.bits) || settings.dim > dimMax || paddedDim(settings.shape()) != settings.dim) {
+    std::fprintf(stderr, "no kernel is for %u dimensions of %u bits\n", settings.dim, settings.bits);
+    std::exit(2);
+  }
   return settings;
 }
 
@@ -123,17 +127,21 @@ std::vector<float> time(uint32_t rounds, const std::function<void()>& work) {
 struct HostQueries {
   std::vector<int8_t> vectors;
   std::vector<float> scales, offsets;
+  std::vector<int32_t> biases;
   uint32_t blocks;
 
   explicit HostQueries(const Settings& settings) : blocks((settings.tokens + blockTokens - 1) / blockTokens) {
     const size_t padded = size_t(settings.queries) * blocks * blockTokens;
+    const uint32_t dim = settings.dim;
     vectors.resize(padded * dim);
+    biases.resize(padded);
     scales.resize(padded);
     offsets.resize(padded);
     for (uint32_t query = 0; query < settings.queries; ++query) {
       for (uint32_t token = 0; token < settings.tokens; ++token) {
         const size_t at = size_t(query) * blocks * blockTokens + token;
         for (uint32_t d = 0; d < dim; ++d) vectors[at * dim + d] = int8_t(mix(~(at * dim + d)));
+        biases[at] = biasOf(&vectors[at * dim], dim, settings.bits);
         scales[at] = float(1 + mix(at) % 100) / 12'800.0f;
         offsets[at] = float(mix(at + 1) % 100) / 1000.0f;
       }
@@ -151,23 +159,25 @@ uint64_t compare(const Settings& settings, const Documents& documents, const Hos
   const uint32_t stride = std::max(1u, settings.chunks / settings.compare);
   const uint32_t together = stride == 1 ? 4096 : 1;
   const uint32_t padded = queries.blocks * blockTokens;
-  const std::unique_ptr<void, Released> packed(std::aligned_alloc(64, (kernel.packedBytes(dim, settings.tokens) + 63) & ~size_t(63)));
+  const RowShape shape = settings.shape();
+  const size_t rowBytes = shape.bytes();
+  const std::unique_ptr<void, Released> packed(std::aligned_alloc(64, (kernel.packedBytes(shape, settings.tokens) + 63) & ~size_t(63)));
   std::vector<Chunk> chunks;
   std::vector<float> wanted(together);
   uint64_t compared = 0;
   for (uint32_t from = 0; from < settings.chunks; from += stride * together) {
     const uint32_t count = std::min(together, settings.chunks - from);
     const uint64_t first = uint64_t(from) * settings.rows, rows = uint64_t(count) * settings.rows;
-    auto vectors = toHost(documents.vectors + first * dim, rows * dim);
+    auto vectors = toHost(documents.vectors + first * rowBytes, rows * rowBytes);
     auto scales = toHost(documents.scales + first, rows);
     vectors.resize(vectors.size() + readPaddingBytes);
     scales.resize(scales.size() + readPaddingBytes);
     chunks.clear();
-    for (uint64_t at = 0; at < rows; at += settings.rows) chunks.push_back({vectors.data() + at * dim, scales.data() + at, settings.rows});
+    for (uint64_t at = 0; at < rows; at += settings.rows) chunks.push_back({vectors.data() + at * rowBytes, scales.data() + at, settings.rows});
     for (uint32_t query = 0; query < settings.queries; ++query) {
       const size_t at = size_t(query) * padded;
-      kernel.pack(queries.vectors.data() + at * dim, dim, settings.tokens, packed.get());
-      const PackedQuery one = {dim, settings.tokens, paddedTokens(settings.tokens), packed.get(), queries.scales.data() + at, queries.offsets.data() + at};
+      kernel.pack(queries.vectors.data() + at * shape.dim, shape, settings.tokens, packed.get());
+      const PackedQuery one = {shape.dim, settings.tokens, paddedTokens(settings.tokens), packed.get(), queries.scales.data() + at, queries.offsets.data() + at, shape.bits};
       kernel.maxsim(one, chunks.data(), count, wanted.data());
       for (uint32_t chunk = from; chunk < from + count; ++chunk) {
         const float score = wanted[chunk - from];
@@ -215,9 +225,10 @@ int main(int count, char** arguments) {
   REQUIRE(cudaGetDeviceProperties(&device, 0));
   const uint64_t rows = uint64_t(settings.chunks) * settings.rows;
 
-  int8_t* const vectors = allocate<int8_t>(rows * dim);
+  const size_t bytes = rows * settings.shape().bytes();
+  int8_t* const vectors = allocate<int8_t>(bytes);
   uint16_t* const scales = allocate<uint16_t>(rows);
-  generate<<<4096, 256>>>(reinterpret_cast<uint64_t*>(vectors), rows * dim / 8, 1);
+  generate<<<4096, 256>>>(reinterpret_cast<uint64_t*>(vectors), bytes / 8, 1);
   generateScales<<<4096, 256>>>(scales, rows);
   std::vector<uint64_t> starts(settings.chunks + 1);
   for (uint64_t chunk = 0; chunk < starts.size(); ++chunk) starts[chunk] = chunk * settings.rows;
@@ -225,13 +236,12 @@ int main(int count, char** arguments) {
   for (uint32_t chunk = 0; chunk < settings.chunks; chunk += settings.admit) admitted[chunk / 32] |= 1u << (chunk % 32);
   const Documents documents = {vectors, scales, toDevice(starts), settings.chunks};
   const HostQueries host(settings);
-  const Queries queries = {toDevice(host.vectors), toDevice(host.scales), toDevice(host.offsets), settings.queries, host.blocks,
-                           settings.chunks};
+  const Queries queries = {toDevice(host.vectors), toDevice(host.scales), toDevice(host.offsets), toDevice(host.biases),
+                           settings.queries, host.blocks, settings.chunks};
   const uint32_t* const bits = settings.admit == 1 ? nullptr : toDevice(admitted);
   float* const scores = allocate<float>(size_t(settings.queries) * settings.chunks);
 
-  const bool single = settings.queries * host.blocks == 1;
-  const auto kernel = single ? scoreChunks<steps, 1> : scoreChunks<steps, 4>;
+  const ScoreKernel kernel = kernelFor(settings.shape(), settings.queries * host.blocks);
   int resident = 0;
   REQUIRE(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threadsPerBlock, 0));
   const uint32_t grid = uint32_t(resident) * uint32_t(device.multiProcessorCount);
@@ -260,27 +270,27 @@ int main(int count, char** arguments) {
     select();
   });
   // The speed of the memory when nothing is calculated: a copy reads and writes.
-  const size_t copied = std::min<size_t>(rows * dim / 2, size_t(4) << 30);
-  const auto copying = time(10, [&] { REQUIRE(cudaMemcpyAsync(vectors + rows * dim - copied, vectors, copied, cudaMemcpyDeviceToDevice)); });
-  generate<<<4096, 256>>>(reinterpret_cast<uint64_t*>(vectors), rows * dim / 8, 1);
+  const size_t copied = std::min<size_t>(bytes / 2, size_t(4) << 30);
+  const auto copying = time(10, [&] { REQUIRE(cudaMemcpyAsync(vectors + bytes - copied, vectors, copied, cudaMemcpyDeviceToDevice)); });
+  generate<<<4096, 256>>>(reinterpret_cast<uint64_t*>(vectors), bytes / 8, 1);
 
   const auto scoresHere = toHost(scores, size_t(settings.queries) * settings.chunks);
   const uint64_t compared = compare(settings, documents, host, scoresHere);
   compareTop(settings, scoresHere, toHost(found, size_t(settings.queries) * roomOf(settings)), toHost(places, settings.queries));
 
   const double median = scoring[scoring.size() / 2];
-  const double read = double(rows) / settings.admit * (dim + sizeof(uint16_t));
+  const double read = double(rows) / settings.admit * double(settings.shape().bytes() + sizeof(uint16_t));
   std::printf(
-      "{\"device\":\"%s\",\"chunks\":%u,\"rows\":%u,\"tokens\":%u,\"queries\":%u,\"top\":%u,\"admit_one_in\":%u,"
+      "{\"device\":\"%s\",\"chunks\":%u,\"rows\":%u,\"dim\":%u,\"bits\":%u,\"tokens\":%u,\"queries\":%u,\"top\":%u,\"admit_one_in\":%u,"
       "\"search_ms\":{\"p50\":%.4f,\"p90\":%.4f},\"search_ms_a_query\":%.4f,"
       "\"score_ms\":{\"p10\":%.4f,\"p50\":%.4f,\"p90\":%.4f},\"select_ms\":{\"p50\":%.4f},"
       "\"token_vectors_per_second\":%.4g,\"products_per_second\":%.4g,\"read_gb_per_second\":%.1f,\"copy_gb_per_second\":%.1f,"
       "\"blocks_resident\":%d,\"compared_to_the_last_bit\":%llu,\"recall\":%s}\n",
-      device.name, settings.chunks, settings.rows, settings.tokens, settings.queries, settings.top, settings.admit,
+      device.name, settings.chunks, settings.rows, settings.dim, settings.bits, settings.tokens, settings.queries, settings.top, settings.admit,
       searching[searching.size() / 2], searching[searching.size() * 9 / 10], searching[searching.size() / 2] / float(settings.queries),
       scoring[scoring.size() / 10], median, scoring[scoring.size() * 9 / 10], selecting[selecting.size() / 2],
       double(rows) / settings.admit * settings.queries / median * 1e3,
-      double(rows) / settings.admit * settings.queries * host.blocks * blockTokens * dim * 2 / median * 1e3, read / median / 1e6,
+      double(rows) / settings.admit * settings.queries * host.blocks * blockTokens * settings.dim * 2 / median * 1e3, read / median / 1e6,
       2.0 * double(copied) / copying[copying.size() / 2] / 1e6, resident, (unsigned long long)compared,
       // The best k are those of a sort of these scores, so when all are the CPU's nothing is missed.
       compared == uint64_t(settings.queries) * settings.chunks ? "1.0" : "null");

@@ -10,8 +10,9 @@ struct DeviceWarp {
   using U32 = uint32_t;
   using I32 = int32_t;
   using F32 = float;
-  struct Quad {
-    uint32_t words[4];
+  template <uint32_t Count>
+  struct Words {
+    uint32_t words[Count];
   };
 
   static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
@@ -25,17 +26,26 @@ struct DeviceWarp {
   static __device__ __forceinline__ float toFloat(int32_t a) { return __int2float_rn(a); }
 
   /// Document rows are read once a pass, so they bypass the first-level cache.
-  static __device__ __forceinline__ Quad stream(const int8_t* base, uint32_t offset) {
-    return quad(__ldcs(reinterpret_cast<const uint4*>(base + offset)));
+  template <uint32_t Count>
+  static __device__ __forceinline__ Words<Count> stream(const int8_t* base, uint32_t offset) {
+    if constexpr (Count == 1) return {{__ldcs(reinterpret_cast<const uint32_t*>(base + offset))}};
+    if constexpr (Count == 2) {
+      const uint2 words = __ldcs(reinterpret_cast<const uint2*>(base + offset));
+      return {{words.x, words.y}};
+    }
+    if constexpr (Count == 4) return four(__ldcs(reinterpret_cast<const uint4*>(base + offset)));
   }
   /// Query rows are the same for every chunk, so they stay in the cache.
-  static __device__ __forceinline__ Quad keep(const int8_t* base, uint32_t offset) {
-    return quad(*reinterpret_cast<const uint4*>(base + offset));
+  static __device__ __forceinline__ Words<4> keep(const int8_t* base, uint32_t offset) {
+    return four(*reinterpret_cast<const uint4*>(base + offset));
   }
   static __device__ __forceinline__ float half(const uint16_t* base, uint32_t offset) {
     return __half2float(__ushort_as_half(__ldcs(base + offset)));
   }
-  static __device__ __forceinline__ float read(const float* base, uint32_t offset) { return base[offset]; }
+  template <class Value>
+  static __device__ __forceinline__ Value read(const Value* base, uint32_t offset) {
+    return base[offset];
+  }
   static __device__ __forceinline__ float exchange(float a, uint32_t distance) {
     return __shfl_xor_sync(0xffffffff, a, distance);
   }
@@ -51,7 +61,7 @@ struct DeviceWarp {
   }
 
  private:
-  static __device__ __forceinline__ Quad quad(uint4 words) { return {{words.x, words.y, words.z, words.w}}; }
+  static __device__ __forceinline__ Words<4> four(uint4 words) { return {{words.x, words.y, words.z, words.w}}; }
 };
 
 }  // namespace maxsimd::cuda

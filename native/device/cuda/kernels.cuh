@@ -5,6 +5,9 @@
 #include "device/cuda/selection.h"
 #include "device/cuda/warp_program.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace maxsimd::cuda {
 
 inline constexpr uint32_t warpsPerBlock = 8;
@@ -18,7 +21,7 @@ __device__ inline bool isAdmitted(const uint32_t* admitted, uint32_t chunk) {
 
 /// Each warp scores one admitted chunk after the other, in steps of all warps, so that neighbouring warps read
 /// neighbouring chunks. Scores of chunks that are not admitted are not written.
-template <uint32_t Steps, uint32_t AtOnce>
+template <uint32_t Bits, uint32_t Steps, uint32_t AtOnce>
 __global__ void __launch_bounds__(threadsPerBlock)
     scoreChunks(Documents documents, Queries queries, const uint32_t* __restrict__ admitted,
                 float* __restrict__ scores) {
@@ -29,12 +32,47 @@ __global__ void __launch_bounds__(threadsPerBlock)
   };
   uint32_t chunk = admittedFrom(blockIdx.x * warpsPerBlock + threadIdx.x / 32);
   if (chunk >= documents.chunks) return;
-  WarpProgram<DeviceWarp, Steps, AtOnce> program(documents, queries);
+  WarpProgram<DeviceWarp, Bits, Steps, AtOnce> program(documents, queries);
   program.begin(chunk);
   while (chunk < documents.chunks) {
     const uint32_t following = admittedFrom(chunk + warps);
     program.score(chunk, following < documents.chunks ? following : chunk, scores);
     chunk = following;
+  }
+}
+
+using ScoreKernel = void (*)(Documents, Queries, const uint32_t*, float*);
+
+/// The kernels score rows of these many dimensions. Other rows are padded with zeros.
+inline constexpr uint32_t kernelDims[] = {64, 128, 256, 384, 512, 768, 1024};
+
+inline uint32_t paddedDim(RowShape rows) {
+  return *std::lower_bound(std::begin(kernelDims), std::end(kernelDims), std::max(rows.dim, stepDims(rows.bits)));
+}
+
+template <uint32_t Bits, uint32_t AtOnce>
+ScoreKernel kernelOf(uint32_t dim) {
+  constexpr uint32_t step = stepDims(Bits);
+  switch (dim) {
+    case 64: return scoreChunks<Bits, (64 + step - 1) / step, AtOnce>;
+    case 128: return scoreChunks<Bits, 128 / step, AtOnce>;
+    case 256: return scoreChunks<Bits, 256 / step, AtOnce>;
+    case 384: return scoreChunks<Bits, 384 / step, AtOnce>;
+    case 512: return scoreChunks<Bits, 512 / step, AtOnce>;
+    case 768: return scoreChunks<Bits, 768 / step, AtOnce>;
+    default: return scoreChunks<Bits, 1024 / step, AtOnce>;
+  }
+}
+
+/// `blocks`: of all queries of the call.
+inline ScoreKernel kernelFor(RowShape rows, uint32_t blocks) {
+  const uint32_t dim = paddedDim(rows);
+  const bool one = blocks == 1;
+  switch (rows.bits) {
+    case 1: return one ? kernelOf<1, 1>(dim) : kernelOf<1, 4>(dim);
+    case 2: return one ? kernelOf<2, 1>(dim) : kernelOf<2, 4>(dim);
+    case 4: return one ? kernelOf<4, 1>(dim) : kernelOf<4, 4>(dim);
+    default: return one ? kernelOf<8, 1>(dim) : kernelOf<8, 4>(dim);
   }
 }
 

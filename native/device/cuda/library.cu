@@ -70,35 +70,18 @@ struct Device {
   }
 };
 
+RowShape rowsOf(const MatrixShape& shape) { return {shape.dim, shape.bits}; }
+
+/// Bytes of a row on the device.
+size_t rowBytesOf(const MatrixShape& shape) { return RowShape(paddedDim(rowsOf(shape)), shape.bits).bytes(); }
+
 struct Matrix {
   Device* device;
   MatrixShape shape;
-  /// Bytes of a row on the device.
-  uint32_t rowBytes;
   Buffer<int8_t> vectors;
   Buffer<uint16_t> scales;
   Buffer<uint64_t> starts;
 };
-
-using ScoreKernel = void (*)(Documents, Queries, const uint32_t*, float*);
-
-/// The kernels score rows of 64, 128, 256, 512 and 1,024 bytes. Other rows are padded with zeros.
-uint32_t paddedBytes(uint32_t dim) {
-  uint32_t bytes = stepBytes;
-  while (bytes < dim) bytes *= 2;
-  return bytes;
-}
-
-template <uint32_t AtOnce>
-ScoreKernel kernelFor(uint32_t rowBytes) {
-  switch (rowBytes / stepBytes) {
-    case 1: return scoreChunks<1, AtOnce>;
-    case 2: return scoreChunks<2, AtOnce>;
-    case 4: return scoreChunks<4, AtOnce>;
-    case 8: return scoreChunks<8, AtOnce>;
-    default: return scoreChunks<16, AtOnce>;
-  }
-}
 
 uint32_t wordsOf(const Matrix& matrix) { return (matrix.shape.chunks + 63) / 64; }
 
@@ -111,19 +94,23 @@ uint32_t wordsOf(const DeviceScan* scans, uint32_t count) {
 
 /// Offsets in the one buffer that carries all queries to the device.
 struct RequestLayout {
-  uint32_t rowBytes, queries;
+  /// Of the documents.
+  RowShape rows;
+  /// A query token takes as many bytes as the documents have padded dimensions.
+  uint32_t dim, queries;
   /// Blocks of tokens of every query: as many as the longest needs.
   uint32_t blocks = 0;
-  size_t scales, offsets, admitted, selections, places, bytes;
+  size_t scales, offsets, biases, admitted, selections, places, bytes;
 
-  RequestLayout(const DeviceQuery* asked, uint32_t count, uint32_t words)
-      : rowBytes(paddedBytes(asked->dim)), queries(count) {
+  RequestLayout(RowShape documents, const DeviceQuery* asked, uint32_t count, uint32_t words)
+      : rows(documents), dim(paddedDim(documents)), queries(count) {
     for (uint32_t query = 0; query < count; ++query)
       blocks = std::max(blocks, (asked[query].tokens + blockTokens - 1) / blockTokens);
     const size_t padded = queries * tokens();
-    scales = padded * rowBytes;
+    scales = padded * dim;
     offsets = scales + padded * sizeof(float);
-    admitted = offsets + padded * sizeof(float);
+    biases = offsets + padded * sizeof(float);
+    admitted = biases + padded * sizeof(int32_t);
     selections = admitted + words * sizeof(uint64_t);
     places = selections + queries * sizeof(Selection);
     bytes = places + queries * sizeof(uint32_t);
@@ -140,7 +127,10 @@ void layOut(const RequestLayout& layout, const DeviceQuery* queries, const Devic
     const DeviceQuery& query = queries[at];
     const size_t first = at * layout.tokens();
     for (uint32_t token = 0; token < query.tokens; ++token) {
-      std::memcpy(to + (first + token) * layout.rowBytes, query.vectors + size_t(token) * query.dim, query.dim);
+      const int8_t* const vector = query.vectors + size_t(token) * query.dim;
+      const int32_t bias = biasOf(vector, query.dim, layout.rows.bits);
+      std::memcpy(to + (first + token) * layout.dim, vector, query.dim);
+      std::memcpy(to + layout.biases + (first + token) * sizeof bias, &bias, sizeof bias);
     }
     std::memcpy(to + layout.scales + first * sizeof(float), query.scales, query.tokens * sizeof(float));
     std::memcpy(to + layout.offsets + first * sizeof(float), query.offsets, query.tokens * sizeof(float));
@@ -188,19 +178,20 @@ const char* openDevice(uint32_t ordinal, DeviceInfo* info, void** opened) {
 void closeDevice(void* device) { delete static_cast<Device*>(device); }
 
 uint64_t matrixBytes(const MatrixShape* shape) {
-  return shape->rows * (paddedBytes(shape->dim) + sizeof(uint16_t)) + (shape->chunks + uint64_t(1)) * sizeof(uint64_t);
+  return shape->rows * (rowBytesOf(*shape) + sizeof(uint16_t)) + (shape->chunks + uint64_t(1)) * sizeof(uint64_t);
 }
 
 const char* createMatrix(void* of, const MatrixShape* shape, const uint64_t* starts, void** created) {
   Device& device = *static_cast<Device*>(of);
   ATTEMPT(cudaSetDevice(int(device.ordinal)));
-  auto matrix = std::make_unique<Matrix>(Matrix{&device, *shape, paddedBytes(shape->dim), {}, {}, {}});
-  if (const char* failure = matrix->vectors.reserve(shape->rows * matrix->rowBytes)) return failure;
+  auto matrix = std::make_unique<Matrix>(Matrix{&device, *shape, {}, {}, {}});
+  const size_t rowBytes = rowBytesOf(*shape);
+  if (const char* failure = matrix->vectors.reserve(shape->rows * rowBytes)) return failure;
   if (const char* failure = matrix->scales.reserve(shape->rows)) return failure;
   if (const char* failure = matrix->starts.reserve(size_t(shape->chunks) + 1)) return failure;
   const cudaStream_t stream = device.filling;
-  if (matrix->rowBytes != shape->dim)
-    ATTEMPT(cudaMemsetAsync(matrix->vectors.get(), 0, shape->rows * matrix->rowBytes, stream));
+  if (rowBytes != rowsOf(*shape).bytes())
+    ATTEMPT(cudaMemsetAsync(matrix->vectors.get(), 0, shape->rows * rowBytes, stream));
   ATTEMPT(cudaMemcpyAsync(matrix->starts.get(), starts, (size_t(shape->chunks) + 1) * sizeof(uint64_t),
                           cudaMemcpyHostToDevice, stream));
   ATTEMPT(cudaStreamSynchronize(stream));
@@ -212,8 +203,9 @@ const char* fillMatrix(void* of, uint64_t firstRow, uint64_t rows, const int8_t*
   Matrix& matrix = *static_cast<Matrix*>(of);
   ATTEMPT(cudaSetDevice(int(matrix.device->ordinal)));
   const cudaStream_t stream = matrix.device->filling;
-  ATTEMPT(cudaMemcpy2DAsync(matrix.vectors.get() + firstRow * matrix.rowBytes, matrix.rowBytes, vectors,
-                            matrix.shape.dim, matrix.shape.dim, rows, cudaMemcpyHostToDevice, stream));
+  const size_t there = rowBytesOf(matrix.shape), here = rowsOf(matrix.shape).bytes();
+  ATTEMPT(cudaMemcpy2DAsync(matrix.vectors.get() + firstRow * there, there, vectors, here, here, rows,
+                            cudaMemcpyHostToDevice, stream));
   ATTEMPT(
       cudaMemcpyAsync(matrix.scales.get() + firstRow, scales, rows * sizeof(uint16_t), cudaMemcpyHostToDevice, stream));
   ATTEMPT(cudaStreamSynchronize(stream));
@@ -231,7 +223,8 @@ const char* best(void* of, const DeviceQuery* asked, DeviceAnswer* answers, uint
   Device& device = *static_cast<Device*>(of);
   ATTEMPT(cudaSetDevice(int(device.ordinal)));
   const uint32_t words = wordsOf(scans, scanCount), chunks = words * 64;
-  const RequestLayout layout(asked, queryCount, words);
+  const RowShape rows = rowsOf(static_cast<const Matrix*>(scans->matrix)->shape);
+  const RequestLayout layout(rows, asked, queryCount, words);
   uint32_t room = 0;
   for (uint32_t query = 0; query < queryCount; ++query) room = std::max(room, answers[query].room);
   if (const char* failure = reserve(device, layout, chunks, room)) return failure;
@@ -245,12 +238,12 @@ const char* best(void* of, const DeviceQuery* asked, DeviceAnswer* answers, uint
   const Queries queries = {reinterpret_cast<const int8_t*>(there),
                            reinterpret_cast<const float*>(there + layout.scales),
                            reinterpret_cast<const float*>(there + layout.offsets),
+                           reinterpret_cast<const int32_t*>(there + layout.biases),
                            queryCount,
                            layout.blocks,
                            chunks};
   const auto* const admitted = reinterpret_cast<const uint32_t*>(there + layout.admitted);
-  const ScoreKernel kernel =
-      queryCount * layout.blocks == 1 ? kernelFor<1>(layout.rowBytes) : kernelFor<4>(layout.rowBytes);
+  const ScoreKernel kernel = kernelFor(rows, queryCount * layout.blocks);
   int resident = 0;
   ATTEMPT(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threadsPerBlock, 0));
   std::vector<uint32_t> firsts;

@@ -8,21 +8,29 @@
 //   query       words t and t + 4 of token g
 //   products    columns 2 t and 2 t + 1 of rows g and g + 8
 //
-// Any words of a row may take the places t and t + 4, as long as both sides agree. So a lane reads 16 bytes at 16 t of
-// every 64. That is one load of full width with four words for two instructions, without shared memory in between.
+// Any words of a row may take the places t and t + 4, as long as both sides agree. So no shared memory lies in between:
+//
+//   rows of 8 bits     in a step of 64 dimensions lane t reads 16 bytes at 16 t: four words for two instructions
+//   rows of few bits   in a step of 128 dimensions lane t reads strip t (kernels/rows.h): eight words for four
+//
+// A code u of few bits is multiplied as 2u, which one shift and one mask give. The component is 2u - most, so the sums
+// of products begin at -most * (sum of the query token's components) and are exact.
 //
 // `Warp` defines the types of a lane. On the device (`device_warp.cuh`) they are plain types, and each lane runs the
 // program. In the emulation (`emulated_warp.h`) each holds 32 values, and the program runs once.
 #pragma once
 
 #include "device/library.h"
+#include "kernels/rows.h"
 
 #include <cstdint>
 
 #ifdef __CUDACC__
 #define MAXSIMD_LANE __device__ __forceinline__
+#define MAXSIMD_UNROLL _Pragma("unroll")
 #else
 #define MAXSIMD_LANE inline
+#define MAXSIMD_UNROLL
 #endif
 
 namespace maxsimd::cuda {
@@ -32,10 +40,19 @@ inline constexpr uint32_t blockTokens = deviceTokens;
 inline constexpr uint32_t tileTokens = 8;
 inline constexpr uint32_t blockTiles = blockTokens / tileTokens;
 inline constexpr uint32_t tileRows = 16;
-/// Bytes of a row that the four lanes of a row read in one load. `dim` is padded with zeros to a multiple of it.
-inline constexpr uint32_t stepBytes = 64;
 
-/// All chunks: token vectors one after the other. `starts` [chunks + 1] counts rows. Every chunk has at least one row.
+/// Dimensions that the four lanes of a row read in one load. Rows are padded with zeros to a multiple of it.
+constexpr uint32_t stepDims(uint32_t bits) { return bits == 8 ? 64 : 4 * stripCodes; }
+
+/// Where the sums of products with one query token begin.
+inline int32_t biasOf(const int8_t* token, uint32_t dim, uint32_t bits) {
+  if (bits == 8) return 0;
+  int32_t sum = 0;
+  for (uint32_t d = 0; d < dim; ++d) sum += token[d];
+  return -componentMost(bits) * sum;
+}
+
+/// All chunks: rows one after the other. `starts` [chunks + 1] counts rows. Every chunk has at least one row.
 struct Documents {
   const int8_t* vectors;
   const uint16_t* scales;
@@ -49,19 +66,24 @@ struct Queries {
   const int8_t* vectors;
   const float* scales;
   const float* offsets;
+  const int32_t* biases;
   uint32_t queries;
   uint32_t blocks;
   uint32_t stride;
 };
 
-/// `Steps` * 64 bytes a row. `AtOnce` blocks share what is read of the documents.
-template <class Warp, uint32_t Steps, uint32_t AtOnce>
+/// `Steps` * stepDims(Bits) dimensions. `AtOnce` blocks share what is read of the documents.
+template <class Warp, uint32_t Bits, uint32_t Steps, uint32_t AtOnce>
 class WarpProgram {
   using U32 = typename Warp::U32;
   using F32 = typename Warp::F32;
   using I32 = typename Warp::I32;
-  using Quad = typename Warp::Quad;
-  static constexpr uint32_t dim = Steps * stepBytes;
+  /// Words that a lane reads of a row in a step, and words that it multiplies then.
+  static constexpr uint32_t storedWords = Bits == 8 ? 4 : Bits, words = Bits == 8 ? 4 : 8;
+  static constexpr uint32_t step = stepDims(Bits), dim = Steps * step, rowBytes = dim * Bits / 8;
+  /// 2u of four codes.
+  static constexpr uint32_t codeMask = 0x01010101u * uint32_t(2 * componentMost(Bits));
+  using Stored = typename Warp::template Words<storedWords>;
 
  public:
   MAXSIMD_LANE WarpProgram(const Documents& documents, const Queries& queries)
@@ -109,10 +131,10 @@ class WarpProgram {
     uint32_t rows;
   };
 
-  /// Rows g and g + 8 of a tile, this lane's quads of each step.
+  /// Rows g and g + 8 of a tile, this lane's words of each step.
   struct Tile {
-    Quad upper[Steps];
-    Quad lower[Steps];
+    Stored upper[Steps];
+    Stored lower[Steps];
     F32 upperScale;
     F32 lowerScale;
   };
@@ -143,35 +165,58 @@ class WarpProgram {
     const U32 upper = Warp::least(group_ + row, span.rows - 1);
     const U32 lower = Warp::least(group_ + (row + 8u), span.rows - 1);
     Tile tile;
-    for (uint32_t step = 0; step < Steps; ++step) {
-      const int8_t* vectors = documents_.vectors + span.first * dim + step * stepBytes;
-      tile.upper[step] = Warp::stream(vectors, upper * dim + place_ * 16u);
-      tile.lower[step] = Warp::stream(vectors, lower * dim + place_ * 16u);
+    for (uint32_t at = 0; at < Steps; ++at) {
+      const int8_t* vectors = documents_.vectors + span.first * rowBytes + at * (rowBytes / Steps);
+      tile.upper[at] = Warp::template stream<storedWords>(vectors, upper * rowBytes + place_ * (4 * storedWords));
+      tile.lower[at] = Warp::template stream<storedWords>(vectors, lower * rowBytes + place_ * (4 * storedWords));
     }
     tile.upperScale = Warp::half(documents_.scales + span.first, upper);
     tile.lowerScale = Warp::half(documents_.scales + span.first, lower);
     return tile;
   }
 
+  /// Four factors of the products: word `at` in the order of dimensions.
+  MAXSIMD_LANE static U32 factors(const Stored& stored, uint32_t at) {
+    if constexpr (Bits == 8) return stored.words[at];
+    const U32& codes = stored.words[at % storedWords];
+    const uint32_t shift = at / storedWords * Bits;
+    return (shift == 0 ? codes << 1u : codes >> (shift - 1)) & codeMask;
+  }
+
+  /// Multiplies a tile with a block of tokens. What is unpacked of the tile serves all tokens before the next is.
   MAXSIMD_LANE void raise(const Tile& tile, uint32_t block, Best& best) const {
     const int8_t* vectors = queries_.vectors + uint64_t(block) * blockTokens * dim;
-#ifdef __CUDACC__
-#pragma unroll
-#endif
+    I32 products[blockTiles][4];
     for (uint32_t n = 0; n < blockTiles; ++n) {
-      I32 products[4] = {Warp::i32(0), Warp::i32(0), Warp::i32(0), Warp::i32(0)};
-      for (uint32_t step = 0; step < Steps; ++step) {
-        const U32 token = group_ + n * tileTokens;
-        const Quad query = Warp::keep(vectors, token * dim + (place_ * 16u + step * stepBytes));
-        const Quad &upper = tile.upper[step], &lower = tile.lower[step];
-        Warp::multiply(products, upper.words[0], lower.words[0], upper.words[1], lower.words[1], query.words[0],
-                       query.words[1]);
-        Warp::multiply(products, upper.words[2], lower.words[2], upper.words[3], lower.words[3], query.words[2],
-                       query.words[3]);
-      }
       for (uint32_t column = 0; column < 2; ++column) {
-        const F32 upper = Warp::product(Warp::toFloat(products[column]), tile.upperScale);
-        const F32 lower = Warp::product(Warp::toFloat(products[column + 2]), tile.lowerScale);
+        const U32 token = place_ * 2u + (block * blockTokens + n * tileTokens + column);
+        products[n][column] = products[n][column + 2] = Bits == 8 ? Warp::i32(0) : Warp::read(queries_.biases, token);
+      }
+    }
+    MAXSIMD_UNROLL
+    for (uint32_t at = 0; at < Steps; ++at) {
+      MAXSIMD_UNROLL
+      for (uint32_t word = 0; word < words; word += 4) {
+        U32 upper[4], lower[4];
+        for (uint32_t of = 0; of < 4; ++of) {
+          upper[of] = factors(tile.upper[at], word + of);
+          lower[of] = factors(tile.lower[at], word + of);
+        }
+        MAXSIMD_UNROLL
+        for (uint32_t n = 0; n < blockTiles; ++n) {
+          const U32 token = group_ + n * tileTokens;
+          const auto query = Warp::keep(vectors, token * dim + place_ * (4 * words) + (at * step + 4 * word));
+          for (uint32_t of = 0; of < 4; of += 2) {
+            Warp::multiply(products[n], upper[of], lower[of], upper[of + 1], lower[of + 1], query.words[of],
+                           query.words[of + 1]);
+          }
+        }
+      }
+    }
+    for (uint32_t n = 0; n < blockTiles; ++n) {
+      for (uint32_t column = 0; column < 2; ++column) {
+        const F32 upper = Warp::product(Warp::toFloat(products[n][column]), tile.upperScale);
+        const F32 lower = Warp::product(Warp::toFloat(products[n][column + 2]), tile.lowerScale);
         F32& so_far = best.columns[n][column];
         so_far = Warp::greater(so_far, Warp::greater(upper, lower));
       }

@@ -17,8 +17,11 @@ namespace {
 
 using namespace maxsimd::cuda;
 
-/// Bytes of a padded row.
-constexpr uint32_t rowBytes = 128;
+/// Dimensions of a padded row.
+constexpr uint32_t paddedDim = 128;
+
+RowShape rowsOf(const MatrixShape& shape) { return {shape.dim, shape.bits}; }
+size_t rowBytesOf(const MatrixShape& shape) { return RowShape(paddedDim, shape.bits).bytes(); }
 
 struct Matrix {
   MatrixShape shape;
@@ -35,23 +38,23 @@ const char* open(uint32_t ordinal, DeviceInfo* info, void** device) {
   return nullptr;
 }
 
-uint64_t matrixBytes(const MatrixShape* shape) { return shape->rows * (rowBytes + sizeof(uint16_t)); }
+uint64_t matrixBytes(const MatrixShape* shape) { return shape->rows * (rowBytesOf(*shape) + sizeof(uint16_t)); }
 
 const char* create(void*, const MatrixShape* shape, const uint64_t* starts, void** matrix) {
-  if (shape->dim > rowBytes) return "rows are too long";
+  if (shape->dim > paddedDim) return "rows are too long";
   emulatedState.matrices += 1;
   *matrix = new Matrix{*shape,
                        {starts, starts + shape->chunks + 1},
-                       std::vector<int8_t>(shape->rows * rowBytes),
+                       std::vector<int8_t>(shape->rows * rowBytesOf(*shape)),
                        std::vector<uint16_t>(shape->rows)};
   return nullptr;
 }
 
 const char* fill(void* to, uint64_t firstRow, uint64_t rows, const int8_t* vectors, const uint16_t* scales) {
   Matrix& matrix = *static_cast<Matrix*>(to);
-  const uint32_t dim = matrix.shape.dim;
+  const size_t there = rowBytesOf(matrix.shape), here = rowsOf(matrix.shape).bytes();
   for (uint64_t row = 0; row < rows; ++row)
-    std::memcpy(&matrix.vectors.at((firstRow + row) * rowBytes), vectors + row * dim, dim);
+    std::memcpy(&matrix.vectors.at((firstRow + row) * there), vectors + row * here, here);
   if (rows > 0) std::memcpy(&matrix.scales.at(firstRow + rows - 1) - (rows - 1), scales, rows * sizeof(uint16_t));
   return nullptr;
 }
@@ -59,6 +62,31 @@ const char* fill(void* to, uint64_t firstRow, uint64_t rows, const int8_t* vecto
 void destroy(void* matrix) {
   emulatedState.matrices -= 1;
   delete static_cast<Matrix*>(matrix);
+}
+
+bool isAdmitted(const uint64_t* admitted, uint32_t chunk) { return (admitted[chunk / 64] >> chunk % 64 & 1) != 0; }
+
+template <uint32_t Bits>
+void scoreAll(const Documents& documents, const Queries& queries, const uint64_t* admitted, float* scores) {
+  WarpProgram<EmulatedWarp, Bits, paddedDim / stepDims(Bits), 1> program(documents, queries);
+  for (uint32_t chunk = 0; chunk < documents.chunks; ++chunk) {
+    if (!isAdmitted(admitted, chunk)) continue;
+    program.begin(chunk);
+    program.score(chunk, chunk, scores);
+  }
+}
+
+/// [queries x chunks]; 0 for chunks that are not admitted.
+std::vector<float> scoresOf(const Documents& documents, const Queries& queries, uint32_t bits,
+                            const uint64_t* admitted) {
+  std::vector<float> scores(size_t(queries.queries) * documents.chunks);
+  switch (bits) {
+    case 1: scoreAll<1>(documents, queries, admitted, scores.data()); break;
+    case 2: scoreAll<2>(documents, queries, admitted, scores.data()); break;
+    case 4: scoreAll<4>(documents, queries, admitted, scores.data()); break;
+    default: scoreAll<8>(documents, queries, admitted, scores.data());
+  }
+  return scores;
 }
 
 const char* best(void*, const DeviceQuery* queries, DeviceAnswer* answers, uint32_t queryCount, const DeviceScan* scans,
@@ -70,13 +98,16 @@ const char* best(void*, const DeviceQuery* queries, DeviceAnswer* answers, uint3
   for (uint32_t q = 0; q < queryCount; ++q)
     blocks = std::max(blocks, (queries[q].tokens + blockTokens - 1) / blockTokens);
   const size_t padded = size_t(blocks) * blockTokens;
-  std::vector<int8_t> vectors(queryCount * padded * rowBytes);
+  const uint32_t bits = static_cast<const Matrix*>(scans->matrix)->shape.bits;
+  std::vector<int8_t> vectors(queryCount * padded * paddedDim);
   std::vector<float> scales(queryCount * padded), offsets(queryCount * padded);
+  std::vector<int32_t> biases(queryCount * padded);
   for (uint32_t q = 0; q < queryCount; ++q) {
     const DeviceQuery& query = queries[q];
     for (uint32_t token = 0; token < query.tokens; ++token) {
       const size_t at = q * padded + token;
-      std::memcpy(&vectors[at * rowBytes], query.vectors + size_t(token) * query.dim, query.dim);
+      std::memcpy(&vectors[at * paddedDim], query.vectors + size_t(token) * query.dim, query.dim);
+      biases[at] = biasOf(&vectors[at * paddedDim], query.dim, bits);
       scales[at] = query.scales[token];
       offsets[at] = query.offsets[token];
     }
@@ -86,13 +117,10 @@ const char* best(void*, const DeviceQuery* queries, DeviceAnswer* answers, uint3
     const Matrix& matrix = *static_cast<const Matrix*>(scans[scan].matrix);
     const uint32_t chunks = matrix.shape.chunks;
     const Documents documents = {matrix.vectors.data(), matrix.scales.data(), matrix.starts.data(), chunks};
-    const Queries packed = {vectors.data(), scales.data(), offsets.data(), queryCount, blocks, chunks};
-    WarpProgram<EmulatedWarp, rowBytes / stepBytes, 1> program(documents, packed);
-    std::vector<float> scores(size_t(queryCount) * chunks);
+    const Queries packed = {vectors.data(), scales.data(), offsets.data(), biases.data(), queryCount, blocks, chunks};
+    const std::vector<float> scores = scoresOf(documents, packed, bits, scans[scan].admitted);
     for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      if ((scans[scan].admitted[chunk / 64] >> chunk % 64 & 1) == 0) continue;
-      program.begin(chunk);
-      program.score(chunk, chunk, scores.data());
+      if (!isAdmitted(scans[scan].admitted, chunk)) continue;
       for (uint32_t q = 0; q < queryCount; ++q) {
         all[q].push_back({scan, chunk, scores[size_t(q) * chunks + chunk] + (emulatedState.wrong ? 0.01f : 0.0f)});
       }

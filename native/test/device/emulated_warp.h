@@ -42,6 +42,15 @@ inline Lanes<uint32_t> operator/(const Lanes<uint32_t>& a, uint32_t b) {
 inline Lanes<uint32_t> operator%(const Lanes<uint32_t>& a, uint32_t b) {
   return each(a, [b](uint32_t x) { return x % b; });
 }
+inline Lanes<uint32_t> operator<<(const Lanes<uint32_t>& a, uint32_t b) {
+  return each(a, [b](uint32_t x) { return x << b; });
+}
+inline Lanes<uint32_t> operator>>(const Lanes<uint32_t>& a, uint32_t b) {
+  return each(a, [b](uint32_t x) { return x >> b; });
+}
+inline Lanes<uint32_t> operator&(const Lanes<uint32_t>& a, uint32_t b) {
+  return each(a, [b](uint32_t x) { return x & b; });
+}
 inline Lanes<uint32_t> operator+(const Lanes<uint32_t>& a, const Lanes<uint32_t>& b) {
   return both(a, b, [](uint32_t x, uint32_t y) { return x + y; });
 }
@@ -50,8 +59,9 @@ struct EmulatedWarp {
   using U32 = Lanes<uint32_t>;
   using I32 = Lanes<int32_t>;
   using F32 = Lanes<float>;
-  struct Quad {
-    U32 words[4];
+  template <uint32_t Count>
+  struct Words {
+    U32 words[Count];
   };
 
   static U32 lane() {
@@ -85,20 +95,22 @@ struct EmulatedWarp {
     return each(a, [](int32_t x) { return float(x); });
   }
 
-  static Quad stream(const int8_t* base, const U32& offset) { return keep(base, offset); }
-  static Quad keep(const int8_t* base, const U32& offset) {
-    Quad quad;
+  template <uint32_t Count>
+  static Words<Count> stream(const int8_t* base, const U32& offset) {
+    Words<Count> read;
     for (uint32_t lane = 0; lane < 32; ++lane) {
-      for (uint32_t word = 0; word < 4; ++word) {
-        std::memcpy(&quad.words[word].at[lane], base + offset.at[lane] + 4 * word, 4);
+      for (uint32_t word = 0; word < Count; ++word) {
+        std::memcpy(&read.words[word].at[lane], base + offset.at[lane] + 4 * word, 4);
       }
     }
-    return quad;
+    return read;
   }
+  static Words<4> keep(const int8_t* base, const U32& offset) { return stream<4>(base, offset); }
   static F32 half(const uint16_t* base, const U32& offset) {
     return each(offset, [base](uint32_t at) { return halfToFloat(base[at]); });
   }
-  static F32 read(const float* base, const U32& offset) {
+  template <class Value>
+  static Lanes<Value> read(const Value* base, const U32& offset) {
     return each(offset, [base](uint32_t at) { return base[at]; });
   }
   static F32 exchange(const F32& a, uint32_t distance) {

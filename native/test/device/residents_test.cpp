@@ -24,11 +24,12 @@ struct Fixture {
   uint64_t versions = 0;
   uint64_t generation = 0;
 
-  explicit Fixture(Random& random, uint64_t mostBytes = 0, Clock::duration patience = std::chrono::hours(1))
-      : clusters(random, dim, 60),
+  explicit Fixture(Random& random, uint64_t mostBytes = 0, Clock::duration patience = std::chrono::hours(1),
+                   uint32_t bits = 8)
+      : clusters(random, dim, 60, bits),
         residents(emulatedLibrary(), 0, mostBytes, patience),
         engine(2, "auto"),
-        index(engine.kernel(), IndexOptions{dim, exactTokenVectorsMax}, &residents) {}
+        index(engine.kernel(), IndexOptions{{dim, bits}, exactTokenVectorsMax}, &residents) {}
 
   std::vector<Index::LifespanChange> records(uint64_t segment, uint32_t first, uint32_t last) const {
     std::vector<Index::LifespanChange> changes;
@@ -93,8 +94,8 @@ void checkSame(const SearchOutcome& found, const SearchOutcome& wanted) {
   CHECK(found.similarities == wanted.similarities);
 }
 
-const Case same("device", "the device gives exact results, and nothing waits for a copy", [](Random& random) {
-  Fixture fixture(random);
+void checkExact(Random& random, uint32_t bits) {
+  Fixture fixture(random, 0, std::chrono::hours(1), bits);
   fixture.addSealed(random, 1, 60);
   fixture.addSealed(random, 2, 45);
   CHECK(fixture.run(fixture.ask(random, 8), Plan::automatic).plan != Plan::device);
@@ -127,6 +128,13 @@ const Case same("device", "the device gives exact results, and nothing waits for
   IndexSearch nothing = fixture.ask(random, 8);
   nothing.terms = {term(99)};
   CHECK(fixture.run(nothing, Plan::automatic).results.empty());
+}
+
+const Case same("device", "the device gives exact results, and nothing waits for a copy",
+                [](Random& random) { checkExact(random, 8); });
+
+const Case fewBits("device", "the device gives exact results for rows of few bits", [](Random& random) {
+  for (const uint32_t bits : {1, 2, 4}) checkExact(random, bits);
 });
 
 const Case ranks("device", "candidates are ranked by the device, and grouped searches end", [](Random& random) {

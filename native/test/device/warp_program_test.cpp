@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace maxsimd::cuda {
@@ -21,13 +22,15 @@ uint32_t below(Random& random, uint32_t end) { return uint32_t(random() % end); 
 
 /// Chunks of uneven lengths and queries of random bytes, with many extreme values.
 struct Matrices {
-  uint32_t dim, chunks, queries, tokens, blocks;
+  RowShape rows;
+  uint32_t chunks, queries, tokens, blocks;
   std::vector<int8_t> vectors, queryVectors;
   std::vector<uint16_t> scales;
   std::vector<uint64_t> starts{0};
   std::vector<float> queryScales, offsets;
+  std::vector<int32_t> biases;
 
-  Matrices(Random& random, uint32_t rowBytes) : dim(rowBytes) {
+  Matrices(Random& random, RowShape shape) : rows(shape) {
     chunks = 1 + below(random, 6);
     queries = 1 + below(random, 5);
     tokens = 1 + below(random, below(random, 4) == 0 ? queryTokensMax : 40);
@@ -35,18 +38,20 @@ struct Matrices {
     const bool extreme = below(random, 4) == 0;
     const auto value = [&] { return int8_t(extreme ? (below(random, 2) == 0 ? -128 : 127) : below(random, 256)); };
     for (uint32_t chunk = 0; chunk < chunks; ++chunk) starts.push_back(starts.back() + 1 + below(random, 70));
-    for (uint64_t n = 0; n < starts.back() * dim; ++n) vectors.push_back(value());
+    for (uint64_t n = 0; n < starts.back() * rows.bytes(); ++n) vectors.push_back(value());
     // Small integers, so that maxima are often equal.
     for (uint64_t n = 0; n < starts.back(); ++n)
       scales.push_back(below(random, 8) == 0 ? 0 : floatToHalf(float(below(random, 1000)) / 65536.0f));
     const uint32_t padded = blocks * blockTokens;
-    queryVectors.resize(size_t(queries) * padded * dim);
+    queryVectors.resize(size_t(queries) * padded * rows.dim);
     queryScales.resize(size_t(queries) * padded);
     offsets.resize(size_t(queries) * padded);
+    biases.resize(size_t(queries) * padded);
     for (uint32_t query = 0; query < queries; ++query) {
       for (uint32_t token = 0; token < tokens; ++token) {
         const size_t at = size_t(query) * padded + token;
-        for (uint32_t d = 0; d < dim; ++d) queryVectors[at * dim + d] = value();
+        for (uint32_t d = 0; d < rows.dim; ++d) queryVectors[at * rows.dim + d] = value();
+        biases[at] = biasOf(&queryVectors[at * rows.dim], rows.dim, rows.bits);
         queryScales[at] = float(random() % 10'000) / 65'537.0f;
         offsets[at] = float(random() % 1000) / 999.0f - 0.5f;
       }
@@ -54,29 +59,35 @@ struct Matrices {
   }
 
   Documents documents() const { return {vectors.data(), scales.data(), starts.data(), chunks}; }
-  Queries all() const { return {queryVectors.data(), queryScales.data(), offsets.data(), queries, blocks, chunks}; }
+  Queries all() const {
+    return {queryVectors.data(), queryScales.data(), offsets.data(), biases.data(), queries, blocks, chunks};
+  }
 
   float wanted(uint32_t query, uint32_t chunk) const {
     const uint32_t padded = blocks * blockTokens;
-    const PackedQuery packed = {dim,
-                                tokens,
-                                paddedTokens(tokens),
-                                queryVectors.data() + size_t(query) * padded * dim,
-                                queryScales.data() + size_t(query) * padded,
-                                offsets.data() + size_t(query) * padded};
-    const Chunk one = {vectors.data() + starts[chunk] * dim, scales.data() + starts[chunk],
+    const int8_t* asked = queryVectors.data() + size_t(query) * padded * rows.dim;
+    const auto packed = std::make_unique<uint64_t[]>(scalarKernel.packedBytes(rows, tokens) / 8 + 1);
+    scalarKernel.pack(asked, rows, tokens, packed.get());
+    const PackedQuery whole = {rows.dim,
+                               tokens,
+                               paddedTokens(tokens),
+                               packed.get(),
+                               queryScales.data() + size_t(query) * padded,
+                               offsets.data() + size_t(query) * padded,
+                               rows.bits};
+    const Chunk one = {vectors.data() + starts[chunk] * rows.bytes(), scales.data() + starts[chunk],
                        uint32_t(starts[chunk + 1] - starts[chunk])};
     float score;
-    scalarKernel.maxsim(packed, &one, 1, &score);
+    scalarKernel.maxsim(whole, &one, 1, &score);
     return score;
   }
 };
 
-template <uint32_t Steps, uint32_t AtOnce>
+template <uint32_t Bits, uint32_t Steps, uint32_t AtOnce>
 void check(Random& random) {
-  const Matrices one(random, Steps * stepBytes);
+  const Matrices one(random, {Steps * stepDims(Bits), Bits});
   std::vector<float> scores(size_t(one.queries) * one.chunks, -1.0f);
-  WarpProgram<EmulatedWarp, Steps, AtOnce> program(one.documents(), one.all());
+  WarpProgram<EmulatedWarp, Bits, Steps, AtOnce> program(one.documents(), one.all());
   program.begin(0);
   for (uint32_t chunk = 0; chunk < one.chunks; ++chunk) {
     program.score(chunk, std::min(chunk + 1, one.chunks - 1), scores.data());
@@ -91,11 +102,18 @@ void check(Random& random) {
 
 const test::Case program("device", "a warp gives the scalar kernel's scores to the last bit", [](Random& random) {
   for (int round = 0; round < test::rounds(5); ++round) {
-    check<1, 1>(random);
-    check<2, 1>(random);
-    check<2, 4>(random);
-    check<8, 4>(random);
-    check<16, 1>(random);
+    check<8, 1, 1>(random);
+    check<8, 2, 1>(random);
+    check<8, 2, 4>(random);
+    check<8, 8, 4>(random);
+    check<8, 16, 1>(random);
+    check<4, 1, 4>(random);
+    check<4, 8, 1>(random);
+    check<2, 1, 1>(random);
+    check<2, 3, 1>(random);
+    check<2, 3, 4>(random);
+    check<1, 1, 1>(random);
+    check<1, 6, 4>(random);
   }
 });
 

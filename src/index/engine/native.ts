@@ -42,8 +42,6 @@ export interface EngineDevice {
   readonly segments: number;
   readonly coming: number;
   readonly scored: number;
-  /** Whether a search went without the device because its index has rows of fewer than 8 bits. */
-  readonly fewBits: boolean;
   /** Why a segment could not be copied there last; '' = never. */
   readonly refusal: string;
   /** Why the last search there failed, after which the device is not used for a minute; '' = it did not fail. */
