@@ -17,11 +17,13 @@ namespace {
 
 using namespace maxsimd::cuda;
 
-/// Dimensions of a padded row.
-constexpr uint32_t paddedDim = 128;
+/// Dimensions of a row that is padded as short ones are, and of a row of the default model.
+constexpr uint32_t shortDim = 128, longDim = 384;
+
+uint32_t paddedDim(uint32_t dim) { return dim <= shortDim ? shortDim : longDim; }
 
 RowShape rowsOf(const MatrixShape& shape) { return {shape.dim, shape.bits}; }
-size_t rowBytesOf(const MatrixShape& shape) { return RowShape(paddedDim, shape.bits).bytes(); }
+size_t rowBytesOf(const MatrixShape& shape) { return RowShape(paddedDim(shape.dim), shape.bits).bytes(); }
 
 struct Matrix {
   MatrixShape shape;
@@ -41,7 +43,7 @@ const char* open(uint32_t ordinal, DeviceInfo* info, void** device) {
 uint64_t matrixBytes(const MatrixShape* shape) { return shape->rows * (rowBytesOf(*shape) + sizeof(uint16_t)); }
 
 const char* create(void*, const MatrixShape* shape, const uint64_t* starts, void** matrix) {
-  if (shape->dim > paddedDim) return "rows are too long";
+  if (shape->dim > longDim) return "rows are too long";
   emulatedState.matrices += 1;
   *matrix = new Matrix{*shape,
                        {starts, starts + shape->chunks + 1},
@@ -66,9 +68,9 @@ void destroy(void* matrix) {
 
 bool isAdmitted(const uint64_t* admitted, uint32_t chunk) { return (admitted[chunk / 64] >> chunk % 64 & 1) != 0; }
 
-template <uint32_t Bits>
+template <uint32_t Bits, uint32_t Dim>
 void scoreAll(const Documents& documents, const Queries& queries, const uint64_t* admitted, float* scores) {
-  WarpProgram<EmulatedWarp, Bits, paddedDim / stepDims(Bits), 1> program(documents, queries);
+  WarpProgram<EmulatedWarp, Bits, Dim / stepDims(Bits), 1> program(documents, queries);
   for (uint32_t chunk = 0; chunk < documents.chunks; ++chunk) {
     if (!isAdmitted(admitted, chunk)) continue;
     program.begin(chunk);
@@ -77,14 +79,18 @@ void scoreAll(const Documents& documents, const Queries& queries, const uint64_t
 }
 
 /// [queries x chunks]; 0 for chunks that are not admitted.
-std::vector<float> scoresOf(const Documents& documents, const Queries& queries, uint32_t bits,
+std::vector<float> scoresOf(const Documents& documents, const Queries& queries, RowShape rows,
                             const uint64_t* admitted) {
   std::vector<float> scores(size_t(queries.queries) * documents.chunks);
-  switch (bits) {
-    case 1: scoreAll<1>(documents, queries, admitted, scores.data()); break;
-    case 2: scoreAll<2>(documents, queries, admitted, scores.data()); break;
-    case 4: scoreAll<4>(documents, queries, admitted, scores.data()); break;
-    default: scoreAll<8>(documents, queries, admitted, scores.data());
+  const bool isShort = rows.dim <= shortDim;
+  const auto score = [&]<uint32_t Bits> {
+    (isShort ? scoreAll<Bits, shortDim> : scoreAll<Bits, longDim>)(documents, queries, admitted, scores.data());
+  };
+  switch (rows.bits) {
+    case 1: score.operator()<1>(); break;
+    case 2: score.operator()<2>(); break;
+    case 4: score.operator()<4>(); break;
+    default: score.operator()<8>();
   }
   return scores;
 }
@@ -98,16 +104,17 @@ const char* best(void*, const DeviceQuery* queries, DeviceAnswer* answers, uint3
   for (uint32_t q = 0; q < queryCount; ++q)
     blocks = std::max(blocks, (queries[q].tokens + blockTokens - 1) / blockTokens);
   const size_t padded = size_t(blocks) * blockTokens;
-  const uint32_t bits = static_cast<const Matrix*>(scans->matrix)->shape.bits;
-  std::vector<int8_t> vectors(queryCount * padded * paddedDim);
+  const RowShape rows = rowsOf(static_cast<const Matrix*>(scans->matrix)->shape);
+  const uint32_t dim = paddedDim(rows.dim);
+  std::vector<int8_t> vectors(queryCount * padded * dim);
   std::vector<float> scales(queryCount * padded), offsets(queryCount * padded);
   std::vector<int32_t> biases(queryCount * padded);
   for (uint32_t q = 0; q < queryCount; ++q) {
     const DeviceQuery& query = queries[q];
     for (uint32_t token = 0; token < query.tokens; ++token) {
       const size_t at = q * padded + token;
-      std::memcpy(&vectors[at * paddedDim], query.vectors + size_t(token) * query.dim, query.dim);
-      biases[at] = biasOf(&vectors[at * paddedDim], query.dim, bits);
+      std::memcpy(&vectors[at * dim], query.vectors + size_t(token) * query.dim, query.dim);
+      biases[at] = biasOf(&vectors[at * dim], query.dim, rows.bits);
       scales[at] = query.scales[token];
       offsets[at] = query.offsets[token];
     }
@@ -118,7 +125,7 @@ const char* best(void*, const DeviceQuery* queries, DeviceAnswer* answers, uint3
     const uint32_t chunks = matrix.shape.chunks;
     const Documents documents = {matrix.vectors.data(), matrix.scales.data(), matrix.starts.data(), chunks};
     const Queries packed = {vectors.data(), scales.data(), offsets.data(), biases.data(), queryCount, blocks, chunks};
-    const std::vector<float> scores = scoresOf(documents, packed, bits, scans[scan].admitted);
+    const std::vector<float> scores = scoresOf(documents, packed, rows, scans[scan].admitted);
     for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
       if (!isAdmitted(scans[scan].admitted, chunk)) continue;
       for (uint32_t q = 0; q < queryCount; ++q) {
