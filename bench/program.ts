@@ -1,6 +1,7 @@
 /** All benchmarks with their options. A test compares the documents with them. */
 import { Command } from 'commander';
 import { capacity } from './capacity/command.ts';
+import { cost } from './capacity/cost.ts';
 import { cluster } from './cluster/bench.ts';
 import { encoder } from './encoder/bench.ts';
 import { firstRuns } from './gpu/first-runs.ts';
@@ -15,5 +16,17 @@ import { stages } from './service/bench.ts';
 export const program = new Command('npm run bench --').description(
   'Benchmarks; NAME --help lists the options of one.',
 );
-const scenarios = [kernel, capacity, cluster, encoder, gpu, firstRuns, retrieval, search, frontier, stages];
+const scenarios = [
+  kernel,
+  capacity,
+  cost,
+  cluster,
+  encoder,
+  gpu,
+  firstRuns,
+  retrieval,
+  search,
+  frontier,
+  stages,
+];
 for (const command of [...scenarios, searchEmbed]) program.addCommand(command);

@@ -5,14 +5,16 @@
  */
 import { beir, files, flag, integer, positiveNumber, positiveNumbers, optional } from '../lib/options.ts';
 import type { OptionsOf } from '../lib/benchmark.ts';
-import { maximum, percentiles, quantile } from '../lib/statistics.ts';
+import { maximum, percentiles, quantile, sum } from '../lib/statistics.ts';
 import { multiplied, readTexts, type Texts } from '../lib/texts.ts';
 import { watchGpu, type GpuWatch } from './gpu-watch.ts';
-import { runLoad, type RequestBody, type Sample } from './load.ts';
+import type { Sample } from './load.ts';
 import { observe, resourcesBetween, together } from './observe.ts';
 import { searchOneByOne } from './one-client.ts';
 import { formatNumber, reportOf, type CapacityReport, type OneClient, type StepReport } from './report.ts';
-import { parseMix, schedule, type Arrival, type Operation } from './schedule.ts';
+import { sharesOf } from './requests.ts';
+import { parseMix, schedule, type Operation } from './schedule.ts';
+import { Senders, senders } from './senders.ts';
 import { whenAtRest } from '../lib/service/rest.ts';
 import { closing, openTarget, type Target } from '../lib/service/target.ts';
 
@@ -32,6 +34,7 @@ export const settings = {
   storesAtOnce: integer(1, 'requests at a time that store them'),
   rest: flag('wait until the service has finished its work in the background'),
   oneClient: integer(0, 'searches of one client, one after another, before the rates', 0),
+  senders,
   services: integer(1, 'services of our own, each with its encoders and data, that share the requests'),
   url: optional('url', 'a running service, in place of one of our own'),
   key: optional('key', 'its API key'),
@@ -51,6 +54,7 @@ interface Run {
   readonly targets: readonly Target[];
   readonly texts: Texts;
   readonly gpu: GpuWatch;
+  readonly sending: Senders;
 }
 
 const rateFactor = 1.5;
@@ -90,7 +94,9 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
   const gpu = watchGpu();
   try {
     const targets: Target[] = [];
-    const run = { options, targets, texts, gpu };
+    // All services get equally many.
+    using sending = new Senders(Math.ceil(options.senders / options.services) * options.services);
+    const run = { options, targets, texts, gpu, sending };
     await closing(targets, async () => {
       const startedMs = performance.now();
       while (targets.length < options.services) targets.push(await openOne(options, texts));
@@ -178,30 +184,22 @@ export async function climb(
 }
 
 async function measure(run: Run, rate: number, seconds: number): Promise<StepReport> {
-  const { options, targets, texts, gpu } = run;
+  const { options, targets, texts, gpu, sending } = run;
   const arrivals = schedule({
     ratePerSecond: rate,
     durationMs: seconds * 1000,
     mix: options.mix,
     seed: 1,
   });
+  const shares = sharesOf({ arrivals, targets, texts, count: sending.count, outstandingMax });
   const observeAll = async () =>
     Promise.all(targets.map(async ({ metricsUrl, processId }) => observe(metricsUrl, processId)));
   const before = await observeAll();
   gpu.take();
   const started = performance.now();
-  const loads = await Promise.all(
-    targets.map(async (target, turn) =>
-      runLoad({
-        url: target.url,
-        apiKey: target.apiKey,
-        arrivals: arrivals.filter((_, i) => i % targets.length === turn),
-        bodyOf: (arrival) => bodyOf(arrival, target, texts),
-        outstandingMax,
-        timeoutMs: 60_000,
-        signal: AbortSignal.any([options.signal, ...targets.map(({ ended }) => ended)]),
-      }),
-    ),
+  const sent = await sending.send(
+    shares,
+    AbortSignal.any([options.signal, ...targets.map(({ ended }) => ended)]),
   );
   const elapsedSeconds = (performance.now() - started) / 1000;
   for (const { ended } of targets) ended.throwIfAborted();
@@ -209,14 +207,18 @@ async function measure(run: Run, rate: number, seconds: number): Promise<StepRep
   const gpuUse = gpu.take();
   return stepReport({
     rate,
-    samples: loads.flatMap(({ samples }) => samples),
+    samples: sent.flatMap(({ samples }) => samples),
     elapsedSeconds,
     p99Ms: options.p99Ms,
     sendLagMsP99: quantile(
-      loads.flatMap(({ sendLagsMs }) => sendLagsMs),
+      sent.flatMap(({ sendLagsMs }) => sendLagsMs),
       0.99,
     ),
-    resources: together(before.map((each, at) => resourcesBetween(each, after[at]!, gpuUse))),
+    resources: {
+      ...together(before.map((each, at) => resourcesBetween(each, after[at]!, gpuUse))),
+      generatorCores: sum(sent.map(({ cores }) => cores)),
+      busiestSenderCores: maximum(sent.map(({ cores }) => cores)),
+    },
   });
 }
 
@@ -271,25 +273,4 @@ function describe(row: StepReport): string {
   const { latency_ms: latency } = row;
   const missed = row.met_target ? '' : ' (misses the target)';
   return `${formatNumber(row.rate_per_second)}/s: p50 ${formatNumber(latency?.p50)} ms, p99 ${formatNumber(latency?.p99)} ms, ${row.failed} of ${row.requests} failed${missed}`;
-}
-
-/** New documents replace stored ones, so that the index keeps its size. */
-function bodyOf({ operation, pick }: Arrival, target: Target, { documents, queries }: Texts): RequestBody {
-  const at = Math.floor(pick * documents.length);
-  const query = queries[Math.floor(pick * queries.length)] ?? '';
-  const textAt = (position: number): string => documents[position % documents.length] ?? '';
-  if (operation === 'search') return post(`/v1/indexes/${target.indexId}/search`, { query });
-  if (operation === 'upsert') {
-    return post(`/v1/indexes/${target.indexId}/documents`, {
-      documents: [{ doc_id: `document-${at}`, text: textAt(at) }],
-    });
-  }
-  return post('/v1/score', {
-    query,
-    documents: [0, 1, 2, 3, 4].map((next) => ({ doc_id: String(next), text: textAt(at + next) })),
-  });
-}
-
-function post(route: string, body: unknown): RequestBody {
-  return { path: route, body: JSON.stringify(body) };
 }

@@ -21,6 +21,7 @@ const resources = (changes: Partial<StepResources> = {}): StepResources => ({
   encoderLoopCores: 0.1,
   machineCores: 0.5,
   generatorCores: 0.1,
+  busiestSenderCores: 0.1,
   gpu: undefined,
   ...changes,
 });
@@ -268,9 +269,9 @@ describe('the verdict', () => {
   it('names the load generator when it was late itself, not when the service took the cores', () => {
     const late = { ...input, sendLagMsP99: 60 };
     expect(verdict({ ...late, failing: resources() }).resource).toBe('load generator');
-    expect(verdict({ ...late, failing: resources({ generatorCores: 0.95, machineCores: 2 }) }).resource).toBe(
-      'load generator',
-    );
+    expect(
+      verdict({ ...late, failing: resources({ busiestSenderCores: 0.95, machineCores: 2 }) }).resource,
+    ).toBe('load generator');
     const stagesMs = { ...lowest.stagesMs, ...atTheEncoder(90, 86) };
     const busy = resources({ stagesMs, encoderCores: 1.7, machineCores: 2 });
     expect(verdict({ ...late, failing: busy }).resource).toBe('encoder');

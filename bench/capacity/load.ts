@@ -1,6 +1,7 @@
 /**
- * Open-loop load. Every request is sent when it is due, even if earlier ones have no answer yet, and its latency counts from then
- * (no coordinated omission). A request that cannot be sent because too many are outstanding counts as failed.
+ * The load of one sender. An open load sends every request when it is due, even if earlier ones have no answer yet, and its
+ * latency counts from then (no coordinated omission). A request that cannot be sent because too many are outstanding counts as
+ * failed. A full load keeps a number of requests open, which shows how many the service answers at its bound.
  */
 import * as http from 'node:http';
 import * as https from 'node:https';
@@ -20,27 +21,35 @@ export interface Sample {
   readonly status: number;
 }
 
-export interface LoadOptions {
+type Due = Pick<Arrival, 'operation' | 'dueMs'>;
+
+interface ToService {
   readonly url: string;
   readonly apiKey: string;
-  readonly arrivals: readonly Arrival[];
-  readonly bodyOf: (arrival: Arrival) => RequestBody;
   readonly outstandingMax: number;
   readonly timeoutMs: number;
-  /** Waits for whole milliseconds only. At high rates, yielding turns takes a core from a service on the same machine. */
-  readonly coarse?: boolean;
   /** Once it aborts, nothing more is sent, and the open requests are waited for. */
   readonly signal: AbortSignal;
+}
+
+export interface LoadOptions<Request extends Due> extends ToService {
+  readonly arrivals: readonly Request[];
+  readonly bodyOf: (arrival: Request) => RequestBody;
+  /** Waits for whole milliseconds only. At high rates, yielding turns takes a core from a service on the same machine. */
+  readonly coarse?: boolean;
   readonly onSample?: (sample: Sample) => void;
 }
 
+export interface Load {
+  readonly samples: readonly Sample[];
+  /** How late each request was sent. */
+  readonly sendLagsMs: readonly number[];
+}
+
 /** Resolves when every request has been answered or given up; the generator's own lag is in the result. */
-export async function runLoad(
-  options: LoadOptions,
-): Promise<{ readonly samples: readonly Sample[]; readonly sendLagsMs: readonly number[] }> {
-  const { url, apiKey, timeoutMs, outstandingMax } = options;
-  const { Agent } = url.startsWith('https:') ? https : http;
-  const agent = new Agent({ keepAlive: true, maxSockets: outstandingMax });
+export async function runLoad<Request extends Due>(options: LoadOptions<Request>): Promise<Load> {
+  const { outstandingMax } = options;
+  const service = connected(options);
   const samples: Sample[] = [];
   const outstanding = new Set<Promise<void>>();
   const start = performance.now();
@@ -59,15 +68,53 @@ export async function runLoad(
       note(0);
       continue;
     }
-    const { path, body } = options.bodyOf(arrival);
-    const answered = exchange({ agent, url: new URL(path, url), apiKey, body, timeoutMs })
-      .then(({ status }) => note(status))
+    const answered = service
+      .send(options.bodyOf(arrival))
+      .then(note)
       .finally(() => outstanding.delete(answered));
     outstanding.add(answered);
   }
   await Promise.all(outstanding);
-  agent.destroy();
+  service.close();
   return { samples, sendLagsMs };
+}
+
+/** Sends the requests again and again, `outstandingMax` at a time, for so many milliseconds. */
+export async function runFullLoad(
+  options: ToService & { readonly requests: readonly (RequestBody & Due)[]; readonly forMs: number },
+): Promise<Load> {
+  const { requests, signal, forMs } = options;
+  const service = connected(options);
+  const samples: Sample[] = [];
+  const start = performance.now();
+  let next = 0;
+  const sendInTurn = async (): Promise<void> => {
+    for (;;) {
+      const dueMs = performance.now() - start;
+      if (dueMs >= forMs || signal.aborted) return;
+      const request = requests[next++ % requests.length]!;
+      const status = await service.send(request);
+      samples.push({
+        operation: request.operation,
+        dueMs,
+        latencyMs: performance.now() - start - dueMs,
+        status,
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: options.outstandingMax }, sendInTurn));
+  service.close();
+  return { samples, sendLagsMs: [] };
+}
+
+function connected({ url, apiKey, outstandingMax, timeoutMs }: ToService) {
+  const { Agent } = url.startsWith('https:') ? https : http;
+  const agent = new Agent({ keepAlive: true, maxSockets: outstandingMax });
+  return {
+    send: async ({ path, body }: RequestBody): Promise<number> =>
+      (await exchange({ agent, url: new URL(path, url), apiKey, body, timeoutMs })).status,
+    close: () => agent.destroy(),
+  };
 }
 
 /** Timers count whole milliseconds and are late by up to one. So the last stretch is waited for by yielding turns. */

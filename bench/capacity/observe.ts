@@ -5,7 +5,7 @@ import {
   childProcesses,
   machineSeconds,
   processSeconds,
-  threadCounters,
+  threadsOf,
 } from '../lib/service/process-counters.ts';
 import { scrape } from '../lib/service/metrics.ts';
 import { maximum, mean, sum } from '../lib/statistics.ts';
@@ -15,10 +15,8 @@ export interface Observation {
   readonly atMs: number;
   /** Metric line (name and labels) -> value. */
   readonly metrics: ReadonlyMap<string, number>;
-  /** CPU seconds of the service's processes and of this one; absent for a service elsewhere. */
+  /** CPU seconds of the service's processes; absent for a service elsewhere. */
   readonly counters: Counters | undefined;
-  /** CPU seconds of the load generator: this process. */
-  readonly generatorSeconds: number;
 }
 
 export interface Counters {
@@ -32,7 +30,8 @@ export interface Counters {
   readonly machineSeconds: number;
 }
 
-export interface StepResources {
+/** The load of the service alone. */
+export interface ServiceResources {
   /** Mean milliseconds of each stage of a search, upsert or score, by `route stage`. */
   readonly stagesMs: Readonly<Record<string, number>>;
   /** Cores in use (1 = one core busy all the time); undefined for a service elsewhere. */
@@ -44,11 +43,15 @@ export interface StepResources {
   readonly encoderLoopCores: number | undefined;
   /** Cores in use by everything on the machine, with those that its host took away. */
   readonly machineCores: number | undefined;
-  /** Cores used by the benchmark itself. */
-  readonly generatorCores: number;
   readonly gpu: GpuUse | undefined;
   /** The contents of open indexes, and how they were searched; undefined without the service's metrics. */
   readonly indexes?: IndexUse | undefined;
+}
+
+export interface StepResources extends ServiceResources {
+  /** Cores used by all senders, and by the busiest of them. */
+  readonly generatorCores: number;
+  readonly busiestSenderCores: number;
 }
 
 export interface IndexUse {
@@ -60,19 +63,17 @@ export interface IndexUse {
   readonly plans: Readonly<Record<string, number>>;
 }
 
-const engineThread = 'maxsimd-engine';
+export const engineThread = 'maxsimd-engine';
 
 export async function observe(
   metricsUrl: string | undefined,
   apiProcessId: number | undefined,
 ): Promise<Observation> {
   const metrics = metricsUrl === undefined ? new Map<string, number>() : await scrape(metricsUrl);
-  const { user, system } = process.cpuUsage();
   return {
     atMs: performance.now(),
     metrics,
     counters: apiProcessId === undefined ? undefined : countersOf(apiProcessId),
-    generatorSeconds: (user + system) / 1e6,
   };
 }
 
@@ -80,7 +81,7 @@ export function resourcesBetween(
   before: Observation,
   after: Observation,
   gpu: GpuUse | undefined,
-): StepResources {
+): ServiceResources {
   const seconds = (after.atMs - before.atMs) / 1000;
   const delta = (name: string): number => (after.metrics.get(name) ?? 0) - (before.metrics.get(name) ?? 0);
   const perSecond = (pick: (counters: Counters) => number): number | undefined =>
@@ -98,19 +99,18 @@ export function resourcesBetween(
     encoderCores: perSecond(({ encoderSeconds }) => encoderSeconds),
     encoderLoopCores: busiestLoop(before, after),
     machineCores: perSecond((counters) => counters.machineSeconds),
-    generatorCores: (after.generatorSeconds - before.generatorSeconds) / seconds,
     gpu,
     indexes: indexesOf(after, delta),
   };
 }
 
 /** Joins several services on one machine: their busiest event loop, the sum of other threads, their mean request, and the indexes of the first. */
-export function together(services: readonly StepResources[]): StepResources {
+export function together(services: readonly ServiceResources[]): ServiceResources {
   const [first, ...others] = services;
   if (first === undefined) throw new Error('this is a bug: no service');
   if (others.length === 0) return first;
   const of = (
-    pick: (resources: StepResources) => number | undefined,
+    pick: (resources: ServiceResources) => number | undefined,
     combine: (values: readonly number[]) => number,
   ): number | undefined => {
     const values = services.map(pick).filter((value) => value !== undefined);
@@ -177,14 +177,14 @@ function label(labels: string, name: string): string {
 
 /** The api process, and its children (the encoders), from /proc. */
 function countersOf(apiProcessId: number): Counters {
-  const threads = threadCounters(apiProcessId);
+  const threads = threadsOf(apiProcessId);
   const encoderIds = childProcesses(apiProcessId);
   return {
-    eventLoopSeconds: threads.mainSeconds,
-    engineSeconds: threads.secondsByName.get(engineThread) ?? 0,
+    eventLoopSeconds: threads[0]?.seconds ?? 0,
+    engineSeconds: sum(threads.filter(({ name }) => name === engineThread).map(({ seconds }) => seconds)),
     apiSeconds: processSeconds(apiProcessId),
     encoderSeconds: sum(encoderIds.map(processSeconds)),
-    encoderLoopSeconds: new Map(encoderIds.map((id) => [id, threadCounters(id).mainSeconds])),
+    encoderLoopSeconds: new Map(encoderIds.map((id) => [id, threadsOf(id)[0]?.seconds ?? 0])),
     machineSeconds: machineSeconds(),
   };
 }

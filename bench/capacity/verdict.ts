@@ -63,7 +63,7 @@ export function verdict(input: VerdictInput): Verdict {
   if (isGeneratorShort(input, failing)) {
     return {
       resource: 'load generator',
-      reason: `requests were sent ${input.sendLagMsP99.toFixed(0)} ms late at p99; it used ${failing.generatorCores.toFixed(2)} cores`,
+      reason: `requests were sent ${input.sendLagMsP99.toFixed(0)} ms late at p99; the busiest sender used ${failing.busiestSenderCores.toFixed(2)} cores (--senders)`,
     };
   }
   if (loopsOf(failing).some(({ cores }) => cores >= busyShare)) {
@@ -93,7 +93,7 @@ export function verdict(input: VerdictInput): Verdict {
  */
 function isGeneratorShort(input: VerdictInput, failing: StepResources): boolean {
   if (input.sendLagMsP99 <= input.targetP99Ms / 2) return false;
-  if (failing.generatorCores >= busyShare || failing.machineCores === undefined) return true;
+  if (failing.busiestSenderCores >= busyShare || failing.machineCores === undefined) return true;
   return failing.machineCores < busyShare * input.cores;
 }
 

@@ -6,6 +6,11 @@ export function delimited(number: number, contents: Buffer | string): Buffer {
   return Buffer.concat([varint(number * 8 + 2), varint(bytes.length), bytes]);
 }
 
+/** A field of an integer or an enumeration. */
+export function integer(number: number, value: number): Buffer {
+  return Buffer.concat([varint(number * 8), varint(value)]);
+}
+
 function varint(value: number): Buffer {
   const bytes: number[] = [];
   let rest = value;

@@ -22,23 +22,20 @@ export function childProcesses(id: number): readonly number[] {
     .map(Number);
 }
 
-/** CPU seconds of the main thread, and of the other threads by name. */
-export function threadCounters(id: number): {
-  readonly mainSeconds: number;
-  readonly secondsByName: ReadonlyMap<string, number>;
-} {
-  const secondsByName = new Map<string, number>();
-  let mainSeconds = 0;
-  for (const thread of entriesOf(`/proc/${id}/task`)) {
-    const seconds = cpuSeconds(statFields(`${id}/task/${thread}`));
-    if (thread === String(id)) {
-      mainSeconds = seconds;
-      continue;
-    }
-    const name = textOf(`/proc/${id}/task/${thread}/comm`).trim();
-    secondsByName.set(name, (secondsByName.get(name) ?? 0) + seconds);
-  }
-  return { mainSeconds, secondsByName };
+export interface Thread {
+  readonly name: string;
+  /** CPU seconds since its start. */
+  readonly seconds: number;
+}
+
+/** The threads of a process in the order in which they started. The first is its main thread. */
+export function threadsOf(id: number): readonly Thread[] {
+  return entriesOf(`/proc/${id}/task`)
+    .toSorted((a, b) => Number(a) - Number(b))
+    .map((thread) => ({
+      name: textOf(`/proc/${id}/task/${thread}/comm`).trim(),
+      seconds: cpuSeconds(statFields(`${id}/task/${thread}`)),
+    }));
 }
 
 /** CPU seconds that the whole machine was busy since its start, with what its host took away (`steal`). */

@@ -53,7 +53,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
       MAXSIMD_DATA_DIR: dataDirectory,
       MAXSIMD_HTTP_PORT: '0',
       MAXSIMD_METRICS_PORT: String(metricsPort),
-      MAXSIMD_LOG_LEVEL: onLogLine === undefined ? 'error' : 'info',
+      MAXSIMD_LOG_LEVEL: onLogLine === undefined ? (environment['MAXSIMD_LOG_LEVEL'] ?? 'error') : 'info',
     };
     const entry = path.join(checkout, 'src', 'cli', 'main.ts');
     const args = [entry, 'tenant', 'create', '--name', 'benchmark', ...limits, '--json'];

@@ -28,7 +28,7 @@ export interface TargetOptions extends ServerOptions {
 
 type Service = Pick<Target, 'url' | 'apiKey' | 'metricsUrl' | 'processId' | 'ended'>;
 
-const batchSize = 25;
+export const batchSize = 25;
 
 /** When the server ends meanwhile, this fails with the reason of that, and nothing is left behind. */
 export async function openTarget(options: TargetOptions): Promise<Target> {
@@ -105,8 +105,8 @@ async function store(
 }
 
 /** The answer's JSON; any error status throws. */
-async function call(
-  { url, apiKey }: Service,
+export async function call(
+  { url, apiKey }: Pick<Service, 'url' | 'apiKey'>,
   method: 'POST' | 'DELETE',
   route: string,
   body?: unknown,
