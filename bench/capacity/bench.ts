@@ -84,6 +84,7 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
         texts: texts.name,
         model,
         services: options.services,
+        senders: sendersOf(options),
       },
       stored_seconds: storedSeconds,
       one_client: oneClient,
@@ -94,8 +95,7 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
   const gpu = watchGpu();
   try {
     const targets: Target[] = [];
-    // All services get equally many.
-    using sending = new Senders(Math.ceil(options.senders / options.services) * options.services);
+    using sending = new Senders(sendersOf(options));
     const run = { options, targets, texts, gpu, sending };
     await closing(targets, async () => {
       const startedMs = performance.now();
@@ -135,6 +135,11 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
   } finally {
     gpu.close();
   }
+}
+
+/** All services get equally many. */
+function sendersOf({ senders: count, services }: CapacityOptions): number {
+  return Math.ceil(count / services) * services;
 }
 
 async function openOne(options: CapacityOptions & Control, { documents }: Texts): Promise<Target> {

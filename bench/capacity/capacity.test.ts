@@ -1,14 +1,16 @@
 /** The calculations behind a capacity report. */
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { climb, stepReport } from './bench.ts';
 import { compareReports } from './compare.ts';
+import { render, sideReport, type Measured, type Phase } from './cost-report.ts';
 import { parseGpuLine } from './gpu-watch.ts';
 import { runLoad, type Sample } from './load.ts';
 import type { StepResources } from './observe.ts';
 import { reportOf, type CapacityReport, type StepReport } from './report.ts';
 import { parseMix, schedule } from './schedule.ts';
+import { Senders, type Share } from './senders.ts';
 import { verdict } from './verdict.ts';
 import { quantile } from '../lib/statistics.ts';
 
@@ -52,6 +54,7 @@ const reportWith = (rows: readonly StepReport[], interrupted = false): CapacityR
       texts: 'texts',
       model: 'm/1',
       services: 1,
+      senders: 1,
     },
     stored_seconds: 1,
     one_client: null,
@@ -85,23 +88,29 @@ describe('a schedule', () => {
   });
 });
 
+/** Answers `{}` as `onRequest` says, and gives its address. */
+async function serve(onRequest: RequestListener): Promise<string> {
+  const server = createServer(onRequest);
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
 describe('the load', () => {
   it('is sent when it is due, and its latency counts from then, however the service stalls', async () => {
     const stallMs = 500;
     const startedAt = performance.now();
-    const server = createServer((_request, response) => {
+    const url = await serve((_request, response) => {
       setTimeout(() => response.end('{}'), Math.max(0, startedAt + stallMs - performance.now()));
-    });
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
-    });
-    onTestFinished(() => {
-      server.close();
-      server.closeAllConnections();
     });
     const arrivals = schedule({ ratePerSecond: 200, durationMs: 900, mix: parseMix('search=1'), seed: 3 });
     const { samples, sendLagsMs } = await runLoad({
-      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      url,
       apiKey: 'key',
       arrivals,
       bodyOf: () => ({ path: '/', body: '{}' }),
@@ -114,6 +123,116 @@ describe('the load', () => {
     const stalled = arrivals.filter(({ dueMs }) => dueMs < stallMs - 200).length;
     expect(samples.filter(({ latencyMs }) => latencyMs > 150).length).toBeGreaterThanOrEqual(stalled * 0.9);
     expect(quantile(sendLagsMs, 0.5)).toBeLessThan(50);
+  });
+
+  const share = (url: string): Share => ({
+    url,
+    apiKey: 'key',
+    requests: [1, 2, 3].map((dueMs) => ({ operation: 'search', dueMs, path: `/${dueMs}`, body: '{}' })),
+    outstandingMax: 3,
+    timeoutMs: 5000,
+  });
+
+  it('is sent by several processes, each its own share', async () => {
+    const paths: string[] = [];
+    const url = await serve((request, response) => {
+      paths.push(request.url ?? '');
+      response.end('{}');
+    });
+    using sending = new Senders(2);
+    const sent = await sending.send([share(url), share(url)], new AbortController().signal);
+    expect(paths.toSorted()).toEqual(['/1', '/1', '/2', '/2', '/3', '/3']);
+    for (const { samples, cores } of sent) {
+      expect(samples.map(({ status }) => status)).toEqual([200, 200, 200]);
+      expect(cores).toBeGreaterThan(0);
+    }
+  });
+
+  it('that is full keeps as many requests open as it may, until its time is over', async () => {
+    let open = 0;
+    let openMax = 0;
+    const url = await serve((_request, response) => {
+      openMax = Math.max(openMax, ++open);
+      setImmediate(() => {
+        open--;
+        response.end('{}');
+      });
+    });
+    using sending = new Senders(1);
+    const full = { ...share(url), full: { forMs: 300 } };
+    const [sent] = await sending.send([full], new AbortController().signal);
+    expect(openMax).toBe(3);
+    expect(sent!.samples.length).toBeGreaterThan(full.requests.length);
+    expect(new Set(sent!.samples.map(({ status }) => status))).toEqual(new Set([200]));
+  });
+
+  it('ends when it is told to, with the answers that it has', async () => {
+    const stop = new AbortController();
+    const url = await serve((_request, response) => {
+      response.end('{}');
+      stop.abort();
+    });
+    using sending = new Senders(1);
+    const [sent] = await sending.send([{ ...share(url), full: { forMs: 60_000 } }], stop.signal);
+    expect(sent!.samples.length).toBeGreaterThan(0);
+  });
+
+  it('fails when a sender ends by itself', async () => {
+    const sending = new Senders(1);
+    sending[Symbol.dispose]();
+    await expect(sending.send([share('http://127.0.0.1:1')], new AbortController().signal)).rejects.toThrow(
+      /ended by itself|Channel closed/,
+    );
+  });
+});
+
+describe('the cost of a request', () => {
+  const phase: Phase = { name: 'search 10/s', mix: parseMix('search=1'), rate: 10, besideImport: false };
+  const measured = (apiSeconds: number, latencyMs: number): Measured => ({
+    samples: [200, 200, 200, 503].map((status) => ({ operation: 'search', dueMs: 0, latencyMs, status })),
+    sendLagsMs: [1],
+    senderCores: [0.9],
+    seconds: 2,
+    processor: {
+      api: apiSeconds,
+      'api without engine': apiSeconds / 2,
+      encoders: 0.02,
+      'api: MainThread': apiSeconds / 4,
+    },
+    imported: undefined,
+  });
+  const side = (name: string, ...rounds: readonly Measured[]) =>
+    sideReport({ name, measured: new Map([[phase, rounds]]) });
+
+  it('is the processor time of the processes over all requests, beside that of the other side', () => {
+    const sides = [
+      side('this', measured(0.04, 10), measured(0.08, 30)),
+      side('against', measured(0.08, 20), measured(0.16, 60)),
+    ];
+    expect(sides[0]?.phases).toMatchObject([
+      {
+        requests: 8,
+        failed: 2,
+        failures: { 503: 2 },
+        answered_per_second: 1.5,
+        latency_ms: { p50: 20, p99: 30 },
+        processor_ms: { api: 15, 'api: MainThread': 3.75, encoders: 5 },
+      },
+    ]);
+    const settings = { documents: 1, texts: 'texts', model: 'm/1', rounds: 2, seconds: 2, senders: 1 };
+    const printed = render({
+      environment: reportWith([]).environment,
+      settings,
+      base: 'against',
+      sides,
+    });
+    expect(printed).toContain('| api: MainThread | 3.750 | 7.500 |');
+    expect(printed).toContain(
+      'search 10/s, this / against: api 0.50, api without engine 0.50, encoders 1.00, p50 0.50, p99 0.50',
+    );
+    expect(printed).toContain('this, search 10/s: 16 cores have processor time for 800 requests/s');
+    expect(printed).toContain('(api: MainThread) for 267');
+    expect(printed).toContain('a sender used 0.90 cores');
   });
 });
 
@@ -244,7 +363,7 @@ describe('the verdict', () => {
     ).toBe('engine');
   });
 
-  it('names the event loop when the main thread is busy, not when the engine is', () => {
+  it('names the event loop when a thread of the api process is busy, not when the engine is', () => {
     expect(failingWith(atTheEncoder(50, 46), { eventLoopCores: 0.97 }).resource).toBe('event loop');
     expect(failingWith(atTheEncoder(50, 46), { encoderLoopCores: 0.9 })).toMatchObject({
       resource: 'event loop',

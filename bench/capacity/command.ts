@@ -41,7 +41,7 @@ async function run(options: CapacityOptions): Promise<CapacityReport | undefined
 
 function render({
   capacity_per_second: rate,
-  settings: { p99_ms },
+  settings: { p99_ms, senders },
   rows,
   one_client: oneClient,
   verdict,
@@ -49,13 +49,19 @@ function render({
 }: CapacityReport): string {
   const found = rate === null ? 'no rate' : `${formatNumber(rate)} requests/s`;
   const cut = interrupted ? ' (interrupted)' : '';
-  const indexes = rows.at(-1)?.resources.indexes;
+  const last = rows.at(-1);
+  const indexes = last?.resources.indexes;
   return [
     `${found} at p99 <= ${p99_ms} ms${cut}; gave out: ${verdict.resource} (${verdict.reason})\n`,
     ...(oneClient === null
       ? []
       : [
           `one client: p50 ${formatNumber(oneClient.latency_ms.p50)} ms, p99 ${formatNumber(oneClient.latency_ms.p99)} ms of ${oneClient.searches} searches\n`,
+        ]),
+    ...(last === undefined
+      ? []
+      : [
+          `${senders} senders: the busiest used ${last.resources.busiestSenderCores.toFixed(2)} cores, and requests were sent ${formatNumber(last.send_lag_ms_p99)} ms late at p99\n`,
         ]),
     ...(indexes === undefined ? [] : [`${describeIndexes(indexes)}\n`]),
   ].join('');

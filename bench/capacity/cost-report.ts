@@ -14,6 +14,13 @@ export interface Phase {
   readonly besideImport: boolean;
 }
 
+export interface Imported {
+  /** Documents that were stored. */
+  readonly perSecond: number;
+  /** Documents of failed requests. */
+  readonly failed: number;
+}
+
 /** A phase of one round of one side. */
 export interface Measured {
   readonly samples: readonly Sample[];
@@ -22,8 +29,8 @@ export interface Measured {
   readonly seconds: number;
   /** CPU seconds of `api` and `encoders`, and of their threads (`api: MainThread`). */
   readonly processor: Readonly<Record<string, number>>;
-  /** Documents a second of the import beside it. */
-  readonly importedPerSecond: number | undefined;
+  /** The import beside it. */
+  readonly imported: Imported | undefined;
 }
 
 type Processor = Readonly<Record<string, number>>;
@@ -38,7 +45,9 @@ export interface PhaseReport {
   readonly answered_per_second: number;
   /** From when a request was due. */
   readonly latency_ms: Readonly<Record<'p50' | 'p99', number>>;
+  /** Documents of the import beside it, the median of the rounds, and those of its failed requests. */
   readonly imported_per_second: number | null;
+  readonly import_failed: number;
   /** Milliseconds of processor time a request, by process and thread. Beside an import they contain the import's. */
   readonly processor_ms: Processor;
   readonly send_lag_ms_p99: number;
@@ -83,7 +92,7 @@ function phaseReport({ name, besideImport }: Phase, rounds: readonly Measured[])
   const failures: Record<string, number> = {};
   for (const { status } of samples) if (status !== 200) failures[status] = (failures[status] ?? 0) + 1;
   const failed = sum(Object.values(failures));
-  const imported = rounds.flatMap(({ importedPerSecond }) => importedPerSecond ?? []);
+  const imported = rounds.flatMap((round) => round.imported ?? []);
   const names = new Set(rounds.flatMap(({ processor }) => Object.keys(processor)));
   const msOf = (process: string): number =>
     (1000 * sum(rounds.map(({ processor }) => processor[process] ?? 0))) / samples.length;
@@ -95,7 +104,8 @@ function phaseReport({ name, besideImport }: Phase, rounds: readonly Measured[])
     failures,
     answered_per_second: (samples.length - failed) / sum(rounds.map(({ seconds }) => seconds)),
     latency_ms: percentiles(latenciesOf(samples), 50, 99),
-    imported_per_second: imported.length === 0 ? null : median(imported),
+    imported_per_second: imported.length === 0 ? null : median(imported.map(({ perSecond }) => perSecond)),
+    import_failed: sum(imported.map(({ failed: documents }) => documents)),
     processor_ms: Object.fromEntries([...names].map((process) => [process, msOf(process)])),
     send_lag_ms_p99: quantile(
       rounds.flatMap(({ sendLagsMs }) => sendLagsMs),
@@ -106,13 +116,13 @@ function phaseReport({ name, besideImport }: Phase, rounds: readonly Measured[])
   };
 }
 
-function figuresOf({ samples, processor, seconds, importedPerSecond }: Measured): Processor {
+function figuresOf({ samples, processor, seconds, imported }: Measured): Processor {
   const perRequest = 1000 / samples.length;
   return {
     ...Object.fromEntries(listed.map((process) => [process, (processor[process] ?? 0) * perRequest])),
     ...percentiles(latenciesOf(samples), 50, 99),
     'requests/s': samples.length / seconds,
-    ...(importedPerSecond === undefined ? {} : { 'import/s': importedPerSecond }),
+    ...(imported === undefined ? {} : { 'imported/s': imported.perSecond }),
   };
 }
 
@@ -128,15 +138,16 @@ export function render(report: CostReport): string {
     `${settings.model}, ${settings.documents} documents of ${settings.texts}, ${settings.rounds} rounds of ${settings.seconds} s; processor time in ms a request`,
     '',
     ...markdownTable(
-      ['phase', 'side', 'p50 ms', 'p99 ms', 'failed', 'requests/s', 'imported/s', ...listed],
+      ['phase', 'side', 'p50 ms', 'p99 ms', 'failed', 'late p99 ms', 'requests/s', 'imported/s', ...listed],
       rows.map(([side, of]) => [
         of.phase,
         side,
         of.latency_ms.p50.toFixed(2),
         of.latency_ms.p99.toFixed(2),
         `${of.failed} of ${of.requests}`,
+        formatNumber(of.send_lag_ms_p99),
         formatNumber(of.answered_per_second),
-        formatNumber(of.imported_per_second ?? undefined),
+        `${formatNumber(of.imported_per_second ?? undefined)}${of.import_failed > 0 ? ` (${of.import_failed} failed)` : ''}`,
         ...listed.map((process) => of.processor_ms[process]!.toFixed(3)),
       ]),
     ),

@@ -17,7 +17,14 @@ import { childProcesses, processSeconds, threadsOf } from '../lib/service/proces
 import { batchSize, call, closing, openTarget, type Target } from '../lib/service/target.ts';
 import { sum } from '../lib/statistics.ts';
 import { multiplied, readTexts, type Texts } from '../lib/texts.ts';
-import { render, sideReport, type CostReport, type Measured, type Phase } from './cost-report.ts';
+import {
+  render,
+  sideReport,
+  type CostReport,
+  type Imported,
+  type Measured,
+  type Phase,
+} from './cost-report.ts';
 import { sharesOf } from './requests.ts';
 import { parseMix, schedule } from './schedule.ts';
 import { Senders, senders } from './senders.ts';
@@ -179,15 +186,15 @@ async function measure(
     count: sending.count,
     outstandingMax: rate === null ? full : outstandingMax,
   }).map((share) => (rate === null ? { ...share, full: { forMs: durationMs } } : share));
-  const imported = new AbortController();
-  const importing = phase.besideImport ? importUntil(target, texts.documents, imported.signal) : undefined;
+  const over = new AbortController();
+  const importing = phase.besideImport ? importUntil(target, texts.documents, over.signal) : undefined;
   const before = processorSeconds(target.processId!);
   const startedMs = performance.now();
   const sent = await sending.send(shares, target.ended);
   const after = processorSeconds(target.processId!);
   const elapsedSeconds = (performance.now() - startedMs) / 1000;
-  imported.abort();
-  const importedPerSecond = await importing;
+  over.abort();
+  const imported = await importing;
   target.ended.throwIfAborted();
   return {
     samples: sent.flatMap(({ samples }) => samples),
@@ -197,34 +204,37 @@ async function measure(
     processor: Object.fromEntries(
       Object.entries(after).map(([name, total]) => [name, total - (before[name] ?? 0)]),
     ),
-    importedPerSecond,
+    imported,
   };
 }
 
-/** Stores the documents again and again. Gives the documents a second. */
+/** Stores the documents again and again. A batch that fails is followed by the next one. */
 async function importUntil(
   target: Target,
   documents: readonly string[],
   signal: AbortSignal,
-): Promise<number> {
+): Promise<Imported> {
   const startedMs = performance.now();
+  const size = Math.min(batchSize, documents.length);
   let stored = 0;
+  let failed = 0;
   let next = 0;
   const storeInTurn = async (): Promise<void> => {
     while (!signal.aborted) {
       const from = next;
-      next += batchSize;
-      await call(target, 'POST', `/v1/indexes/${target.indexId}/documents`, {
-        documents: Array.from({ length: batchSize }, (_, i) => (from + i) % documents.length).map((at) => ({
-          doc_id: `document-${at}`,
-          text: documents[at],
-        })),
-      });
-      stored += batchSize;
+      next += size;
+      const places = Array.from({ length: size }, (_, i) => (from + i) % documents.length);
+      const batch = places.map((at) => ({ doc_id: `document-${at}`, text: documents[at] }));
+      try {
+        await call(target, 'POST', `/v1/indexes/${target.indexId}/documents`, { documents: batch });
+        stored += size;
+      } catch {
+        failed += size;
+      }
     }
   };
   await Promise.all(Array.from({ length: importsAtOnce }, storeInTurn));
-  return (stored * 1000) / (performance.now() - startedMs);
+  return { perSecond: (stored * 1000) / (performance.now() - startedMs), failed };
 }
 
 /** CPU seconds of the api process and its encoders, and of the threads of each. Threads of one name count together, but each worker alone. */

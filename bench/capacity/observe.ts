@@ -20,7 +20,8 @@ export interface Observation {
 }
 
 export interface Counters {
-  readonly eventLoopSeconds: number;
+  /** Threads of the api process with an event loop, by their id. */
+  readonly eventLoopSeconds: ReadonlyMap<number, number>;
   readonly engineSeconds: number;
   /** All threads of the api process. */
   readonly apiSeconds: number;
@@ -34,7 +35,7 @@ export interface Counters {
 export interface ServiceResources {
   /** Mean milliseconds of each stage of a search, upsert or score, by `route stage`. */
   readonly stagesMs: Readonly<Record<string, number>>;
-  /** Cores in use (1 = one core busy all the time); undefined for a service elsewhere. */
+  /** Cores in use (1 = one core busy all the time); undefined for a service elsewhere. Of event loops, the busiest counts. */
   readonly eventLoopCores: number | undefined;
   readonly engineCores: number | undefined;
   readonly apiCores: number | undefined;
@@ -64,6 +65,8 @@ export interface IndexUse {
 }
 
 export const engineThread = 'maxsimd-engine';
+/** Node's names of threads that run JavaScript. */
+const loopThread = /^(MainThread|WorkerThread)$/;
 
 export async function observe(
   metricsUrl: string | undefined,
@@ -91,13 +94,13 @@ export function resourcesBetween(
   const cpuMetric = 'maxsimd_process_cpu_seconds_total';
   return {
     stagesMs: stagesBetween(after, delta),
-    eventLoopCores: perSecond(({ eventLoopSeconds }) => eventLoopSeconds),
+    eventLoopCores: busiestLoop(before, after, 'eventLoopSeconds'),
     engineCores: perSecond(({ engineSeconds }) => engineSeconds),
     apiCores:
       perSecond(({ apiSeconds }) => apiSeconds) ??
       (after.metrics.has(cpuMetric) ? delta(cpuMetric) / seconds : undefined),
     encoderCores: perSecond(({ encoderSeconds }) => encoderSeconds),
-    encoderLoopCores: busiestLoop(before, after),
+    encoderLoopCores: busiestLoop(before, after, 'encoderLoopSeconds'),
     machineCores: perSecond((counters) => counters.machineSeconds),
     gpu,
     indexes: indexesOf(after, delta),
@@ -130,11 +133,15 @@ export function together(services: readonly ServiceResources[]): ServiceResource
   };
 }
 
-/** Counts the encoders that ran during all of the step. */
-function busiestLoop(before: Observation, after: Observation): number | undefined {
+/** Counts the event loops that ran during all of the step. */
+function busiestLoop(
+  before: Observation,
+  after: Observation,
+  loops: 'eventLoopSeconds' | 'encoderLoopSeconds',
+): number | undefined {
   const seconds = (after.atMs - before.atMs) / 1000;
-  const cores = [...(after.counters?.encoderLoopSeconds ?? [])].flatMap(([id, total]) => {
-    const earlier = before.counters?.encoderLoopSeconds.get(id);
+  const cores = [...(after.counters?.[loops] ?? [])].flatMap(([id, total]) => {
+    const earlier = before.counters?.[loops].get(id);
     return earlier === undefined ? [] : [(total - earlier) / seconds];
   });
   return cores.length === 0 ? undefined : maximum(cores);
@@ -180,7 +187,9 @@ function countersOf(apiProcessId: number): Counters {
   const threads = threadsOf(apiProcessId);
   const encoderIds = childProcesses(apiProcessId);
   return {
-    eventLoopSeconds: threads[0]?.seconds ?? 0,
+    eventLoopSeconds: new Map(
+      threads.filter(({ name }) => loopThread.test(name)).map(({ id, seconds }) => [id, seconds]),
+    ),
     engineSeconds: sum(threads.filter(({ name }) => name === engineThread).map(({ seconds }) => seconds)),
     apiSeconds: processSeconds(apiProcessId),
     encoderSeconds: sum(encoderIds.map(processSeconds)),

@@ -19,7 +19,7 @@ export interface StepReport {
     Partial<Record<Operation, { readonly requests: number; readonly p50: number; readonly p99: number }>>
   >;
   readonly met_target: boolean;
-  /** How late the load generator itself sent. */
+  /** How late the senders themselves sent. */
   readonly send_lag_ms_p99: number;
   readonly resources: StepResources;
 }
@@ -38,6 +38,8 @@ export interface CapacitySettings {
   readonly texts: string;
   readonly model: string;
   readonly services: number;
+  /** Processes that sent the requests. */
+  readonly senders: number;
 }
 
 export interface CapacityReport {

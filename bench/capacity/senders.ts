@@ -74,6 +74,6 @@ async function exchanged(child: ChildProcess, message: ToSender): Promise<FromSe
       child.off('exit', onExit);
       resolve(answer as FromSender);
     });
-    child.send(message);
+    child.send(message, (error) => error !== null && reject(error));
   });
 }

@@ -125,7 +125,7 @@ function growthOf(lowest: StepResources | undefined, failing: StepResources): Re
 /** The known event loops. Each process has one, which uses one core at most. */
 function loopsOf({ eventLoopCores, encoderLoopCores }: StepResources) {
   return [
-    { name: "the api's main thread", cores: eventLoopCores },
+    { name: "the api process's busiest thread", cores: eventLoopCores },
     { name: "the busiest encoder's", cores: encoderLoopCores },
   ].flatMap(({ name, cores }) => (cores === undefined ? [] : [{ name, cores }]));
 }

@@ -9,7 +9,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../support/running/eventually.ts';
 import { childrenOf, encodersOf, isAlive } from '../support/running/processes.ts';
 import { makeCertificate } from '../support/network/tls.ts';
-import { benchmarkEnvironment, root, tinyModel } from '../support/run-benchmark.ts';
+import { benchmarkEnvironment, root, runServiceBenchmark, tinyModel } from '../support/run-benchmark.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 
 interface CapacityReport {
@@ -96,6 +96,36 @@ it('measures services, and reports also when it is interrupted', { timeout: 120_
   const compared = await watched(['capacity', '--compare', ended.json, ended.json], () => undefined);
   expect(compared.printed).toContain('| rate/s | A p50 ms |');
 });
+
+it('measures the processor time of searches and upserts by process, side by side', async () => {
+  const phases = '--searches 40 --upserts 20 --full 4 --seconds 1 --rounds 1 --warm-up 1 --documents 4';
+  const { report, printed } = await runServiceBenchmark<{
+    readonly sides: readonly {
+      readonly name: string;
+      readonly phases: readonly {
+        readonly failed: number;
+        readonly imported_per_second: number | null;
+        readonly processor_ms: Readonly<Record<string, number>>;
+      }[];
+    }[];
+  }>(
+    'cost',
+    ...`--trivial --senders 2 --each MAXSIMD_LOG_LEVEL=error --against ${root} ${phases}`.split(' '),
+  );
+  expect(report.sides.map(({ name }) => name)).toEqual(['MAXSIMD_LOG_LEVEL=error', 'against']);
+  for (const side of report.sides) {
+    expect(side.phases.map(({ failed }) => failed)).toEqual([0, 0, 0, 0]);
+    expect(side.phases.map(({ imported_per_second: imported }) => imported !== null)).toEqual([
+      false,
+      false,
+      true,
+      false,
+    ]);
+    expect(side.phases.at(-1)?.processor_ms['api: MainThread']).toBeGreaterThan(0);
+    expect(side.phases.at(-1)?.processor_ms['encoders']).toBeGreaterThan(0);
+  }
+  expect(printed).toMatch(/4 open, MAXSIMD_LOG_LEVEL=error \/ against: api [^]*on paper/);
+}, 120_000);
 
 it('a benchmark that a signal ends takes its server and files with it', async () => {
   const stages = ['stages', '--documents', '4', '--queries', '4', '--warm-up', '4', '--rounds', '50'];

@@ -23,6 +23,7 @@ export function childProcesses(id: number): readonly number[] {
 }
 
 export interface Thread {
+  readonly id: number;
   readonly name: string;
   /** CPU seconds since its start. */
   readonly seconds: number;
@@ -33,6 +34,7 @@ export function threadsOf(id: number): readonly Thread[] {
   return entriesOf(`/proc/${id}/task`)
     .toSorted((a, b) => Number(a) - Number(b))
     .map((thread) => ({
+      id: Number(thread),
       name: textOf(`/proc/${id}/task/${thread}/comm`).trim(),
       seconds: cpuSeconds(statFields(`${id}/task/${thread}`)),
     }));
