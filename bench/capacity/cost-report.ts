@@ -48,7 +48,10 @@ export interface PhaseReport {
   /** Documents of the import beside it, the median of the rounds, and those of its failed requests. */
   readonly imported_per_second: number | null;
   readonly import_failed: number;
-  /** Milliseconds of processor time a request, by process and thread. Beside an import they contain the import's. */
+  /**
+   * Milliseconds of processor time an answered request, by process and thread. They contain the time of failed requests and of an
+   * import beside them.
+   */
   readonly processor_ms: Processor;
   readonly send_lag_ms_p99: number;
   readonly busiest_sender_cores: number;
@@ -95,7 +98,7 @@ function phaseReport({ name, besideImport }: Phase, rounds: readonly Measured[])
   const imported = rounds.flatMap((round) => round.imported ?? []);
   const names = new Set(rounds.flatMap(({ processor }) => Object.keys(processor)));
   const msOf = (process: string): number =>
-    (1000 * sum(rounds.map(({ processor }) => processor[process] ?? 0))) / samples.length;
+    (1000 * sum(rounds.map(({ processor }) => processor[process] ?? 0))) / (samples.length - failed);
   return {
     phase: name,
     beside_import: besideImport,
@@ -117,11 +120,12 @@ function phaseReport({ name, besideImport }: Phase, rounds: readonly Measured[])
 }
 
 function figuresOf({ samples, processor, seconds, imported }: Measured): Processor {
-  const perRequest = 1000 / samples.length;
+  const latencies = latenciesOf(samples);
+  const perRequest = 1000 / latencies.length;
   return {
     ...Object.fromEntries(listed.map((process) => [process, (processor[process] ?? 0) * perRequest])),
-    ...percentiles(latenciesOf(samples), 50, 99),
-    'requests/s': samples.length / seconds,
+    ...percentiles(latencies, 50, 99),
+    'requests/s': latencies.length / seconds,
     ...(imported === undefined ? {} : { 'imported/s': imported.perSecond }),
   };
 }
@@ -135,7 +139,7 @@ export function render(report: CostReport): string {
   const phases = sides[0]!.phases.map(({ phase }) => phase);
   const rows = phases.flatMap((_, at) => sides.map(({ name, phases: of }) => [name, of[at]!] as const));
   return [
-    `${settings.model}, ${settings.documents} documents of ${settings.texts}, ${settings.rounds} rounds of ${settings.seconds} s; processor time in ms a request`,
+    `${settings.model}, ${settings.documents} documents of ${settings.texts}, ${settings.rounds} rounds of ${settings.seconds} s; processor time in ms an answered request`,
     '',
     ...markdownTable(
       ['phase', 'side', 'p50 ms', 'p99 ms', 'failed', 'late p99 ms', 'requests/s', 'imported/s', ...listed],
@@ -170,7 +174,7 @@ function threadTable({ sides }: CostReport, phases: readonly string[]): readonly
     .filter((thread) => columns.some(({ ms }) => (ms[thread] ?? 0) >= listedMsMin))
     .toSorted();
   return markdownTable(
-    ['ms a request', ...columns.map(({ head }) => head)],
+    ['ms an answered request', ...columns.map(({ head }) => head)],
     threads.map((thread) => [thread, ...columns.map(({ ms }) => (ms[thread] ?? 0).toFixed(3))]),
   );
 }
