@@ -38,6 +38,7 @@ const settings = {
   beir,
   device: device('cpu'),
   processes: integer(1, 'encoder processes of ours; several have a client process each'),
+  clients: integer(1, 'client processes of our one encoder process'),
   alone: flag('measure our side alone'),
   peers: without('leave out the peers that are not among our own dependencies'),
   export: optional(
@@ -125,6 +126,7 @@ async function run(options: Options): Promise<EncoderReport> {
         model: `${model.name}/${model.version}`,
         device: deviceName(options.device),
         processes: options.processes,
+        clients: options.clients,
         source: found.name,
         texts: options.texts,
         rounds: options.rounds,
@@ -141,7 +143,7 @@ async function run(options: Options): Promise<EncoderReport> {
 }
 
 async function openSides(
-  { device: given, processes, alone, peers, python, export: exportDirectory, onProgress }: Options,
+  { device: given, processes, clients, alone, peers, python, export: exportDirectory, onProgress }: Options,
   modelDirectory: string,
   model: ServedModel,
 ): Promise<Sides> {
@@ -149,7 +151,7 @@ async function openSides(
   const skipped: { contender: string; reason: string }[] = [];
   const runtimes: Record<string, string> = { 'onnxruntime-node': runtimeVersion() };
   const process = { modelDirectory, peersDirectory, device: given };
-  contenders.set(ours, await openMaxsimd(model, process, processes));
+  contenders.set(ours, await openMaxsimd(model, process, { processes, clients }));
   if (alone) return { contenders, skipped, runtimes };
   const bareNames = ['packed_session_per_core', 'packed_one_session', 'onnxruntime_loop'];
   // A GPU is not shared out by core.

@@ -1,7 +1,7 @@
 /** Our side: the encoder process, called over gRPC as the server does it. */
 import { Rotation } from '../../src/encoder/inference/few-bits.ts';
 import type { ServedModel } from '../../src/encoder/model/served-model.ts';
-import { startEncoder, type Encoders } from '../lib/model/encoder-pool.ts';
+import { connectEncoder, startEncoder, type Encoders } from '../lib/model/encoder-pool.ts';
 import { processSeconds } from '../lib/service/process-counters.ts';
 import type { Contender, Mix, RoundTiming } from './contender.ts';
 import type { Device } from '../lib/model/device.ts';
@@ -16,11 +16,15 @@ export interface PairOptions {
   readonly modelDirectory: string;
   readonly model: ServedModel;
   readonly device: Device;
+  /** The address of an encoder process that runs already. Without it one is started. */
+  readonly address?: string | undefined;
 }
 
 /** An encoder process, and its client in this one. */
-export async function openPair({ modelDirectory, model, device }: PairOptions): Promise<Contender> {
-  return new Maxsimd(await startEncoder(modelDirectory, device), model, documentCalls[device.provider]);
+export async function openPair({ modelDirectory, model, device, address }: PairOptions): Promise<Contender> {
+  const encoder =
+    address === undefined ? await startEncoder(modelDirectory, device) : await connectEncoder([address]);
+  return new Maxsimd(encoder, model, documentCalls[device.provider]);
 }
 
 class Maxsimd implements Contender {

@@ -24,6 +24,8 @@ export interface PeerOptions {
   readonly device: Device;
   /** The output of `models/export.py`, for the library `transformers`. */
   readonly exportDirectory?: string | undefined;
+  /** An encoder process that runs already, for the library `maxsimd`. */
+  readonly address?: string | undefined;
 }
 
 /** Starts the library's process; its contenders fail at their first call when it cannot load. */
@@ -31,11 +33,20 @@ export function openPeers<Name extends string>(
   names: readonly Name[],
   options: PeerOptions,
 ): Readonly<Record<Name, Contender>> {
-  const { library, modelDirectory, peersDirectory, device, exportDirectory = '' } = options;
+  const { library, modelDirectory, peersDirectory, device, exportDirectory = '', address = '' } = options;
   const { provider, index, threads } = device;
   const child = fork(
     fileURLToPath(new URL('./peer-process/peer-process.ts', import.meta.url)),
-    [library, modelDirectory, peersDirectory, provider, String(index), String(threads), exportDirectory],
+    [
+      library,
+      modelDirectory,
+      peersDirectory,
+      provider,
+      String(index),
+      String(threads),
+      exportDirectory,
+      address,
+    ],
     // Structured clones carry typed arrays.
     { serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] },
   );

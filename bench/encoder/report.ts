@@ -47,6 +47,8 @@ export interface EncoderReport {
     readonly device: string;
     /** Encoder processes of ours. */
     readonly processes: number;
+    /** Client processes of one encoder process. */
+    readonly clients: number;
     readonly source: string;
     readonly texts: number;
     readonly rounds: number;

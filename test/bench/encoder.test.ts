@@ -15,7 +15,7 @@ it('measures every side on the same tokens, with vectors that agree', async () =
   }>('encoder', ...'--texts 3 --rounds 1 --mixes documents_short --processes 2 --no-peers'.split(' '));
   const sides = ['maxsimd', 'packed_session_per_core', 'packed_one_session', 'onnxruntime_loop'];
   expect(report.rows.map(({ contender }) => contender)).toEqual(sides);
-  expect(report.rows[0]!.settings).toMatch(/^2 processes, each gRPC/);
+  expect(report.rows[0]!.settings).toMatch(/^2 clients, each gRPC/);
   for (const row of report.rows) expect(row.tokens_per_second.minimum).toBeGreaterThan(0);
   const loop = report.rows.find(({ contender }) => contender === 'onnxruntime_loop');
   // Ours has two bits a component.
@@ -29,4 +29,16 @@ it('measures every side on the same tokens, with vectors that agree', async () =
     'sentence_transformers',
   ]);
   expect(printed).toContain('packed_one_session');
+}, 120_000);
+
+it('measures one encoder process that several clients call', async () => {
+  const { report } = await runBenchmark<{
+    readonly rows: readonly {
+      readonly settings: string;
+      readonly tokens_per_second: { readonly minimum: number };
+    }[];
+  }>('encoder', ...'--texts 4 --rounds 1 --mixes documents_short --clients 2 --alone'.split(' '));
+  expect(report.rows).toHaveLength(1);
+  expect(report.rows[0]!.settings).toMatch(/^2 clients, each gRPC/);
+  expect(report.rows[0]!.tokens_per_second.minimum).toBeGreaterThan(0);
 }, 120_000);

@@ -17,6 +17,7 @@ const given = z
     z.coerce.number().int().min(0),
     z.coerce.number().int().min(1),
     z.string(),
+    z.string(),
   ])
   .parse(process.argv.slice(2));
 
@@ -27,13 +28,14 @@ process.on('message', (request: PeerRequest) => {
 process.on('disconnect', () => void end());
 
 async function open(): Promise<Readonly<Record<string, Contender>>> {
-  const [library, modelDirectory, peersDirectory, provider, index, threads, exportDirectory] = given;
+  const [library, modelDirectory, peersDirectory, provider, index, threads, exportDirectory, address] = given;
   const device = { provider, index, threads };
   if (library === 'transformers') {
     return openTransformersPeers(modelDirectory, peersDirectory, threads, exportDirectory || undefined);
   }
   const model = await loadModel(modelDirectory);
-  if (library === 'maxsimd') return { maxsimd: await openPair({ modelDirectory, model, device }) };
+  if (library === 'maxsimd')
+    return { maxsimd: await openPair({ modelDirectory, model, device, address: address || undefined }) };
   return {
     packed_session_per_core: openSessionPerCore(model, device),
     packed_one_session: openOneSession(model, device),

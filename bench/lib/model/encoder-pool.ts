@@ -10,7 +10,9 @@ import { superviseEncoders } from '../../../src/encoder/supervision/supervisor.t
 import type { Device } from './device.ts';
 
 export interface Encoders {
+  readonly addresses: readonly string[];
   readonly pool: EncoderPool;
+  /** Those that were started here. */
   readonly processIds: () => readonly number[];
   /** Options of a call for the one model that is served. */
   readonly callOptions: () => EncodeOptions;
@@ -29,24 +31,33 @@ export async function startEncoder(modelDirectory: string, device: Device): Prom
     threads: device.threads,
     onLog: (line) => logs.push(line),
   });
+  try {
+    await supervisor.ready;
+    const connected = await connectEncoder(supervisor.addresses);
+    return {
+      ...connected,
+      processIds: () => supervisor.processIds(),
+      close: async () => {
+        await connected.close();
+        await supervisor.close();
+      },
+    };
+  } catch (error) {
+    await supervisor.close();
+    throw new Error(`our encoder did not start:\n${logs.join('\n')}`, { cause: error });
+  }
+}
+
+/** A client of encoders that run already. */
+export async function connectEncoder(addresses: readonly string[]): Promise<Encoders> {
   const admitted = Promise.withResolvers<void>();
   const pool = createEncoderPool({
-    addresses: supervisor.addresses,
+    addresses,
     onEvent: ({ event }) => {
       if (event === 'admitted') admitted.resolve();
     },
   });
-  const close = async (): Promise<void> => {
-    await pool.close();
-    await supervisor.close();
-  };
-  try {
-    await supervisor.ready;
-    await admitted.promise;
-  } catch (error) {
-    await close();
-    throw new Error(`our encoder did not start:\n${logs.join('\n')}`, { cause: error });
-  }
+  await admitted.promise;
   const callOptions = (): EncodeOptions => {
     const [model] = pool.models() as readonly [EncoderModel];
     return {
@@ -57,8 +68,9 @@ export async function startEncoder(modelDirectory: string, device: Device): Prom
     };
   };
   return {
+    addresses,
     pool,
-    processIds: () => supervisor.processIds(),
+    processIds: () => [],
     callOptions,
     documentOptions: (maxTokens) => ({
       ...callOptions(),
@@ -69,6 +81,6 @@ export async function startEncoder(modelDirectory: string, device: Device): Prom
       },
       onTokenCounts: () => undefined,
     }),
-    close,
+    close: async () => pool.close(),
   };
 }
