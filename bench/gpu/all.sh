@@ -76,7 +76,8 @@ texts=${TEXTS:-20000}
 encoder="encoder --device $name --rounds ${ROUNDS:-5} --mixes documents_mixed"
 # shellcheck disable=SC2086 # several words
 {
-  bench encoder-1 $encoder --texts "$texts" --alone
+  # With a single client its event loop would be measured.
+  bench encoder-1 $encoder --texts "$texts" --alone --clients 4
   bench encoder-3 $encoder --texts "$texts" --alone --processes 3
   bench peers $encoder --texts $((texts / 10)) --no-peers --python python3
 }
@@ -94,6 +95,8 @@ mixed="--mix search=3,upsert=1 --documents ${DOCUMENTS:-500}"
 # shellcheck disable=SC2086 # several words
 {
   capacity capacity-1 $mixed
+  bench threads cost --each MAXSIMD_API_THREADS=1,2,4 --searches 200 --upserts 50 --no-import --full 256 \
+    --documents "${DOCUMENTS:-500}" --seconds "${SECONDS_EACH:-5}" --rounds 2
   # Several api processes without a catalog to share: each has its own data and encoder.
   capacity services-2 $mixed --services 2
   capacity services-4 $mixed --services 4
