@@ -61,7 +61,7 @@ function render({
     ...(last === undefined
       ? []
       : [
-          `${senders} senders: the busiest used ${last.resources.busiestSenderCores.toFixed(2)} cores, and requests were sent ${formatNumber(last.send_lag_ms_p99)} ms late at p99\n`,
+          `senders: ${senders}; the busiest used ${last.resources.busiestSenderCores.toFixed(2)} cores, and requests were sent ${formatNumber(last.send_lag_ms_p99)} ms late at p99\n`,
         ]),
     ...(indexes === undefined ? [] : [`${describeIndexes(indexes)}\n`]),
   ].join('');
