@@ -165,11 +165,10 @@ export type CommitDeleteVersionsResult =
   | { readonly outcome: 'committed'; readonly generation: number; readonly died: readonly DeadVersion[] }
   | Exclude<CommitDeleteResult, { readonly outcome: 'committed' }>;
 
-export interface ResolvedVersion extends Pick<DocumentVersion, 'docId' | 'metadata' | 'expiresAtMs'> {}
-
-export interface StoredDocument extends ResolvedVersion {
-  readonly chunkCount: number;
-}
+export interface StoredDocument extends Pick<
+  DocumentVersion,
+  'docId' | 'metadata' | 'chunkCount' | 'expiresAtMs'
+> {}
 
 /** A page of a list. */
 export interface Page<Place> {
@@ -178,9 +177,12 @@ export interface Page<Place> {
   readonly limit: number;
 }
 
-export interface DocumentPageQuery extends Page<string> {
-  /** Documents that have expired by then are left out. */
+/** Documents in the order of the UTF-8 bytes of their ids, without those that have expired by `nowMs`. */
+export interface DocumentOrder extends Page<string> {
   readonly nowMs: number;
+}
+
+export interface DocumentPageQuery extends DocumentOrder {
   readonly bytesMax: number;
 }
 
@@ -317,12 +319,18 @@ export interface Catalog extends CatalogActs {
   resolveVersions(
     indexId: string,
     versionIds: readonly number[],
-  ): Promise<ReadonlyMap<number, ResolvedVersion>>;
+  ): Promise<ReadonlyMap<number, StoredDocument>>;
   /** As `resolveVersions`, for many versions: searches do not wait for it. */
-  readMetadata(indexId: string, versionIds: readonly number[]): Promise<ReadonlyMap<number, ResolvedVersion>>;
+  readMetadata(indexId: string, versionIds: readonly number[]): Promise<ReadonlyMap<number, StoredDocument>>;
+  /** The first of these versions, which may have died. None when there is no such index. */
+  firstVersions(
+    indexId: string,
+    versionIds: readonly number[],
+    order: DocumentOrder,
+  ): Promise<readonly number[]>;
   /**
-   * Documents stored now, ordered by the UTF-8 bytes of their ids. A page ends early once its metadata have `bytesMax` bytes,
-   * but it has at least one document. `undefined` when there is no such index.
+   * Documents stored now. A page ends early once its metadata have `bytesMax` bytes, but it has at least one document.
+   * `undefined` when there is no such index.
    */
   listDocuments(indexId: string, page: DocumentPageQuery): Promise<DocumentPage | undefined>;
   /** The live version of a document, and where it lies now. It may have expired. */

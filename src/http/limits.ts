@@ -22,7 +22,8 @@ export const metadataBytesMax = 16 * 1024;
 /** Nested objects and arrays, the outermost one included. */
 export const metadataDepthMax = 16;
 export const filterFieldsMax = 16;
-export const facetFieldsMax = 10;
+/** Fields that a request names. */
+export const fieldNamesMax = 10;
 /** Values of one field. */
 export const facetValuesMax = 100;
 export const pageItemsMax = 1_000;

@@ -106,6 +106,12 @@ export interface SearchRequest {
   readonly returnComponents: boolean;
 }
 
+export interface DocumentListRequest extends Page<string> {
+  readonly where?: JsonObjectText | undefined;
+  /** Top-level fields of the metadata in the answer; absent = all. */
+  readonly fields?: readonly string[] | undefined;
+}
+
 export interface DeleteMatchingRequest {
   readonly filter?: JsonObjectText | undefined;
   readonly where?: JsonObjectText | undefined;
@@ -330,7 +336,11 @@ export interface Service {
     request: DeleteMatchingRequest,
   ): Promise<DeletedMatching>;
   /** Documents in the order of the bytes of their ids. */
-  listDocuments(context: RequestContext, indexId: string, page: Page<string>): Promise<DocumentPage>;
+  listDocuments(
+    context: RequestContext,
+    indexId: string,
+    request: DocumentListRequest,
+  ): Promise<DocumentPage>;
   getDocument(context: RequestContext, indexId: string, docId: string): Promise<StoredDocument>;
   countDocuments(context: RequestContext, indexId: string): Promise<DocumentCount>;
   countValues(context: RequestContext, indexId: string, request: FacetRequest): Promise<Facets>;

@@ -225,7 +225,7 @@ function requestsOf({ operation, admission, readiness }: ReturnType<typeof compo
       upsertDocuments(operation, context, indexId, documents, expiry),
     deleteDocument: (context, indexId, docId) => deleteDocument(operation, context, indexId, docId),
     deleteMatching: (context, indexId, request) => deleteMatching(operation, context, indexId, request),
-    listDocuments: (context, indexId, page) => listDocuments(operation, context, indexId, page),
+    listDocuments: (context, indexId, request) => listDocuments(operation, context, indexId, request),
     getDocument: (context, indexId, docId) => getDocument(operation, context, indexId, docId),
     countDocuments: (context, indexId) => countDocuments(operation, context, indexId),
     countValues: (context, indexId, request) => countValues(operation, context, indexId, request),

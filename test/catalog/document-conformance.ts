@@ -31,7 +31,7 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       const [version] = await writer.upsert(['doc'], metadata);
       const versionId = version?.versionId ?? 0;
       const resolved = await writer.catalog.resolveVersions(writer.index.id, [versionId, 2 ** 52]);
-      expect(resolved).toEqual(new Map([[versionId, { docId: 'doc', metadata }]]));
+      expect(resolved).toEqual(new Map([[versionId, { docId: 'doc', metadata, chunkCount: 1 }]]));
     });
 
     it('have ids that are compared exactly', async () => {
@@ -283,6 +283,30 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       expect(short?.hasMore).toBe(true);
       const beyond = { limit: 5, after: stored.at(-1)!, nowMs, bytesMax: large };
       expect(await writer.catalog.listDocuments(id, beyond)).toEqual({ documents: [], hasMore: false });
+    });
+
+    it('of given versions are the first by the bytes of their ids, also those that have died since', async () => {
+      const writer = await start();
+      const { catalog, index } = writer;
+      const docIds = ['\u{1f600}', '\uffff', 'b', 'a', 'a\0'];
+      const versionIds = (await writer.upsert(docIds)).map(({ versionId }) => versionId);
+      await writer.upsert(['a']);
+      await writer.delete('b');
+      const first = async (after: string | undefined, limit: number, of = versionIds) =>
+        (await catalog.firstVersions(index.id, of, { after, limit, nowMs })).map(
+          (versionId) => docIds[versionIds.indexOf(versionId)],
+        );
+      const sorted = ['a', 'a\0', 'b', '\uffff', '\u{1f600}'];
+      expect(await first(undefined, 9)).toEqual(sorted);
+      expect(await first('a', 2)).toEqual(sorted.slice(1, 3));
+      expect(await first('b', 9, versionIds.slice(0, 3))).toEqual(sorted.slice(3));
+      expect(await first('\u{1f600}', 9)).toEqual([]);
+      expect(await first(undefined, 9, [])).toEqual([]);
+      const other = await start();
+      const order = { limit: 9, nowMs };
+      expect(await catalog.firstVersions(other.index.id, versionIds, order)).toEqual([]);
+      await catalog.deleteIndex(index.tenantId, index.id);
+      expect(await catalog.firstVersions(index.id, versionIds, order)).toEqual([]);
     });
 
     it('fill a page up to a bound of bytes, which one alone may exceed', async () => {

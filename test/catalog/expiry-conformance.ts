@@ -36,12 +36,16 @@ export function describeExpiry(current: () => CatalogUnderTest): void {
     it('are neither listed nor counted from that moment on, and each read says when they expire', async () => {
       const writer = await start();
       const { catalog, index } = writer;
-      const [a] = await commitAs(writer, { a: at, b: at + 1, c: undefined, d: -1 });
+      const versions = await commitAs(writer, { a: at, b: at + 1, c: undefined, d: -1 });
+      const [a] = versions;
+      const versionIds = versions.map(({ versionId }) => versionId);
+      const first = await catalog.firstVersions(index.id, versionIds, { limit: 9, nowMs: at });
+      expect(first).toEqual(versionIds.slice(1, 3));
       expect(await seen(writer, at - 1)).toBe('abc');
       expect(await seen(writer, at)).toBe('bc');
       expect(await seen(writer, at + 1)).toBe('c');
       expect(await catalog.findDocument(index.id, 'a')).toEqual(a);
-      const resolved = { docId: 'a', metadata: '{}', expiresAtMs: at };
+      const resolved = { docId: 'a', metadata: '{}', chunkCount: 1, expiresAtMs: at };
       for (const read of [catalog.resolveVersions, catalog.readMetadata])
         expect(await read(index.id, [a!.versionId])).toEqual(new Map([[a!.versionId, resolved]]));
       const page = await catalog.listDocuments(index.id, { limit: 1, nowMs: at, bytesMax: 1 });

@@ -211,7 +211,7 @@ class History {
       [...resolved],
       index.versions.map(({ versionId, docId: id, metadata, ...version }) => [
         versionId,
-        { docId: id, metadata, ...expiryOf(version) },
+        { docId: id, metadata, chunkCount: 1, ...expiryOf(version) },
       ]),
     );
     const docIds = ['a', 'b', 'c', 'd', 'e', 'f'];

@@ -12,6 +12,7 @@ const reading = [
   'GET /v1/indexes/{index_id}/documents',
   'GET /v1/indexes/{index_id}/documents/{doc_id}',
   'GET /v1/indexes/{index_id}/count',
+  'POST /v1/indexes/{index_id}/documents/list',
   'POST /v1/indexes/{index_id}/facets',
   'POST /v1/indexes/{index_id}/search',
   'POST /v1/indexes/{index_id}/query',

@@ -219,7 +219,13 @@ function guardedWrites(writer: Writer, reserve: SpaceReserve) {
 function documentReads({ pointReader, scanReader, stateReader }: Threads) {
   return {
     ...pointReader.methods('countStored', 'resolveVersions', 'findDocument'),
-    ...scanReader.methods('listDocuments', 'countDocuments', 'expiredIndexes', 'expiredVersions'),
+    ...scanReader.methods(
+      'firstVersions',
+      'listDocuments',
+      'countDocuments',
+      'expiredIndexes',
+      'expiredVersions',
+    ),
     readMetadata: scanReader.methods('resolveVersions').resolveVersions,
     ...stateReader.methods('loadIndexState'),
   };

@@ -12,6 +12,7 @@ import {
   DocumentList,
   DocumentListQuery,
   DocumentParams,
+  ListDocumentsBody,
   StoredDocument,
   UpdateDocumentBody,
   UpsertBody,
@@ -110,6 +111,33 @@ function documentReads(service: Service): FastifyPluginAsyncZod {
         const { index_id: indexId } = request.params;
         const page = await request.scope.run((context) =>
           service.listDocuments(context, indexId, { limit, after }),
+        );
+        return reply.type(jsonContentType).send(await documentListAnswer(page));
+      },
+    });
+
+    app.post('/indexes/:index_id/documents/list', {
+      config: { reads: true, deadline: 'upsert' },
+      schema: {
+        operationId: 'listMatchingDocuments',
+        summary: 'List the documents that a condition matches, without their texts',
+        description:
+          'The pages are those of `listDocuments`, without the documents that do not match. A document that matches during the whole listing is on exactly one page. The time of a page grows with the number of matching documents. Without `where`, or with one that every document meets, all documents are listed.',
+        tags: ['documents'],
+        ...addition,
+        params: IndexParams,
+        body: ListDocumentsBody,
+        response: answers({ 200: [DocumentList, 'A page of documents, ordered by `doc_id`.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+        ]),
+      },
+      handler: async (request, reply) => {
+        const { where, fields, limit = pageItemsDefault, cursor: after } = request.body;
+        const wanted = { where: where?.text, fields, limit, after };
+        const page = await request.scope.run((context) =>
+          service.listDocuments(context, request.params.index_id, wanted),
         );
         return reply.type(jsonContentType).send(await documentListAnswer(page));
       },

@@ -42,6 +42,12 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
   deleteDocuments: {
     plain: { summary: 'Those of a kind', value: { where: { kind: { in: ['reptile'] } } } },
   },
+  listMatchingDocuments: {
+    plain: {
+      summary: 'The first ten of a kind, with one field of their metadata',
+      value: { where: { kind: { in: ['reptile'] } }, fields: ['kind'], limit: 10 },
+    },
+  },
   countValues: {
     plain: { summary: 'The most frequent kinds', value: { fields: ['kind'], limit: 20 } },
   },

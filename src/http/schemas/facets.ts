@@ -1,26 +1,14 @@
 /** The request and the answer of counts by value. */
 import { z } from 'zod';
-import { facetFieldsMax, facetValuesMax, nameLengthMax } from '../limits.ts';
-import { Count, FieldName, addIssue } from './fields.ts';
+import { facetValuesMax } from '../limits.ts';
+import { Count, FieldNames } from './fields.ts';
 import { Filter, Hint, Where } from './ranking.ts';
 
 export const facetValuesDefault = 10;
 
 export const FacetsBody = z
   .strictObject({
-    fields: z
-      .array(FieldName)
-      .min(1)
-      .max(facetFieldsMax)
-      .superRefine((fields, context) => {
-        for (const [at, field] of fields.entries()) {
-          if (fields.indexOf(field) < at) addIssue(context, 'duplicate', 'must be unique', [at]);
-        }
-      })
-      .meta({
-        description: `Top-level metadata fields, at most ${facetFieldsMax}, of at most ${nameLengthMax} code points.`,
-        example: ['kind'],
-      }),
+    fields: FieldNames.min(1),
     filter: Filter,
     where: Where,
     limit: z

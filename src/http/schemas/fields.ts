@@ -5,7 +5,14 @@
 import { z } from 'zod';
 import type { DocumentInput } from '../../service/contract.ts';
 import { CustomerObject } from '../body/json-body.ts';
-import { docIdLengthMax, documentsMax, nameLengthMax, queryBytesMax, textBytesMax } from '../limits.ts';
+import {
+  docIdLengthMax,
+  documentsMax,
+  fieldNamesMax,
+  nameLengthMax,
+  queryBytesMax,
+  textBytesMax,
+} from '../limits.ts';
 
 /** Adds an issue with a code of ours; zod calls all of them `custom`. */
 export function addIssue(
@@ -37,8 +44,18 @@ function codePointString(lengthMax: number) {
 
 export const Name = codePointString(nameLengthMax).meta({ minLength: 1, maxLength: nameLengthMax });
 
-/** The name of a metadata field. */
-export const FieldName = codePointString(nameLengthMax);
+export const FieldNames = z
+  .array(codePointString(nameLengthMax))
+  .max(fieldNamesMax)
+  .superRefine((fields, context) => {
+    for (const [at, field] of fields.entries()) {
+      if (fields.indexOf(field) < at) addIssue(context, 'duplicate', 'must be unique', [at]);
+    }
+  })
+  .meta({
+    description: `Top-level metadata fields, at most ${fieldNamesMax}, of at most ${nameLengthMax} code points.`,
+    example: ['kind'],
+  });
 
 export const DocId = codePointString(docIdLengthMax)
   .superRefine((docId, context) => {

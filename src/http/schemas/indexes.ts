@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { addition } from '../routes/answers.ts';
-import { deletedMax } from '../limits.ts';
+import { deletedMax, fieldNamesMax, pageItemsMax } from '../limits.ts';
 import { Filter, Hint, Where } from './ranking.ts';
 import {
   Count,
   DocId,
   Documents,
   ExpiresAt,
+  FieldNames,
   IndexId,
   Metadata,
   Name,
@@ -16,7 +17,7 @@ import {
   customerObject,
   returnedObject,
 } from './fields.ts';
-import { DocumentCursor, CreationCursor, Limit, NextCursor } from './pages.ts';
+import { DocumentCursor, CreationCursor, Limit, NextCursor, pageItemsDefault } from './pages.ts';
 
 const TextRetention = z.enum(['none']);
 
@@ -219,6 +220,22 @@ export const DocumentList = z
   .meta({ id: 'DocumentList' });
 
 export const DocumentListQuery = z.strictObject({ limit: Limit, cursor: DocumentCursor });
+
+export const ListDocumentsBody = z
+  .strictObject({
+    where: Where,
+    fields: FieldNames.optional().meta({
+      description: `Top-level metadata fields that the answer has, at most ${fieldNamesMax}, in this order. Absent: all.`,
+    }),
+    limit: z
+      .int()
+      .min(1)
+      .max(pageItemsMax)
+      .optional()
+      .meta({ description: `Documents per page at most. Default ${pageItemsDefault}.` }),
+    cursor: DocumentCursor,
+  })
+  .meta({ id: 'ListDocuments' });
 
 export const DocumentCount = z
   .strictObject({ documents: Count, chunks: Count })

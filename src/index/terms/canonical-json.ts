@@ -16,6 +16,15 @@ export function canonicalMembers(objectText: string): ReadonlyMap<string, string
   return new CanonicalReader(objectText).members();
 }
 
+/** Members of an object by name, the names in canonical form, each member as it is written. */
+export function writtenMembers(objectText: string): ReadonlyMap<string, string> {
+  const written = new Map<string, string>();
+  new CanonicalReader(objectText).members((name, start, end) =>
+    written.set(name, objectText.slice(start, end)),
+  );
+  return written;
+}
+
 /** Items of an array, in canonical form. */
 export function canonicalItems(arrayText: string): readonly string[] {
   return new CanonicalReader(arrayText).items();
@@ -34,14 +43,17 @@ class CanonicalReader {
     this.#text = text;
   }
 
-  members(): Map<string, string> {
+  /** `note` is called with the place of each member. */
+  members(note?: (name: string, start: number, end: number) => void): Map<string, string> {
     const members = new Map<string, string>();
     this.#at += 1;
     while (this.#text[this.#at] !== '}') {
+      const start = this.#at;
       const name = this.#string();
       // The colon.
       this.#at += 1;
       members.set(name, this.#value());
+      note?.(name, start, this.#at);
       if (this.#text[this.#at] === ',') this.#at += 1;
     }
     this.#at += 1;

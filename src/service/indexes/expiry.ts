@@ -7,7 +7,7 @@ import type {
   Catalog,
   CommitDeleteVersionsResult,
   ExpiredIndex,
-  ResolvedVersion,
+  StoredDocument,
 } from '../../catalog/contract.ts';
 import { SharedRuns } from '../../shared-runs.ts';
 import { monthOf } from '../calendar-month.ts';
@@ -31,7 +31,7 @@ export class Expiry {
   }
 
   /** Whether the document is in no answer any more. */
-  hasExpired({ expiresAtMs }: Pick<ResolvedVersion, 'expiresAtMs'>): boolean {
+  hasExpired({ expiresAtMs }: Pick<StoredDocument, 'expiresAtMs'>): boolean {
     return expiresAtMs !== undefined && expiresAtMs <= this.#deps.nowMs();
   }
 

@@ -4,11 +4,11 @@
  * decides whether it still counts.
  */
 import { LRUCache } from 'lru-cache';
-import type { Catalog, ResolvedVersion } from '../../catalog/contract.ts';
+import type { Catalog, StoredDocument } from '../../catalog/contract.ts';
 
 interface Kept {
   readonly indexId: string;
-  readonly version: ResolvedVersion;
+  readonly version: StoredDocument;
 }
 
 /** Characters of ids and metadata that are kept. */
@@ -32,8 +32,8 @@ export class VersionResolver {
   async resolve(
     indexId: string,
     versionIds: readonly number[],
-  ): Promise<ReadonlyMap<number, ResolvedVersion>> {
-    const resolved = new Map<number, ResolvedVersion>();
+  ): Promise<ReadonlyMap<number, StoredDocument>> {
+    const resolved = new Map<number, StoredDocument>();
     const unknown: number[] = [];
     for (const versionId of versionIds) {
       const kept = this.#kept.get(versionId);

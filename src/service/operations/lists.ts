@@ -1,4 +1,9 @@
-/** Lists and counts from the catalog, as it is at the moment of the request. No index is opened. */
+/**
+ * Lists and counts from the catalog, as it is at the moment of the request. An index is opened only to find the documents that
+ * a condition matches. Of these the catalog chooses the page, from parts of the matches, in turn with the lists and counts of
+ * all tenants. So the time grows with the number of matches, and a page is as stable under writes as one without a condition.
+ */
+import { setImmediate } from 'node:timers/promises';
 import type {
   DocumentCount,
   DocumentPage,
@@ -7,13 +12,21 @@ import type {
   StoredDocument,
 } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
-import type { IndexPage, RequestContext } from '../contract.ts';
+import { metadataInParts } from '../../index/segments/metadata-parts.ts';
+import { writtenMembers } from '../../index/terms/canonical-json.ts';
+import type { DocumentListRequest, IndexPage, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import { readingWork } from '../limits/work.ts';
-import { pieceOf, type OperationDeps } from '../operation-deps.ts';
+import { assertWanted, pieceOf, type OperationDeps } from '../operation-deps.ts';
+import { withMatching } from './matching.ts';
+import { filtersFor } from './search.ts';
 
 /** Bytes of metadata in a page. One document may exceed it. */
 const pageBytesMax = 4 * 1024 * 1024;
+/** Matches that the catalog reads at a time: some milliseconds. */
+const partVersions = 4096;
+/** After so many characters of metadata other requests have their turn. */
+const charactersInTurn = 64 * 1024;
 
 export async function listIndexPage(
   { catalog }: OperationDeps,
@@ -25,6 +38,88 @@ export async function listIndexPage(
 }
 
 export async function listDocuments(
+  deps: OperationDeps,
+  context: RequestContext,
+  indexId: string,
+  { where, fields, ...page }: DocumentListRequest,
+): Promise<DocumentPage> {
+  const filters = filtersFor({ where }, '');
+  const listed =
+    filters.where === undefined
+      ? await listAll(deps, context, indexId, page)
+      : await withMatching(deps, context, indexId, filters, (versionIds) =>
+          listVersions(deps, context, indexId, { ...page, versionIds }),
+        );
+  return fields === undefined ? listed : withFields(listed, fields);
+}
+
+interface MatchingPage extends Page<string> {
+  readonly versionIds: Float64Array;
+}
+
+async function listVersions(
+  deps: OperationDeps,
+  context: RequestContext,
+  indexId: string,
+  { versionIds, after, limit }: MatchingPage,
+): Promise<DocumentPage> {
+  const { catalog, indexes, scanQueue, nowMs } = deps;
+  const { tenant } = context;
+  const inTurn = <T>(rows: number, bytes: number, read: () => Promise<T>): Promise<T> => {
+    assertWanted(context, nowMs());
+    return scanQueue.run(tenant.id, pieceOf(context, readingWork({ rows, bytes })), read);
+  };
+  const order = { after, limit: limit + 1, nowMs: nowMs() };
+  let first: readonly number[] = [];
+  for (let at = 0; at < versionIds.length; at += partVersions) {
+    const wanted = [...first, ...versionIds.subarray(at, at + partVersions)];
+    first = await inTurn(wanted.length, 0, () => catalog.firstVersions(indexId, wanted, order));
+  }
+  try {
+    return await pageOf(first, limit, (wanted) =>
+      inTurn(wanted.length, pageBytesMax, () => catalog.readMetadata(indexId, wanted)),
+    );
+  } finally {
+    // The versions of an index that is deleted meanwhile are missing.
+    await indexes.assertExists(tenant.id, indexId);
+  }
+}
+
+async function pageOf(
+  first: readonly number[],
+  limit: number,
+  read: Parameters<typeof metadataInParts<StoredDocument>>[1],
+): Promise<DocumentPage> {
+  const documents: StoredDocument[] = [];
+  let bytes = 0;
+  for await (const { versions } of metadataInParts(Float64Array.from(first), read)) {
+    for (const document of versions) {
+      if (documents.length === limit || bytes >= pageBytesMax) return { documents, hasMore: true };
+      documents.push(document);
+      bytes += Buffer.byteLength(document.metadata);
+    }
+  }
+  return { documents, hasMore: false };
+}
+
+/** The fields are in the order of the request, each as it was sent. */
+async function withFields(page: DocumentPage, fields: readonly string[]): Promise<DocumentPage> {
+  const names = fields.map((field) => JSON.stringify(field));
+  const documents: StoredDocument[] = [];
+  let characters = 0;
+  for (const document of page.documents) {
+    const members = writtenMembers(document.metadata);
+    const wanted = names.flatMap((name) => members.get(name) ?? []);
+    documents.push({ ...document, metadata: `{${wanted.join(',')}}` });
+    characters += document.metadata.length;
+    if (characters < charactersInTurn) continue;
+    characters = 0;
+    await setImmediate();
+  }
+  return { ...page, documents };
+}
+
+async function listAll(
   { catalog, indexes, scanQueue, nowMs }: OperationDeps,
   context: RequestContext,
   indexId: string,

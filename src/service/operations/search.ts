@@ -3,7 +3,7 @@
  * and answers. The charge is in the ledger before the answer leaves. A search that fails before that is not charged.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { ResolvedVersion } from '../../catalog/contract.ts';
+import type { StoredDocument } from '../../catalog/contract.ts';
 import type { EncodedQuery, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, unavailable } from '../../errors.ts';
 import type { Asker, IndexReader } from '../../index/contract.ts';
@@ -283,7 +283,7 @@ function sumOf<T>(values: readonly T[], numberOf: (value: T) => number): number 
 
 function resultItems(
   found: NativeSearchResult,
-  versions: ReadonlyMap<number, ResolvedVersion>,
+  versions: ReadonlyMap<number, StoredDocument>,
   queryRows: number,
 ): ResultItem[] {
   const items: ResultItem[] = [];

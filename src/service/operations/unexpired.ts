@@ -1,5 +1,5 @@
 /** Makes an answer that holds no document which has expired by then. */
-import type { IndexRow, ResolvedVersion } from '../../catalog/contract.ts';
+import type { IndexRow, StoredDocument } from '../../catalog/contract.ts';
 import { before } from '../../index/asking.ts';
 import type { RequestContext } from '../contract.ts';
 import { assertWanted, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
@@ -31,7 +31,7 @@ export async function unexpired<T>(
 /** For `work`: throws if one of the documents has expired. */
 export function assertUnexpired(
   { expiry }: Pick<OperationDeps, 'expiry'>,
-  versions: Iterable<Pick<ResolvedVersion, 'expiresAtMs'>>,
+  versions: Iterable<Pick<StoredDocument, 'expiresAtMs'>>,
 ): void {
   for (const version of versions) if (expiry.hasExpired(version)) throw new ExpiredResult();
 }

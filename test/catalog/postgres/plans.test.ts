@@ -107,6 +107,8 @@ it('no statement reads all versions, or all places', { timeout: 120_000 }, async
       const changes = await catalog.changesSince({ indexId, generation: generation - 1, segmentIds: [] });
       if (typeof changes !== 'object') throw new Error('the index is gone');
       await catalog.resolveVersions(indexId, Array.from(changes.versions.versionIds.subarray(0, 10)));
+      const order = { after: 'document 1', limit: 5, nowMs: 0 };
+      await catalog.firstVersions(indexId, Array.from(changes.versions.versionIds), order);
       const segmentIds = changes.segments.map(({ id }) => id);
       await catalog.changesSince({ indexId, generation, segmentIds });
       await merge(catalog, indexId, 2);

@@ -126,6 +126,7 @@ describe('the document', () => {
       'patch /v1/indexes/{index_id}',
       'patch /v1/indexes/{index_id}/documents/{doc_id}',
       'post /v1/indexes/{index_id}/documents/delete',
+      'post /v1/indexes/{index_id}/documents/list',
       'post /v1/indexes/{index_id}/facets',
       'post /v1/indexes/{index_id}/query',
       'post /v2/rerank',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ResolvedVersion } from '../../../src/catalog/contract.ts';
+import type { StoredDocument } from '../../../src/catalog/contract.ts';
 import { VersionResolver } from '../../../src/service/indexes/version-resolver.ts';
 
 function stage(charactersMax?: number) {
@@ -8,8 +8,8 @@ function stage(charactersMax?: number) {
     async resolveVersions(indexId: string, versionIds: readonly number[]) {
       asked.push([...versionIds]);
       const known = versionIds.filter((id) => (indexId === 'even') === (id % 2 === 0));
-      return new Map<number, ResolvedVersion>(
-        known.map((id) => [id, { docId: `d${id}`, metadata: '{"long":"metadata"}' }]),
+      return new Map<number, StoredDocument>(
+        known.map((id) => [id, { docId: `d${id}`, metadata: '{"long":"metadata"}', chunkCount: 1 }]),
       );
     },
   };

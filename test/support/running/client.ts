@@ -64,6 +64,7 @@ export interface Client {
   upsert(indexId: string, documents: readonly DocumentInput[]): Promise<Reply>;
   deleteDocument(indexId: string, docId: string): Promise<Reply>;
   search(indexId: string, body: unknown): Promise<Reply>;
+  listMatching(indexId: string, body: unknown): Promise<Reply>;
   deleteDocuments(indexId: string, body: unknown): Promise<Reply>;
   facets(indexId: string, body: unknown): Promise<Reply>;
   query(indexId: string, queries: unknown): Promise<Reply>;
@@ -84,6 +85,7 @@ export function connect(url: string, key: string): Client {
     deleteDocument: (indexId, docId) =>
       send('DELETE', `/v1/indexes/${indexId}/documents/${encodeURIComponent(docId)}`),
     search: (indexId, body) => send('POST', `/v1/indexes/${indexId}/search`, { body }),
+    listMatching: (indexId, body) => send('POST', `/v1/indexes/${indexId}/documents/list`, { body }),
     deleteDocuments: (indexId, body) => send('POST', `/v1/indexes/${indexId}/documents/delete`, { body }),
     facets: (indexId, body) => send('POST', `/v1/indexes/${indexId}/facets`, { body }),
     query: (indexId, queries) => send('POST', `/v1/indexes/${indexId}/query`, { body: { queries } }),

@@ -1,5 +1,5 @@
 /** Reads of single documents and of pages of them. `segments.ts` reads whole indexes. */
-import type { Catalog, DocumentCount, ExpiredIndex, ResolvedVersion } from '../../contract.ts';
+import type { Catalog, DocumentCount, ExpiredIndex, StoredDocument } from '../../contract.ts';
 import type { DocumentVersion } from '../../../document-commits.ts';
 import { type Database, statements } from '../database.ts';
 import { placeNow } from '../functions.ts';
@@ -32,7 +32,10 @@ SELECT doc_id, metadata, chunk_count, "expiresAtMs", found FROM indexes i LEFT J
         AND (v.expires_at_ms IS NULL OR v.expires_at_ms > $5) ORDER BY v.doc_id LIMIT $3::integer + 1) d
   ) d ON true
 WHERE i.id = $1 AND coalesce(bytes_before, 0) < $4 ORDER BY doc_id`,
-  resolveVersions: `SELECT version_id, doc_id, metadata, expires_at_ms AS "expiresAtMs" FROM versions JOIN indexes USING (index_key)
+  firstVersions: `SELECT version_id FROM versions JOIN indexes USING (index_key)
+    WHERE indexes.id = $1 AND version_id = ANY($2) AND doc_id > $3 AND (expires_at_ms IS NULL OR expires_at_ms > $4)
+    ORDER BY doc_id LIMIT $5`,
+  resolveVersions: `SELECT version_id, doc_id, metadata, chunk_count, expires_at_ms AS "expiresAtMs" FROM versions JOIN indexes USING (index_key)
     WHERE indexes.id = $1 AND version_id = ANY($2) ORDER BY array_position($2::bigint[], version_id)`,
   countStored: `SELECT count(*) AS count FROM versions JOIN indexes USING (index_key)
     WHERE indexes.id = $1 AND died = 0 AND doc_id = ANY($2)`,
@@ -63,6 +66,12 @@ export function documentCatalog(database: Database, scans: Database) {
 
     resolveVersions: (indexId, versionIds) => resolveVersions(database, indexId, versionIds),
     readMetadata: (indexId, versionIds) => resolveVersions(scans, indexId, versionIds),
+
+    async firstVersions(indexId, versionIds, { after = '', limit, nowMs }) {
+      const values = [indexId, versionIds, Buffer.from(after), nowMs, limit];
+      const rows = await scans.rows<{ version_id: number }>(sql.firstVersions, values);
+      return rows.map(({ version_id: id }) => id);
+    },
 
     async listDocuments(indexId, { after = '', limit, nowMs, bytesMax }) {
       const rows = await scans.rows<DocumentRow>(sql.listDocuments, [
@@ -105,17 +114,18 @@ async function resolveVersions(
   database: Database,
   indexId: string,
   versionIds: readonly number[],
-): Promise<ReadonlyMap<number, ResolvedVersion>> {
+): Promise<ReadonlyMap<number, StoredDocument>> {
   const rows = await database.rows<{
     version_id: number;
     doc_id: Buffer;
     metadata: string;
+    chunk_count: number;
     expiresAtMs: number | null;
   }>(sql.resolveVersions, [indexId, versionIds]);
   return new Map(
-    rows.map(({ version_id: id, doc_id: docId, metadata, expiresAtMs }) => [
+    rows.map(({ version_id: id, doc_id: docId, metadata, chunk_count: chunkCount, expiresAtMs }) => [
       id,
-      withExpiry({ docId: docId.toString(), metadata, expiresAtMs }),
+      withExpiry({ docId: docId.toString(), metadata, chunkCount, expiresAtMs }),
     ]),
   );
 }

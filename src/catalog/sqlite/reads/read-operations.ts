@@ -5,10 +5,10 @@
 import type { DocumentVersion } from '../../../document-commits.ts';
 import type {
   DocumentCount,
+  DocumentOrder,
   DocumentPage,
   DocumentPageQuery,
   ExpiredIndex,
-  ResolvedVersion,
   StoredDocument,
 } from '../../contract.ts';
 import { withExpiry } from '../../rows.ts';
@@ -43,10 +43,17 @@ export function readOperations(connection: Connection) {
   const selectIndexKey = indexKeyById(connection);
   const isStored = connection.prepare<[number, string], number>(isStoredSql).pluck();
   const expiresAtMs = expiryOf(connection);
-  const selectVersion = connection.prepare<[number, number], Expiring<ResolvedVersion>>(
-    `SELECT doc_id AS docId, metadata, ${expiresAtMs} AS expiresAtMs
+  const selectVersion = connection.prepare<[number, number], Expiring<StoredDocument>>(
+    `SELECT doc_id AS docId, metadata, chunk_count AS chunkCount, ${expiresAtMs} AS expiresAtMs
      FROM versions WHERE version_id = ? AND index_key = ?`,
   );
+  const selectFirst = connection
+    .prepare<[object], number>(
+      `SELECT version_id FROM json_each(@wanted) AS wanted CROSS JOIN versions ON version_id = wanted.value
+       WHERE index_key = @indexKey AND doc_id > @after AND (${expiresAtMs} IS NULL OR ${expiresAtMs} > @nowMs)
+       ORDER BY doc_id LIMIT @limit`,
+    )
+    .pluck();
   const selectDocuments = connection.prepare<[number, string, number], Expiring<StoredDocument>>(
     `SELECT doc_id AS docId, metadata, chunk_count AS chunkCount, ${expiresAtMs} AS expiresAtMs
      FROM versions INDEXED BY versions_live WHERE index_key = ? AND died = 0 AND doc_id > ?
@@ -67,15 +74,25 @@ export function readOperations(connection: Connection) {
       return docIds.filter((docId) => isStored.get(indexKey, docId) !== undefined).length;
     },
 
-    resolveVersions(indexId: string, versionIds: readonly number[]): ReadonlyMap<number, ResolvedVersion> {
+    resolveVersions(indexId: string, versionIds: readonly number[]): ReadonlyMap<number, StoredDocument> {
       const indexKey = selectIndexKey.get(indexId);
-      const found = new Map<number, ResolvedVersion>();
+      const found = new Map<number, StoredDocument>();
       if (indexKey === undefined) return found;
       for (const versionId of versionIds) {
         const version = selectVersion.get(versionId, indexKey);
         if (version !== undefined) found.set(versionId, withExpiry(version));
       }
       return found;
+    },
+
+    firstVersions(
+      indexId: string,
+      versionIds: readonly number[],
+      { after = '', ...order }: DocumentOrder,
+    ): readonly number[] {
+      const indexKey = selectIndexKey.get(indexId);
+      if (indexKey === undefined) return [];
+      return selectFirst.all({ ...order, wanted: JSON.stringify(versionIds), indexKey, after });
     },
 
     listDocuments(
