@@ -82,6 +82,10 @@ test('an index, from its making to its end', async () => {
   const listed = [];
   for await (const document of client.listDocuments(index.id)) listed.push(document);
   expect(listed).toEqual([other, { doc_id: 'whale', metadata: { kind: 'mammal' }, chunk_count: 1 }]);
+  const insects = [];
+  const chosen = { where: { kind: 'insect' }, fields: ['checked'] };
+  for await (const document of client.listDocuments(index.id, chosen)) insects.push(document);
+  expect(insects).toEqual([{ ...other, metadata: { checked: true } }]);
   expect(await client.countDocuments(index.id)).toEqual({ documents: 2, chunks: 2 });
   const next = await client.createIndex({ name: 'next' });
   expect(await client.swapIndexNames(next.id, index.id)).toEqual({ ...next, name: 'whole' });
@@ -91,6 +95,8 @@ test('an index, from its making to its end', async () => {
   expect(await client.deleteDocument(index.id, 'bee/1')).toEqual({ deleted: true });
   expect(await client.deleteDocument(index.id, 'bee/1')).toEqual({ deleted: false });
   expect((await client.usage()).usage.document_upserts).toBeGreaterThan(1);
+  const activity = (await client.activity()).data.find(({ index_id }) => index_id === index.id);
+  expect(activity?.hour).toMatchObject({ searches: expect.any(Number), errors: 0 });
   expect(await client.deleteIndex(index.id)).toEqual({ deleted: true });
 });
 

@@ -90,6 +90,10 @@ def test_an_index_from_its_making_to_its_end(url: str, key: str, name: str) -> N
         assert client.update_metadata(index.id, "bee/1", {"checked": True}).metadata == {"checked": True}
         listed = [(document.doc_id, document.metadata) for document in client.list_documents(index.id)]
         assert listed == [("bee/1", {"checked": True}), ("whale", {"kind": "mammal"})]
+        chosen = client.list_documents(index.id, where={"kind": "mammal"}, fields=iter(["n"]))
+        assert [(document.doc_id, document.metadata) for document in chosen] == [("whale", {})]
+        (searched,) = (active for active in client.activity().data if active.index_id == index.id)
+        assert (searched.hour.searches >= 4, searched.hour.errors) == (True, 0)
         assert client.count_documents(index.id).documents == 2
         other = client.create_index(f"{name} anew")
         assert client.swap_index_names(other.id, index.id).name == name
@@ -126,6 +130,9 @@ def test_the_same_for_asyncio(url: str, key: str, name: str) -> None:
             assert (await client.update_metadata(index.id, "whale", {"n": 1})).chunk_count == 1
             assert (await client.get_document(index.id, "whale")).metadata == {"n": 1}
             assert [document.doc_id async for document in client.list_documents(index.id)] == ["bee/1", "whale"]
+            chosen = client.list_documents(index.id, where={"n": {"gte": 1}}, fields=["n"])
+            assert [(document.doc_id, document.metadata) async for document in chosen] == [("whale", {"n": 1})]
+            assert index.id in [active.index_id for active in (await client.activity()).data]
             assert (await client.count_documents(index.id)).chunks == 2
             other = await client.create_index(f"{name} anew")
             assert (await client.swap_index_names(other.id, index.id)).name == name

@@ -6,6 +6,7 @@ import type { ImportCalls, ImportDocument, ImportOptions, ImportReport } from '.
 import { Transport, checkedKey, checkedUrl, checkedUserAgent } from './transport.ts';
 import type { ApiRequest, RequestOptions } from './transport.ts';
 import type {
+  Activity,
   CreateIndex,
   DeleteDocuments,
   Deleted,
@@ -17,6 +18,7 @@ import type {
   FacetsRequest,
   Index,
   IndexList,
+  ListDocuments,
   QueryAnswers,
   QueryItem,
   Ranked,
@@ -61,6 +63,9 @@ export interface UpsertOptions extends RequestOptions {
   /** A string has the form of RFC 3339. */
   readonly expiresAt?: Date | string;
 }
+
+/** Documents that `where` matches; without it, all of them. Their metadata have these fields alone; without `fields`, all. */
+export interface ListOptions extends RequestOptions, Pick<ListDocuments, 'where' | 'fields'> {}
 
 /**
  * The service, for one API key. The client repeats requests that are safe to repeat while the service is unavailable; see
@@ -169,12 +174,22 @@ export class Maxsimd {
     return new Import(calls, options).run(documents);
   }
 
-  /** All documents of the index, sorted by `doc_id`. Pages are fetched as they are needed. */
-  async *listDocuments(indexId: string, options?: RequestOptions): AsyncGenerator<StoredDocument> {
+  /** Documents of the index, sorted by `doc_id`. Pages are fetched as they are needed. */
+  async *listDocuments(
+    indexId: string,
+    { where, fields, ...options }: ListOptions = {},
+  ): AsyncGenerator<StoredDocument> {
+    const isWhole = where === undefined && fields === undefined;
     let after: string | null = null;
     do {
-      const query = { limit: '1000', ...(after !== null && { cursor: after }) };
-      const page: DocumentList = await this.#get(indexPath(indexId, 'documents'), options, query);
+      const cursor = after === null ? {} : { cursor: after };
+      const page: DocumentList = isWhole
+        ? await this.#get(indexPath(indexId, 'documents'), options, { limit: '1000', ...cursor })
+        : await this.#post(
+            indexPath(indexId, 'documents', 'list'),
+            { where, fields, limit: 1000, ...cursor },
+            options,
+          );
       yield* page.data;
       after = page.next_cursor;
     } while (after !== null);
@@ -257,6 +272,11 @@ export class Maxsimd {
   ): Promise<readonly UsageOfDay[]> {
     const days: UsageDays = await this.#get(['v1', 'usage', 'days'], options, { ...range });
     return days.data;
+  }
+
+  /** The searches of the last 60 minutes, by index and minute, as the node that answers has counted them. */
+  activity(options?: RequestOptions): Promise<Activity> {
+    return this.#get(['v1', 'activity'], options);
   }
 
   /** Rejects with a 503 while the service is not ready. Sent once. */

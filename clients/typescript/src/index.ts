@@ -1,5 +1,5 @@
 export { Maxsimd } from './client.ts';
-export type { MaxsimdOptions, UpsertOptions } from './client.ts';
+export type { ListOptions, MaxsimdOptions, UpsertOptions } from './client.ts';
 export { ApiError, ConnectionError, ImportError, MaxsimdError } from './errors.ts';
 export type { ErrorCode, Issue, RequestError } from './errors.ts';
 export type {
@@ -14,6 +14,7 @@ export { highlights, passage } from './passages.ts';
 export type { Highlight, LocatedResult } from './passages.ts';
 export type { AnswerDetails, ApiRequest, RequestOptions } from './transport.ts';
 export type {
+  Activity,
   Chunking,
   CreateIndex,
   DeleteDocuments,

@@ -150,6 +150,23 @@ export interface components {
             /** @description Documents with unique `doc_id` values. */
             readonly documents: readonly components["schemas"]["DocumentInput"][];
         };
+        readonly ListDocumentsInput: {
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            readonly where?: {
+                readonly [key: string]: unknown;
+            };
+            /**
+             * @description Top-level metadata fields that the answer has, at most 10, in this order. Absent: all.
+             * @example [
+             *       "kind"
+             *     ]
+             */
+            readonly fields?: readonly string[];
+            /** @description Documents per page at most. Default 100. */
+            readonly limit?: number;
+            /** @description `next_cursor` of the page before. Absent: the first page. */
+            readonly cursor?: string;
+        };
         /** @description At least one of the two fields. The other stays as it is. */
         readonly UpdateDocumentInput: {
             /** @description Replaces the whole object. */

@@ -19,6 +19,7 @@ export type Facets = Schemas['Facets'];
 export type FacetsRequest = Schemas['FacetsRequestInput'];
 export type Index = Schemas['Index'];
 export type IndexList = Schemas['IndexList'];
+export type ListDocuments = Schemas['ListDocumentsInput'];
 export type QueryAnswers = Schemas['QueryAnswers'];
 export type QueryItem = Schemas['QueryItemInput'];
 export type QueryResult = Schemas['QueryResult'];

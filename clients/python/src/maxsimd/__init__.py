@@ -18,6 +18,7 @@ from .errors import (
 )
 from .imports import ImportProgress, ImportReport
 from .models import (
+    Activity,
     Chunking,
     ChunkingOptionsInput,
     Components,
@@ -50,6 +51,7 @@ from .synchronous import Maxsimd
 
 __all__ = [
     "APIError",
+    "Activity",
     "AsyncMaxsimd",
     "AuthenticationError",
     "Chunking",

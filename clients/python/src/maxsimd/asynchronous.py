@@ -18,6 +18,7 @@ from .calls import Answer, Call, Document, Query
 from .errors import APIError, ConnectionFailed, ImportStopped
 from .imports import Batch, ImportProgress, ImportReport, Item, item_of, refused_items
 from .models import (
+    Activity,
     ChunkingOptionsInput,
     Deleted,
     DeletedDocuments,
@@ -164,16 +165,25 @@ class AsyncMaxsimd:
         """
         return await self._send(calls.upsert(index_id, documents, expires_at))
 
-    async def list_documents(self, index_id: UUID | str) -> AsyncIterator[StoredDocument]:
-        """All documents of the index by `doc_id`, fetched as they are taken.
+    async def list_documents(
+        self,
+        index_id: UUID | str,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fields: Iterable[str] | None = None,
+    ) -> AsyncIterator[StoredDocument]:
+        """The documents that `where` matches, or all, by `doc_id`, fetched as they are taken.
+
+        With `fields` their metadata have these fields alone.
 
         Example:
-            async for document in client.list_documents(index_id):
+            async for document in client.list_documents(index_id, where={"kind": "insect"}):
                 print(document.doc_id, document.metadata)
         """
+        fields = None if fields is None else list(fields)
         cursor: str | None = None
         while True:
-            page = await self._send(calls.list_documents(index_id, cursor))
+            page = await self._send(calls.list_documents(index_id, where, fields, cursor))
             for document in page.data:
                 yield document
             cursor = page.next_cursor
@@ -317,6 +327,14 @@ class AsyncMaxsimd:
             searches = sum(day.searches for day in await client.usage_days())
         """
         return (await self._send(calls.usage_days(first, last))).data
+
+    async def activity(self) -> Activity:
+        """The searches of the last 60 minutes, by index and minute, as the node that answers has counted them.
+
+        Example:
+            searches = sum(index.hour.searches for index in (await client.activity()).data)
+        """
+        return await self._send(calls.activity())
 
     async def readiness(self) -> Readiness:
         """Raises a `ServiceUnavailableError` while the service is not ready; sent once.

@@ -20,6 +20,7 @@ from pydantic_core import to_jsonable_python
 
 from .errors import APIError, ConnectionFailed, MaxsimdError, error_of_code
 from .models import (
+    Activity,
     ChunkingOptionsInput,
     Deleted,
     DeletedDocuments,
@@ -111,7 +112,12 @@ def upsert_json(
     return Call("POST", path, UpsertResult, is_safe=True, body=body, is_patient=is_patient)
 
 
-def list_documents(index_id: UUID | str, cursor: str | None) -> Call[DocumentList]:
+def list_documents(
+    index_id: UUID | str, where: Mapping[str, Any] | None, fields: list[str] | None, cursor: str | None
+) -> Call[DocumentList]:
+    if where is not None or fields is not None:
+        body = _body({"where": where, "fields": fields, "limit": 1000, "cursor": cursor})
+        return Call("POST", _index_path(index_id, "documents", "list"), DocumentList, is_safe=True, body=body)
     after = "" if cursor is None else f"&cursor={quote(cursor, safe='')}"
     return Call("GET", f"{_index_path(index_id, 'documents')}?limit=1000{after}", DocumentList, is_safe=True)
 
@@ -183,6 +189,10 @@ def usage_days(first: date | None, last: date | None) -> Call[UsageDays]:
     days = {"from": first, "to": last}
     query = "&".join(f"{name}={day.isoformat()}" for name, day in days.items() if day is not None)
     return Call("GET", f"/v1/usage/days?{query}", UsageDays, is_safe=True)
+
+
+def activity() -> Call[Activity]:
+    return Call("GET", "/v1/activity", Activity, is_safe=True)
 
 
 def readiness() -> Call[Readiness]:

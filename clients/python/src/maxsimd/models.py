@@ -341,6 +341,34 @@ class UpsertInput(BaseModel):
     ]
 
 
+class ListDocumentsInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    where: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
+        ),
+    ] = None
+    fields: Annotated[
+        list[str] | None,
+        Field(
+            description="Top-level metadata fields that the answer has, at most 10, in this order. Absent: all.",
+            examples=[["kind"]],
+            max_length=10,
+        ),
+    ] = None
+    limit: Annotated[
+        int | None,
+        Field(description="Documents per page at most. Default 100.", ge=1, le=1000),
+    ] = None
+    cursor: Annotated[
+        str | None,
+        Field(description="`next_cursor` of the page before. Absent: the first page."),
+    ] = None
+
+
 class UpdateDocumentInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",

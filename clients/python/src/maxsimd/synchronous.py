@@ -19,6 +19,7 @@ from .calls import Answer, Call, Document, Query
 from .errors import APIError, ConnectionFailed, ImportStopped
 from .imports import Batch, ImportProgress, ImportReport, Item, item_of, refused_items
 from .models import (
+    Activity,
     ChunkingOptionsInput,
     Deleted,
     DeletedDocuments,
@@ -167,16 +168,25 @@ class Maxsimd:
         """
         return self._send(calls.upsert(index_id, documents, expires_at))
 
-    def list_documents(self, index_id: UUID | str) -> Iterator[StoredDocument]:
-        """All documents of the index by `doc_id`, fetched as they are taken.
+    def list_documents(
+        self,
+        index_id: UUID | str,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fields: Iterable[str] | None = None,
+    ) -> Iterator[StoredDocument]:
+        """The documents that `where` matches, or all, by `doc_id`, fetched as they are taken.
+
+        With `fields` their metadata have these fields alone.
 
         Example:
-            for document in client.list_documents(index_id):
+            for document in client.list_documents(index_id, where={"kind": "insect"}):
                 print(document.doc_id, document.metadata)
         """
+        fields = None if fields is None else list(fields)
         cursor: str | None = None
         while True:
-            page = self._send(calls.list_documents(index_id, cursor))
+            page = self._send(calls.list_documents(index_id, where, fields, cursor))
             yield from page.data
             cursor = page.next_cursor
             if cursor is None:
@@ -317,6 +327,14 @@ class Maxsimd:
             searches = sum(day.searches for day in client.usage_days())
         """
         return (self._send(calls.usage_days(first, last))).data
+
+    def activity(self) -> Activity:
+        """The searches of the last 60 minutes, by index and minute, as the node that answers has counted them.
+
+        Example:
+            searches = sum(index.hour.searches for index in (client.activity()).data)
+        """
+        return self._send(calls.activity())
 
     def readiness(self) -> Readiness:
         """Raises a `ServiceUnavailableError` while the service is not ready; sent once.
