@@ -120,7 +120,10 @@ export class Api extends Connection {
     return this.ask('POST', 'tokens', body);
   }
 
-  documents(id: string, limit: number, cursor?: string): Promise<Answer<DocumentList>> {
+  /** Those that `where` matches, or all. */
+  documents(id: string, limit: number, cursor?: string, where?: JsonObject): Promise<Answer<DocumentList>> {
+    if (where !== undefined)
+      return this.ask('POST', `indexes/${id}/documents/list`, { where, limit, cursor });
     const after = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`;
     return this.ask('GET', `indexes/${id}/documents?limit=${limit}${after}`);
   }
@@ -129,9 +132,15 @@ export class Api extends Connection {
     return this.ask('GET', documentPath(id, docId));
   }
 
-  /** `metadata`: JSON text, sent as it is. */
-  changeMetadata(id: string, docId: string, metadata: string): Promise<Answer<StoredDocument>> {
-    return this.ask('PATCH', documentPath(id, docId), `{"metadata":${metadata}}`);
+  /** `metadata`: JSON text, sent as it is. `expiresAt`: null = never; absent = as it is. */
+  changeDocument(
+    id: string,
+    docId: string,
+    metadata: string,
+    expiresAt: string | null | undefined,
+  ): Promise<Answer<StoredDocument>> {
+    const expiry = expiresAt === undefined ? '' : `,"expires_at":${JSON.stringify(expiresAt)}`;
+    return this.ask('PATCH', documentPath(id, docId), `{"metadata":${metadata}${expiry}}`);
   }
 
   deleteDocument(id: string, docId: string): Promise<Answer<unknown>> {
@@ -146,9 +155,10 @@ export class Api extends Connection {
     return this.ask('POST', `indexes/${id}/facets`, body);
   }
 
-  /** `documents`: JSON texts, sent as they are. */
-  upsert(id: string, documents: readonly string[]): Promise<Answer<UpsertResult>> {
-    return this.ask('POST', `indexes/${id}/documents`, `{"documents":[${documents.join(',')}]}`);
+  /** `documents`: JSON texts, sent as they are. `expiresAt`: null = never. */
+  upsert(id: string, documents: readonly string[], expiresAt: string | null): Promise<Answer<UpsertResult>> {
+    const query = expiresAt === null ? '' : `?expires_at=${expiresAt}`;
+    return this.ask('POST', `indexes/${id}/documents${query}`, `{"documents":[${documents.join(',')}]}`);
   }
 }
 

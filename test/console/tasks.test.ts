@@ -192,6 +192,48 @@ describe.skipIf(reason !== undefined)(
       expect([await stored('bee'), await stored('ant')]).toEqual([false, true]);
     });
 
+    test('list what a condition matches', async () => {
+      await click('link', name);
+      await click('link', 'Documents');
+      await expectShown(page.getByRole('link', { name: 'whale' }));
+      await click('button', 'Add a condition');
+      await expectShown(page.getByRole('combobox', { name: 'Field' }));
+      await page.keyboard.type('kind');
+      await type('Value', 'insect');
+      await press('Enter');
+      await expectShown(page.getByText('2 documents match'));
+      const listed = () => page.locator('tbody th').allTextContents();
+      await expect.poll(listed).toEqual(['ant', 'bee']);
+      await click('button', 'Remove');
+      await expect.poll(listed).toEqual(['ant', 'bee', 'whale']);
+    });
+
+    test('say when a document expires', async () => {
+      await click('link', name);
+      await click('link', 'Documents');
+      await click('link', 'bee');
+      clicks += 1;
+      await page.getByLabel(/^Expires/).fill('2999-12-31T23:59:58');
+      await click('button', 'Save');
+      await expectShown(page.getByText('Saved', { exact: true }));
+      const expires_at = new Date('2999-12-31T23:59:58').toISOString();
+      expect((await documentReply('bee')).body).toMatchObject({ expires_at, metadata: { kind: 'insect' } });
+      await page.reload();
+      await expect.poll(() => page.getByLabel(/^Expires/).inputValue()).toBe('2999-12-31T23:59:58');
+    });
+
+    test('paste documents that expire', async () => {
+      await click('link', name);
+      await click('link', 'Documents');
+      await unfold('Add documents');
+      await type(/^Or paste/, '{"doc_id":"owl","text":"Owls hunt at night."}');
+      await page.getByLabel(/^Expires/).fill('2999-12-31T23:59');
+      await click('button', 'Upload');
+      await expectShown(page.getByText('1 of 1 document stored'));
+      const expires_at = new Date('2999-12-31T23:59').toISOString();
+      expect((await documentReply('owl')).body).toMatchObject({ expires_at });
+    });
+
     test('delete by condition, after a count', async () => {
       await click('link', name);
       await click('link', 'Documents');

@@ -40,6 +40,34 @@ export function Check({
   );
 }
 
+/** When documents expire, by the clock of the person. Empty = never. */
+export function ExpiryField({
+  value,
+  readOnly = false,
+  onChange,
+}: {
+  value: string;
+  readOnly?: boolean;
+  onChange: (value: string) => void;
+}) {
+  return (
+    <Field name="Expires (empty: never)">
+      <input type="datetime-local" step="1" readOnly={readOnly} {...tied(value, onChange)} />
+    </Field>
+  );
+}
+
+/** The value of an `ExpiryField` as the API takes it, and back. */
+export function expiresAt(value: string): string | null {
+  return value === '' ? null : new Date(value).toISOString();
+}
+
+export function expiryValue(timestamp: string | undefined): string {
+  if (timestamp === undefined) return '';
+  const time = new Date(timestamp);
+  return new Date(time.getTime() - 60_000 * time.getTimezoneOffset()).toISOString().slice(0, 19);
+}
+
 export function Choice({
   name,
   value,

@@ -5,7 +5,7 @@ import type { Api, DocumentFailure } from '../api.ts';
 import { ApiFailure } from '../connection.ts';
 import { documentsIn, pastedName } from './document-source.ts';
 import { Failure } from './failure.tsx';
-import { Field, submitted, tied } from './field.tsx';
+import { ExpiryField, Field, expiresAt, submitted, tied } from './field.tsx';
 import { many } from '../format.ts';
 import { useWork } from '../work.ts';
 
@@ -23,6 +23,7 @@ interface Progress {
 export function Upload({ api, indexId, onStored }: { api: Api; indexId: string; onStored: () => void }) {
   const [pasted, setPasted] = useState('');
   const [files, setFiles] = useState<readonly File[]>([]);
+  const [expiry, setExpiry] = useState('');
   const [progress, setProgress] = useState<Progress>();
   const stopped = useRef(false);
   const upload = useWork(async () => {
@@ -38,7 +39,7 @@ export function Upload({ api, indexId, onStored }: { api: Api; indexId: string; 
     setProgress(now);
     for (const batch of batchesOf(documents)) {
       if (stopped.current) break;
-      const { stored, failed } = await storeBatch(api, indexId, batch);
+      const { stored, failed } = await storeBatch({ api, indexId, expiry: expiresAt(expiry) }, batch);
       now = { ...now, stored: now.stored + stored, failed: [...now.failed, ...failed] };
       setProgress(now);
     }
@@ -64,6 +65,7 @@ export function Upload({ api, indexId, onStored }: { api: Api; indexId: string; 
           Rows have doc_id (or id) and text. All other columns become metadata. A document that exists is
           replaced.
         </p>
+        <ExpiryField value={expiry} onChange={setExpiry} />
         <div class="row">
           <button type="submit" class="primary" disabled={upload.busy}>
             Upload
@@ -122,19 +124,18 @@ function batchesOf(documents: readonly string[]): readonly (readonly string[])[]
 
 /** Waits for as long as a limit asks. If a batch is refused as a whole, its documents are sent alone, to tell which is wrong. */
 async function storeBatch(
-  api: Api,
-  indexId: string,
+  target: { readonly api: Api; readonly indexId: string; readonly expiry: string | null },
   batch: readonly string[],
 ): Promise<{ readonly stored: number; readonly failed: readonly DocumentFailure[] }> {
   try {
-    const { body } = await api.upsert(indexId, batch);
+    const { body } = await target.api.upsert(target.indexId, batch, target.expiry);
     return { stored: body.upserted_documents, failed: body.failed };
   } catch (error) {
     if (!(error instanceof ApiFailure)) throw error;
     if (error.retryAfter !== undefined && error.retryAfter <= 60) {
       const ms = 1_000 * error.retryAfter;
       await new Promise((resolve) => setTimeout(resolve, ms));
-      return storeBatch(api, indexId, batch);
+      return storeBatch(target, batch);
     }
     if (error.status !== 422) throw error;
     if (batch.length === 1)
@@ -142,7 +143,7 @@ async function storeBatch(
     let stored = 0;
     const failed: DocumentFailure[] = [];
     for (const document of batch) {
-      const one = await storeBatch(api, indexId, [document]);
+      const one = await storeBatch(target, [document]);
       stored += one.stored;
       failed.push(...one.failed);
     }

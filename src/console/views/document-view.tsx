@@ -1,10 +1,10 @@
-/** One document: its metadata, which a person may change, and its end. */
+/** One document: its metadata and its expiry, which a person may change, and its end. */
 import { useState } from 'preact/hooks';
 import type { Api } from '../api.ts';
 import { jsonObject } from '../parts/conditions.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
-import { Field, submitted, tied } from '../parts/field.tsx';
+import { ExpiryField, Field, expiresAt, expiryValue, submitted, tied } from '../parts/field.tsx';
 import { useLoaded, useWork } from '../work.ts';
 
 export interface DocumentViewProps {
@@ -17,16 +17,23 @@ export interface DocumentViewProps {
 
 export function DocumentView({ api, indexId, docId, mayChange, onDeleted }: DocumentViewProps) {
   const [metadata, setMetadata] = useState('');
+  const [expiry, setExpiry] = useState('');
+  const [storedExpiry, setStoredExpiry] = useState('');
   const [asked, setAsked] = useState(false);
   const document = useLoaded(async () => {
     const { body, text } = await api.document(indexId, docId);
     setMetadata(metadataIn(text));
+    setExpiry(expiryValue(body.expires_at));
+    setStoredExpiry(expiryValue(body.expires_at));
     return body;
   }, docId);
   const save = useWork(async () => {
     jsonObject('the metadata', metadata);
-    await api.changeMetadata(indexId, docId, metadata);
-    return metadata;
+    // The field has no fractions of seconds, so it is sent only if it has changed.
+    const changed = expiry === storedExpiry ? undefined : expiresAt(expiry);
+    await api.changeDocument(indexId, docId, metadata, changed);
+    setStoredExpiry(expiry);
+    return { metadata, expiry };
   });
   const list = `#/indexes/${indexId}/documents`;
   const remove = useWork(async () => {
@@ -45,12 +52,12 @@ export function DocumentView({ api, indexId, docId, mayChange, onDeleted }: Docu
         <>
           <dl class="facts">
             <Fact name="Chunks" value={String(document.result.chunk_count)} />
-            <Fact name="Expires" value={document.result.expires_at ?? 'never'} />
           </dl>
           <form onSubmit={submitted(save)}>
             <Field name="Metadata (JSON)">
               <textarea class="code" rows={8} readOnly={!mayChange} {...tied(metadata, setMetadata)} />
             </Field>
+            <ExpiryField readOnly={!mayChange} value={expiry} onChange={setExpiry} />
             {mayChange && (
               <div class="row">
                 <button type="submit" class="primary" disabled={save.busy}>
@@ -59,7 +66,9 @@ export function DocumentView({ api, indexId, docId, mayChange, onDeleted }: Docu
                 <button type="button" class="danger" onClick={() => setAsked(true)}>
                   Delete the document
                 </button>
-                {save.result === metadata && <span role="status">Saved</span>}
+                {save.result?.metadata === metadata && save.result.expiry === expiry && (
+                  <span role="status">Saved</span>
+                )}
               </div>
             )}
           </form>

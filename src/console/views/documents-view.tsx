@@ -1,8 +1,8 @@
-/** Pages of documents, what a condition matches, and new documents. No route lists the documents that a condition matches. */
+/** Pages of the documents, or of those that a condition matches, and new documents. */
 import { useState } from 'preact/hooks';
 import type { Api, JsonObject } from '../api.ts';
 import { titleField } from '../results/card-choice.tsx';
-import { ConditionsEditor, noConditions, whereOf } from '../parts/conditions.tsx';
+import { ConditionsEditor, noConditions, whereOf, type Conditions } from '../parts/conditions.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { Field, submitted, tied } from '../parts/field.tsx';
 import { many, shown } from '../format.ts';
@@ -24,11 +24,18 @@ export interface DocumentsViewProps {
 export function DocumentsView({ api, indexId, mayChange, onChange }: DocumentsViewProps) {
   const pages = usePages();
   const [changes, setChanges] = useState(0);
+  /** The documents that are listed; absent = all. */
+  const [where, setWhere] = useState<JsonObject>();
   const page = useLoaded(
-    async () => (await api.documents(indexId, pageDocuments, pages.cursor)).body,
+    async () => (await api.documents(indexId, pageDocuments, pages.cursor, where)).body,
     pages.cursor,
     changes,
+    where,
   );
+  const show = (wanted: JsonObject | undefined): void => {
+    pages.first();
+    setWhere(wanted);
+  };
   const changed = (): void => {
     onChange();
     pages.first();
@@ -38,9 +45,9 @@ export function DocumentsView({ api, indexId, mayChange, onChange }: DocumentsVi
     <section aria-label="Documents">
       {mayChange && <Upload api={api} indexId={indexId} onStored={changed} />}
       <Find indexId={indexId} />
-      <Matching api={api} indexId={indexId} mayChange={mayChange} onDeleted={changed} />
+      <Matching api={api} indexId={indexId} mayChange={mayChange} onShow={show} onDeleted={changed} />
       <Failure of={page.failure} />
-      {page.result?.data.length === 0 && <p>There is no document here.</p>}
+      {page.result?.data.length === 0 && where === undefined && <p>There is no document here.</p>}
       {page.result !== undefined && page.result.data.length > 0 && (
         <Table
           name="Documents"
@@ -86,16 +93,18 @@ function Find({ indexId }: { indexId: string }) {
   );
 }
 
-/** Counts the documents that a condition matches, and then may delete them. */
+/** Counts and shows the documents that a condition matches, and then may delete them. */
 function Matching({
   api,
   indexId,
   mayChange,
+  onShow,
   onDeleted,
 }: {
   api: Api;
   indexId: string;
   mayChange: boolean;
+  onShow: (where: JsonObject | undefined) => void;
   onDeleted: () => void;
 }) {
   const [conditions, setConditions] = useState(noConditions);
@@ -104,6 +113,7 @@ function Matching({
     if (where === undefined) throw new Error('Add a condition first.');
     // The count comes with the values of a field. Any field will do.
     const { body } = await api.facets(indexId, { fields: ['title'], limit: 1, where });
+    onShow(where);
     return { where, documents: body.documents };
   });
   const remove = useWork(async () => {
@@ -116,16 +126,20 @@ function Matching({
     onDeleted();
     return { count: count.result, deleted };
   });
+  const change = (changed: Conditions): void => {
+    setConditions(changed);
+    if (isNone(changed)) onShow(undefined);
+  };
   const deleted = remove.result?.count === count.result ? remove.result?.deleted : undefined;
   const counted = count.busy ? undefined : count.result;
   const isCurrent = counted !== undefined && sameConditions(counted.where, conditions);
   return (
     <form class="search" aria-label="Documents that match" onSubmit={submitted(count)}>
-      <ConditionsEditor api={api} indexId={indexId} value={conditions} onChange={setConditions} />
-      {(conditions.list.length > 0 || conditions.json !== undefined) && (
+      <ConditionsEditor api={api} indexId={indexId} value={conditions} onChange={change} />
+      {!isNone(conditions) && (
         <div class="row">
           <button type="submit" disabled={count.busy}>
-            Count
+            Show
           </button>
           {isCurrent && (
             <span role="status">
@@ -146,8 +160,12 @@ function Matching({
   );
 }
 
+function isNone({ list, json }: Conditions): boolean {
+  return list.length === 0 && json === undefined;
+}
+
 /** Whether the count is that of the conditions on the screen: only these may be deleted. */
-function sameConditions(where: JsonObject, conditions: Parameters<typeof whereOf>[0]): boolean {
+function sameConditions(where: JsonObject, conditions: Conditions): boolean {
   try {
     return JSON.stringify(whereOf(conditions)) === JSON.stringify(where);
   } catch {
