@@ -8,16 +8,12 @@ import { Overview } from './views/overview.tsx';
 import { ScoreView } from './views/score-view.tsx';
 import { UsageView } from './views/usage-view.tsx';
 
-const sections = [
-  { address: '#/', name: 'Overview' },
-  { address: '#/score', name: 'Score' },
-  { address: '#/usage', name: 'Usage' },
-];
+const sections = { '#/': 'Overview', '#/score': 'Score', '#/usage': 'Usage' };
 
 function TenantPage() {
   return (
     <Frame
-      connect={(onSignedOut) => new Api(onSignedOut)}
+      connect={Api}
       sections={sections}
       place="maxsimd console"
       keyName="API key"

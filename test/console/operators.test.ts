@@ -1,42 +1,22 @@
 /** The console of operators in a real browser, at the admin listener of a real service. */
-import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
-import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 
-import { freePort } from '../../deploy/local/free-port.ts';
 import { accessibilityFaults, isTooWide, missingBrowser } from '../support/browser.ts';
 import { rounds } from '../rounds.ts';
 import { connect } from '../support/running/client.ts';
-import { makeScratch } from '../support/running/launch.ts';
-import { startServer, type ServerProcess } from '../support/running/server.ts';
+import { useAdminServer } from '../support/running/server.ts';
 import { looks, pictures, useBrowser } from './console-page.ts';
 
 const reason = missingBrowser();
-const operatorKey = randomBytes(32).toString('hex');
 
 describe.skipIf(reason !== undefined)(
   `the console of operators${reason === undefined ? '' : `: ${reason}`}`,
   () => {
-    let server: ServerProcess;
-    let adminUrl: string;
-    const { open, expectClosed } = useBrowser(() => `${adminUrl}/admin/console`);
+    const { operatorKey, adminUrl, server } = useAdminServer();
+    const { open, expectClosed } = useBrowser(() => `${adminUrl()}/admin/console`);
 
-    beforeAll(async () => {
-      mkdirSync(pictures, { recursive: true });
-      const scratch = await makeScratch();
-      const file = path.join(scratch.root, 'operators');
-      await writeFile(file, `${operatorKey}\n`);
-      const port = await freePort();
-      adminUrl = `http://127.0.0.1:${port}`;
-      const env = { MAXSIMD_ADMIN_PORT: String(port), MAXSIMD_ADMIN_KEY_FILE: file };
-      server = await startServer({ scratch, env, sharedEncoder: true });
-    });
-    afterAll(async () => {
-      await server.stop();
-      await server.scratch.remove();
-    });
+    beforeAll(() => void mkdirSync(pictures, { recursive: true }));
 
     test.each(looks.slice(0, rounds({ short: 2, nightly: 4 })))(
       'a tenant from its first key to its end ($scheme, $width)',
@@ -58,7 +38,7 @@ describe.skipIf(reason !== undefined)(
         await page.getByLabel('Name of a new tenant').fill(name);
         await press('Create');
         const key = (await page.getByText('shown this once').locator('code').textContent()) ?? '';
-        const client = connect(server.url, key);
+        const client = connect(server().url, key);
         expect((await client.listIndexes()).status).toBe(200);
         await page.getByRole('link', { name }).waitFor();
         await seen('tenants');

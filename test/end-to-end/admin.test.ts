@@ -1,48 +1,30 @@
 /** The admin API of a real service, and the command line that uses it from elsewhere: with its address alone, without the data directory. */
-import { createHash, randomBytes } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { freePort } from '../../deploy/local/free-port.ts';
 import { call, connect } from '../support/running/client.ts';
 import { runCommand } from '../support/running/command-line.ts';
 import { eventually, within } from '../support/running/eventually.ts';
-import { launchServer, makeScratch } from '../support/running/launch.ts';
-import { startServer, type ServerProcess } from '../support/running/server.ts';
+import { launchServer } from '../support/running/launch.ts';
+import { useAdminServer } from '../support/running/server.ts';
 import { makeIndex, put } from '../support/running/stage.ts';
 
 /** Services follow what operators do within so long. */
 const followMs = 5_000;
-const operatorKey = randomBytes(32).toString('hex');
 /** What these commands print, as far as it matters here. */
 const printed = z.object({
   tenant_id: z.string().default(''),
   api_key: z.string().default(''),
   data: z.array(z.looseObject({})).default([]),
 });
-let server: ServerProcess;
-let adminUrl: string;
-
-beforeAll(async () => {
-  const scratch = await makeScratch();
-  const file = path.join(scratch.root, 'operators');
-  await writeFile(file, `${operatorKey}\n`);
-  const port = await freePort();
-  adminUrl = `http://127.0.0.1:${port}`;
-  const env = { MAXSIMD_ADMIN_PORT: String(port), MAXSIMD_ADMIN_KEY_FILE: file };
-  server = await startServer({ scratch, env, sharedEncoder: true });
-});
-afterAll(async () => {
-  await server.stop();
-  await server.scratch.remove();
-});
+const { operatorKey, adminUrl, server } = useAdminServer();
 
 /** From a machine that has nothing but an address and a key. */
 async function administer(...args: readonly string[]): Promise<z.output<typeof printed>> {
   const env = {
-    MAXSIMD_DATA_DIR: path.join(server.scratch.root, 'elsewhere'),
-    MAXSIMD_ADMIN_URL: adminUrl,
+    MAXSIMD_DATA_DIR: path.join(server().scratch.root, 'elsewhere'),
+    MAXSIMD_ADMIN_URL: adminUrl(),
     MAXSIMD_ADMIN_KEY: operatorKey,
   };
   const { exitCode, stdout, stderr } = await runCommand([...args, '--json'], env);
@@ -54,18 +36,18 @@ describe('the admin API', () => {
   test('makes tenants that use the service at once, and is followed in what it takes away', async () => {
     const created = await administer('tenant', 'create', '--name', 'far', '--requests-per-minute', '1000');
     const { tenant_id: id, api_key: key } = created;
-    const client = connect(server.url, key);
+    const client = connect(server().url, key);
     const { id: index } = await makeIndex(client);
     await put(client, index, [{ doc_id: 'bee', text: 'Honey bees dance.' }]);
 
     const { data: days } = await administer('tenant', 'usage', 'far');
-    const { body: month } = await call(`${server.url}/v1/usage`, { key });
+    const { body: month } = await call(`${server().url}/v1/usage`, { key });
     const { usage } = month as { usage: { input_tokens: string; document_upserts: number } };
     expect(days).toHaveLength(1);
     expect(days[0]).toMatchObject({ input_tokens: usage.input_tokens, document_upserts: 1 });
 
     const follows = (status: number): Promise<unknown> =>
-      eventually(async () => (await call(`${server.url}/v1/indexes`, { key })).status === status, {
+      eventually(async () => (await call(`${server().url}/v1/indexes`, { key })).status === status, {
         withinMs: followMs,
       });
     await administer('tenant', 'suspend', id);
@@ -88,11 +70,11 @@ describe('the admin API', () => {
 
   test('makes keys that read and change nothing', async () => {
     const { api_key: key } = await administer('tenant', 'create', '--name', 'two keys');
-    const full = connect(server.url, key);
+    const full = connect(server().url, key);
     const { id: index } = await makeIndex(full);
     await put(full, index, [{ doc_id: 'bee', text: 'Honey bees dance.' }]);
     const { api_key: reading } = await administer('key', 'create', 'two keys', '--read-only');
-    const reader = connect(server.url, reading);
+    const reader = connect(server().url, reading);
     expect((await reader.search(index, { query: 'bees' })).status).toBe(200);
     const refused = await reader.upsert(index, [{ doc_id: 'bee', text: 'Another.' }]);
     expect(refused.status).toBe(403);
@@ -101,11 +83,11 @@ describe('the admin API', () => {
 
   test('is not at the address that tenants know', async () => {
     for (const key of [operatorKey, 'x'])
-      expect((await call(`${server.url}/admin/v1/tenants`, { key })).status).toBe(404);
+      expect((await call(`${server().url}/admin/v1/tenants`, { key })).status).toBe(404);
   });
 
   test('says what is wrong with the key of an operator', async () => {
-    const env = { MAXSIMD_ADMIN_URL: adminUrl };
+    const env = { MAXSIMD_ADMIN_URL: adminUrl() };
     const without = await runCommand(['tenant', 'list'], env);
     expect(without.exitCode).toBe(2);
     expect(without.stderr).toContain('--admin-key');

@@ -5,16 +5,11 @@ import { Frame } from '../parts/frame.tsx';
 import { TenantView } from './tenant-view.tsx';
 import { TenantsView } from './tenants-view.tsx';
 
-const sections = [
-  { address: '#/', name: 'Tenants' },
-  { address: '#/audit', name: 'Audit' },
-];
-
 export function OperatorPage() {
   return (
     <Frame
-      connect={(onSignedOut) => new AdminApi(onSignedOut)}
-      sections={sections}
+      connect={AdminApi}
+      sections={{ '#/': 'Tenants', '#/audit': 'Audit' }}
       place="maxsimd for operators"
       keyName="Operator key"
       note="The session lasts one hour and may do what the key may. The audit log has all that is done with it."

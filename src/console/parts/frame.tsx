@@ -10,9 +10,10 @@ export interface FrameProps<Connected extends Connection> extends Pick<
   SignInProps,
   'place' | 'keyName' | 'note'
 > {
-  /** Told of its end by `onSignedOut`. */
-  readonly connect: (onSignedOut: () => void) => Connected;
-  readonly sections: readonly { readonly address: string; readonly name: string }[];
+  /** It is told of its end by `onSignedOut`. */
+  readonly connect: new (onSignedOut: () => void) => Connected;
+  /** Each by its address. */
+  readonly sections: Readonly<Record<string, string>>;
   readonly children: (connected: Connected, address: string, access: string) => ComponentChildren;
 }
 
@@ -20,14 +21,14 @@ export interface FrameProps<Connected extends Connection> extends Pick<
 const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]')?.href;
 
 export function Frame<Connected extends Connection>({
-  connect,
+  connect: Connected,
   sections,
   children,
   ...signIn
 }: FrameProps<Connected>) {
   /** `undefined`: not known yet. */
   const [access, setAccess] = useState<string>();
-  const [connection] = useState(() => connect(() => setAccess('none')));
+  const [connection] = useState(() => new Connected(() => setAccess('none')));
   const signOut = useWork(() => connection.signOut());
   const address = useAddress();
   const begin = () =>
@@ -40,7 +41,6 @@ export function Frame<Connected extends Connection>({
 
   if (access === undefined) return null;
   if (access === 'none') return <SignIn connection={connection} {...signIn} onSignedIn={begin} />;
-  const isSection = sections.some((section) => section.address === address);
   return (
     <>
       <header>
@@ -49,13 +49,13 @@ export function Frame<Connected extends Connection>({
           <span>maxsimd</span>
         </a>
         <nav aria-label="Sections">
-          {sections.map((section, at) => (
+          {Object.entries(sections).map(([section, name], at) => (
             <a
-              key={section.address}
-              href={section.address}
-              aria-current={section.address === address || (!isSection && at === 0) ? 'page' : undefined}
+              key={section}
+              href={section}
+              aria-current={section === address || (!(address in sections) && at === 0) ? 'page' : undefined}
             >
-              {section.name}
+              {name}
             </a>
           ))}
         </nav>

@@ -1,5 +1,8 @@
 /** The real server as a child process, waited for, with its metrics. It ends with the tests of its file. */
-import { afterAll, inject } from 'vitest';
+import { randomBytes } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, inject } from 'vitest';
 
 import { freePort } from '../../../deploy/local/free-port.ts';
 import { sharedService } from '../shared-services.ts';
@@ -7,6 +10,7 @@ import { within } from './eventually.ts';
 import {
   killLaunched,
   launchServer,
+  makeScratch,
   type Exit,
   type Launch,
   type LaunchOptions,
@@ -68,4 +72,25 @@ export async function readMetric(server: Pick<ServerProcess, 'metricsUrl'>, name
   const lines = text.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
   if (lines.length === 0) throw new Error(`no metric ${name}`);
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+}
+
+/** A server of the file's own, whose admin API takes `operatorKey`. */
+export function useAdminServer() {
+  const operatorKey = randomBytes(32).toString('hex');
+  let adminUrl = '';
+  let server: ServerProcess | undefined;
+  beforeAll(async () => {
+    const scratch = await makeScratch();
+    const file = path.join(scratch.root, 'operators');
+    await writeFile(file, `${operatorKey}\n`);
+    const port = await freePort();
+    adminUrl = `http://127.0.0.1:${port}`;
+    const env = { MAXSIMD_ADMIN_PORT: String(port), MAXSIMD_ADMIN_KEY_FILE: file };
+    server = await startServer({ scratch, env, sharedEncoder: true });
+  });
+  afterAll(async () => {
+    await server?.stop();
+    await server?.scratch.remove();
+  });
+  return { operatorKey, adminUrl: () => adminUrl, server: () => server! };
 }
