@@ -11,7 +11,9 @@ import { startCluster, type LocalCluster } from '../../../deploy/local/cluster.t
 import { describeCluster } from '../../../deploy/local/describe-cluster.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import { openS3ObjectStore } from '../../../src/index/storage/s3-object-store.ts';
+import { Activity } from '../../../src/http/schemas/activity.ts';
 import { rounds } from '../../rounds.ts';
+import { missingBrowser, startBrowser } from '../../support/browser.ts';
 import { HttpNode } from '../../support/cluster/history/http-node.ts';
 import { killAndStart, killForGood } from '../../support/cluster/history/kill-node.ts';
 import { Load } from '../../support/cluster/history/load.ts';
@@ -24,7 +26,7 @@ import { runJson } from '../../support/running/command-process.ts';
 import { entryPoint } from '../../support/running/launch.ts';
 import { readMetric } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
-import { usageSummary } from '../../support/running/wire.ts';
+import { documentPage, usageSummary } from '../../support/running/wire.ts';
 import { seededRandom } from '../../support/seeded-random.ts';
 
 const kills = rounds({ short: 2, nightly: 50 });
@@ -143,6 +145,63 @@ it('count one rate and one allowance', async () => {
   expect(Number(used.input_tokens)).toBeGreaterThan(90);
   expect([used.searches, used.requests]).toEqual([answered, answered + 1]);
 });
+
+it('list what a condition matches, also while another node writes', async () => {
+  const [one, two, three] = clients();
+  const { id } = await makeIndex(one!);
+  const numbered = Array.from({ length: 30 }, (_value, n) => ({
+    ...document(n),
+    metadata: { even: n % 2 === 0 },
+  }));
+  await put(one!, id, numbered);
+  const even = numbered.filter(({ metadata }) => metadata.even);
+  const expected = even.map(({ doc_id: docId }) => docId).toSorted();
+  const listed: string[] = [];
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const body = { where: { even: true }, limit: 4, ...(cursor !== undefined && { cursor }) };
+    const page = expectReply(await two!.listMatching(id, body), documentPage);
+    listed.push(...page.data.map(({ doc_id: docId }) => docId));
+    // Each page comes after all these documents have new versions, from another node.
+    await put(three!, id, even);
+    cursor = page.next_cursor;
+  }
+  expect(listed).toEqual(expected);
+}, 60_000);
+
+const noBrowser = missingBrowser();
+it.skipIf(noBrowser !== undefined)(
+  'name themselves in the console, each with the searches that it answered',
+  async () => {
+    const [one, two] = clients();
+    const { id, name } = await makeIndex(one!);
+    await put(one!, id, [document(1)]);
+    await foundBy(one!, id);
+    for (let time = 0; time < 2; time += 1) await foundBy(two!, id);
+    const names: string[] = [];
+    const browser = await startBrowser();
+    onTestFinished(() => browser.close());
+    for (const [client, searches] of [
+      [one!, '1 search,'],
+      [two!, '2 searches,'],
+    ] as const) {
+      const { node, data } = Activity.parse((await client.send('GET', '/v1/activity')).body);
+      expect(data.find(({ index_id: indexId }) => indexId === id)?.hour.searches).toBe(Number(searches[0]));
+      const page = await browser.newPage();
+      await page.goto(`${client.url}/console`);
+      await page.getByLabel('API key').fill(key);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByText(`The searches are those that node ${node} answered.`).waitFor();
+      await page.getByRole('listitem').filter({ hasText: name }).getByText(searches).waitFor();
+      names.push(node ?? '');
+    }
+    const environment = { ...cluster.environment, MAXSIMD_DATA_DIR: await newDirectory() };
+    const status = await runJson(['cluster', 'status'], { environment });
+    const known = z.object({ nodes: z.array(z.object({ name: z.string() })) }).parse(status.document).nodes;
+    expect(known.map((node) => node.name)).toEqual(expect.arrayContaining(names));
+    expect(new Set(names).size).toBe(2);
+  },
+  60_000,
+);
 
 it('say how they are, and have lost nothing that the catalog names', async () => {
   const environment = { ...cluster.environment, MAXSIMD_DATA_DIR: await newDirectory() };
