@@ -4,7 +4,8 @@
  *     npm run --silent maxsimd -- import DIRECTORY --index scifact
  *     node docs/console-pictures.ts --corpus DIRECTORY/corpus.jsonl
  *
- * with `MAXSIMD_URL` and `MAXSIMD_API_KEY` as for every command.
+ * with `MAXSIMD_URL`, `MAXSIMD_API_KEY`, `MAXSIMD_ADMIN_URL` and `MAXSIMD_ADMIN_KEY` as for every command. The operators' pages show
+ * the tenant `default`, to which the index belongs.
  */
 import { createReadStream } from 'node:fs';
 import path from 'node:path';
@@ -28,17 +29,14 @@ const { values } = parseArgs({
   },
 });
 const { corpus, index, url } = values;
-const key = process.env['MAXSIMD_API_KEY'];
-if (corpus === undefined || key === undefined) throw new Error('--corpus and MAXSIMD_API_KEY are needed');
+const { MAXSIMD_API_KEY: key, MAXSIMD_ADMIN_URL: adminUrl, MAXSIMD_ADMIN_KEY: adminKey } = process.env;
+if (corpus === undefined || key === undefined || adminUrl === undefined || adminKey === undefined)
+  throw new Error('--corpus, MAXSIMD_API_KEY, MAXSIMD_ADMIN_URL and MAXSIMD_ADMIN_KEY are needed');
 
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 for (const { name: look, ...options } of looks) {
   const page = await browser.newPage(options);
-  await page.goto(`${url}/console`);
-  await page.getByLabel('API key').waitFor();
-  await picture(page, 'sign-in', look);
-  await page.getByLabel('API key').fill(key);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await signIn(page, `${url}/console`, 'API key', key, () => picture(page, 'sign-in', look));
   await page.getByRole('link', { name: index }).waitFor();
   await page.getByRole('meter').first().waitFor();
   await picture(page, 'overview', look);
@@ -60,15 +58,46 @@ for (const { name: look, ...options } of looks) {
   await page.locator('tbody a').first().waitFor();
   await page.evaluate('scrollTo(0, 0)');
   await picture(page, 'documents', look);
+  await page.getByText('Add documents').click();
+  await page.getByRole('button', { name: 'Add a condition' }).click();
+  await page.getByRole('combobox', { name: 'Condition' }).selectOption('is at least');
+  await page.getByLabel('Value').fill('The ');
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.getByText('documents match').waitFor();
+  await picture(page, 'matching', look);
   await page.getByRole('link', { name: 'Settings' }).click();
   await page.getByRole('heading', { name: 'Delete' }).waitFor();
   await picture(page, 'settings', look);
   await page.getByRole('link', { name: 'Usage' }).click();
   await page.getByRole('meter').first().waitFor();
   await picture(page, 'usage', look);
+  await signIn(page, `${adminUrl}/admin/console`, 'Operator key', adminKey);
+  await page.getByRole('link', { name: 'default' }).waitFor();
+  await picture(page, 'tenants', look);
+  await page.getByRole('link', { name: 'default' }).click();
+  await page.getByRole('table', { name: 'Keys' }).waitFor();
+  await page.getByRole('img', { name: 'Requests' }).waitFor();
+  await picture(page, 'tenant', look);
+  await page.getByRole('link', { name: 'Audit' }).click();
+  await page.getByRole('table', { name: 'Audit' }).waitFor();
+  await picture(page, 'audit', look);
   await page.close();
 }
 await browser.close();
+
+async function signIn(
+  page: Page,
+  address: string,
+  label: string,
+  secret: string,
+  before = async () => {},
+): Promise<void> {
+  await page.goto(address);
+  await page.getByLabel(label).waitFor();
+  await before();
+  await page.getByLabel(label).fill(secret);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
 
 async function picture(page: Page, view: string, look: string): Promise<void> {
   await page.screenshot({ path: path.join(folder, `${view}-${look}.png`) });

@@ -1,4 +1,5 @@
 import type { AdminApi } from './admin-api.ts';
+import { shown } from '../format.ts';
 import { Failure } from '../parts/failure.tsx';
 import { Pages, usePages } from '../parts/pages.tsx';
 import { Table } from '../parts/table.tsx';
@@ -28,7 +29,9 @@ export function AuditView({ api }: { api: AdminApi }) {
               entry.at.slice(0, 19).replace('T', ' '),
               <code>{entry.actor}</code>,
               entry.tenant_id !== null && <code>{entry.tenant_id}</code>,
-              Object.keys(entry.detail).length > 0 && <code>{JSON.stringify(entry.detail)}</code>,
+              Object.entries(entry.detail)
+                .map(([name, value]) => `${name.replaceAll('_', ' ')} ${shown(value)}`)
+                .join(', '),
             ],
           }))}
         />

@@ -67,7 +67,7 @@ export function CardChoiceEditor({
     <details>
       <summary>Choose what results show</summary>
       <div class="panel">
-        <div class="row">
+        <div class="row options">
           <Choice
             name="Title"
             value={value.title ?? ''}

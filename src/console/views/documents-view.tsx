@@ -74,8 +74,8 @@ function addressOf(indexId: string, docId: string): string {
 /** The title if there is one, and otherwise all fields. */
 function Metadata({ of: metadata }: { of: JsonObject }) {
   const title = titleField({}, metadata);
-  const text = title === undefined ? JSON.stringify(metadata) : shown(metadata[title]);
-  return <span class={title === undefined ? 'code' : ''}>{text === '{}' ? '' : text}</span>;
+  if (title !== undefined) return <>{shown(metadata[title])}</>;
+  return Object.keys(metadata).length === 0 ? null : <span class="code">{JSON.stringify(metadata)}</span>;
 }
 
 function Find({ indexId }: { indexId: string }) {
