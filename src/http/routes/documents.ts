@@ -23,7 +23,7 @@ import { deletedMax } from '../limits.ts';
 import { pageItemsDefault } from '../schemas/pages.ts';
 import { documentListAnswer, facetsAnswer, storedDocumentText, upsertText } from './representations.ts';
 
-export const documentRoutes = [documentBatches, documentReads, documentFacets, documentChanges];
+export const documentRoutes = [documentBatches, documentReads, documentMatches, documentChanges];
 
 function documentBatches(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
@@ -116,33 +116,6 @@ function documentReads(service: Service): FastifyPluginAsyncZod {
       },
     });
 
-    app.post('/indexes/:index_id/documents/list', {
-      config: { reads: true, deadline: 'upsert' },
-      schema: {
-        operationId: 'listMatchingDocuments',
-        summary: 'List the documents that a condition matches, without their texts',
-        description:
-          'The pages are those of `listDocuments`, without the documents that do not match. A document that matches during the whole listing is on exactly one page. The time of a page grows with the number of matching documents. Without `where`, or with one that every document meets, all documents are listed.',
-        tags: ['documents'],
-        ...addition,
-        params: IndexParams,
-        body: ListDocumentsBody,
-        response: answers({ 200: [DocumentList, 'A page of documents, ordered by `doc_id`.'] }, [
-          ...admissionErrors,
-          'not_found',
-          'validation_error',
-        ]),
-      },
-      handler: async (request, reply) => {
-        const { where, fields, limit = pageItemsDefault, cursor: after } = request.body;
-        const wanted = { where: where?.text, fields, limit, after };
-        const page = await request.scope.run((context) =>
-          service.listDocuments(context, request.params.index_id, wanted),
-        );
-        return reply.type(jsonContentType).send(await documentListAnswer(page));
-      },
-    });
-
     app.get('/indexes/:index_id/count', {
       schema: {
         operationId: 'countDocuments',
@@ -190,8 +163,35 @@ function documentReads(service: Service): FastifyPluginAsyncZod {
   };
 }
 
-function documentFacets(service: Service): FastifyPluginAsyncZod {
+function documentMatches(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
+    app.post('/indexes/:index_id/documents/list', {
+      config: { reads: true, deadline: 'upsert' },
+      schema: {
+        operationId: 'listMatchingDocuments',
+        summary: 'List the documents that a condition matches, without their texts',
+        description:
+          'The pages are those of `listDocuments`, without the documents that do not match. A document that matches during the whole listing is on exactly one page. The time of a page grows with the number of matching documents. Without `where`, or with one that every document meets, all documents are listed.',
+        tags: ['documents'],
+        ...addition,
+        params: IndexParams,
+        body: ListDocumentsBody,
+        response: answers({ 200: [DocumentList, 'A page of documents, ordered by `doc_id`.'] }, [
+          ...admissionErrors,
+          'not_found',
+          'validation_error',
+        ]),
+      },
+      handler: async (request, reply) => {
+        const { where, fields, limit = pageItemsDefault, cursor: after } = request.body;
+        const wanted = { where: where?.text, fields, limit, after };
+        const page = await request.scope.run((context) =>
+          service.listDocuments(context, request.params.index_id, wanted),
+        );
+        return reply.type(jsonContentType).send(await documentListAnswer(page));
+      },
+    });
+
     app.post('/indexes/:index_id/facets', {
       config: { reads: true, deadline: 'upsert' },
       schema: {

@@ -76,26 +76,6 @@ describe('pages', () => {
     expectIssue(await list('cursor=YQ&cursor=YQ'), 'cursor', 'invalid_type');
   });
 
-  test('of the documents that a condition matches begin and end alike', async () => {
-    const ask = (payload: object) =>
-      http.inject({ method: 'POST', url: `/v1/indexes/${indexId}/documents/list`, payload });
-    await ask({});
-    expect(lastCall('listDocuments').arguments[1]).toEqual({ limit: 100 });
-    const place = Buffer.from('é/💥').toString('base64url');
-    await ask({ where: { n: 1.0 }, fields: ['n'], limit: 7, cursor: place });
-    const wanted = { where: '{"n":1}', fields: ['n'], limit: 7, after: 'é/💥' };
-    expect(lastCall('listDocuments').arguments[1]).toEqual(wanted);
-    expectIssue(await ask({ limit: 0 }), 'limit', 'too_small');
-    expectIssue(await ask({ limit: 1001 }), 'limit', 'too_big');
-    expectIssue(await ask({ limit: '1' }), 'limit', 'invalid_type');
-    expectIssue(await ask({ cursor: '*' }), 'cursor', 'invalid_cursor');
-    expectIssue(await ask({ cursor: null }), 'cursor', 'invalid_type');
-    expectIssue(await ask({ fields: ['a', 'a'] }), 'fields.1', 'duplicate');
-    expectIssue(await ask({ fields: Array.from('abcdefghijk') }), 'fields', 'too_big');
-    expectIssue(await ask({ filter: { n: 1 } }), 'filter', 'unrecognized_keys');
-    expectIssue(await ask({ where: 'n' }), 'where', 'invalid_type');
-  });
-
   test('of documents take no other parameter; the list of indexes ignores what it does not know, as ever', async () => {
     expectIssue(await list('curser=YQ'), 'curser', 'unrecognized_keys');
     expect(Object.keys((await indexes('curser=YQ')).json())).toEqual(['data']);

@@ -39,6 +39,16 @@ function expiryOf(connection: Connection): string {
   return columns.some(({ name }) => name === 'expires_at_ms') ? 'expires_at_ms' : 'NULL';
 }
 
+function firstVersions(connection: Connection, expiresAtMs: string) {
+  const select = connection.prepare<[object], number>(
+    `SELECT version_id FROM json_each(@wanted) AS wanted CROSS JOIN versions ON version_id = wanted.value
+     WHERE index_key = @indexKey AND doc_id > @after AND (${expiresAtMs} IS NULL OR ${expiresAtMs} > @nowMs)
+     ORDER BY doc_id LIMIT @limit`,
+  );
+  return (indexKey: number, versionIds: readonly number[], { after = '', limit, nowMs }: DocumentOrder) =>
+    select.pluck().all({ wanted: JSON.stringify(versionIds), indexKey, after, limit, nowMs });
+}
+
 export function readOperations(connection: Connection) {
   const selectIndexKey = indexKeyById(connection);
   const isStored = connection.prepare<[number, string], number>(isStoredSql).pluck();
@@ -47,13 +57,7 @@ export function readOperations(connection: Connection) {
     `SELECT doc_id AS docId, metadata, chunk_count AS chunkCount, ${expiresAtMs} AS expiresAtMs
      FROM versions WHERE version_id = ? AND index_key = ?`,
   );
-  const selectFirst = connection
-    .prepare<[object], number>(
-      `SELECT version_id FROM json_each(@wanted) AS wanted CROSS JOIN versions ON version_id = wanted.value
-       WHERE index_key = @indexKey AND doc_id > @after AND (${expiresAtMs} IS NULL OR ${expiresAtMs} > @nowMs)
-       ORDER BY doc_id LIMIT @limit`,
-    )
-    .pluck();
+  const selectFirst = firstVersions(connection, expiresAtMs);
   const selectDocuments = connection.prepare<[number, string, number], Expiring<StoredDocument>>(
     `SELECT doc_id AS docId, metadata, chunk_count AS chunkCount, ${expiresAtMs} AS expiresAtMs
      FROM versions INDEXED BY versions_live WHERE index_key = ? AND died = 0 AND doc_id > ?
@@ -85,14 +89,9 @@ export function readOperations(connection: Connection) {
       return found;
     },
 
-    firstVersions(
-      indexId: string,
-      versionIds: readonly number[],
-      { after = '', ...order }: DocumentOrder,
-    ): readonly number[] {
+    firstVersions(indexId: string, versionIds: readonly number[], order: DocumentOrder): readonly number[] {
       const indexKey = selectIndexKey.get(indexId);
-      if (indexKey === undefined) return [];
-      return selectFirst.all({ ...order, wanted: JSON.stringify(versionIds), indexKey, after });
+      return indexKey === undefined ? [] : selectFirst(indexKey, versionIds, order);
     },
 
     listDocuments(
