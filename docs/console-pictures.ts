@@ -62,8 +62,9 @@ for (const { name: look, ...options } of looks) {
   await page.getByRole('button', { name: 'Add a condition' }).click();
   await page.getByRole('combobox', { name: 'Condition' }).selectOption('is at least');
   await page.getByLabel('Value').fill('The ');
+  const before = await page.locator('tbody a').first().textContent();
   await page.getByRole('button', { name: 'Show' }).click();
-  await page.getByText('documents match').waitFor();
+  await page.getByRole('link', { name: before ?? '' }).waitFor({ state: 'detached' });
   await picture(page, 'matching', look);
   await page.getByRole('link', { name: 'Settings' }).click();
   await page.getByRole('heading', { name: 'Delete' }).waitFor();

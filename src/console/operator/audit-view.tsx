@@ -1,5 +1,5 @@
 import type { AdminApi } from './admin-api.ts';
-import { shown } from '../format.ts';
+import { count, shown } from '../format.ts';
 import { Failure } from '../parts/failure.tsx';
 import { Pages, usePages } from '../parts/pages.tsx';
 import { Table } from '../parts/table.tsx';
@@ -30,7 +30,7 @@ export function AuditView({ api }: { api: AdminApi }) {
               <code>{entry.actor}</code>,
               entry.tenant_id !== null && <code>{entry.tenant_id}</code>,
               Object.entries(entry.detail)
-                .map(([name, value]) => `${name.replaceAll('_', ' ')} ${shown(value)}`)
+                .map(([name, value]) => `${name.replaceAll('_', ' ')} ${inWords(value)}`)
                 .join(', '),
             ],
           }))}
@@ -39,4 +39,9 @@ export function AuditView({ api }: { api: AdminApi }) {
       <Pages of={pages} next={audit.result?.next_cursor} />
     </>
   );
+}
+
+function inWords(value: unknown): string {
+  const text = shown(value);
+  return /^\d+$/.test(text) ? count(BigInt(text)) : text;
 }

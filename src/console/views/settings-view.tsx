@@ -21,7 +21,7 @@ export function SettingsView(props: SettingsViewProps) {
       <dl class="facts">
         <Fact name="Model" value={`${index.model}, version ${index.model_version}`} />
         <Fact name="Chunks" value={`${index.chunking.max_tokens} tokens`} />
-        <Fact name="Shared with the next chunk" value={`${index.chunking.overlap_tokens} tokens`} />
+        <Fact name="Overlap" value={`${index.chunking.overlap_tokens} tokens`} />
         <Fact name="Created" value={day(index.created_at)} />
       </dl>
       {mayChange ? (
