@@ -12,7 +12,7 @@ import { requireOfRuntime } from '../../installation.ts';
 import { lowerPriority } from '../../process-tuning.ts';
 import { cudaProblem } from './cuda/cuda-library.ts';
 import { rowBytes } from '../../row-shape.ts';
-import { quantizeFewBits, Rotation, subtractFromRows } from './few-bits.ts';
+import { quantizeFewBits, Rotation } from './few-bits.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
 import type { SessionModel } from '../model/served-model.ts';
 import {
@@ -189,8 +189,7 @@ async function run(batch: BatchMessage): Promise<BatchOutput> {
     if (rotation === undefined) {
       quantizeRows(rows, model.dim, model.centring, vectors, scales);
     } else {
-      if (model.centring !== undefined) subtractFromRows(rows, model.centring);
-      rotation.apply(rows);
+      rotation.apply(rows, model.centring);
       quantizeFewBits(rows, model, vectors, scales);
     }
     return { kind: 'document', vectors, scales: halfBits(scales) };
