@@ -28,13 +28,6 @@ const { InferenceSession, Tensor } = require('onnxruntime-node') as typeof OnnxR
 const port = parentPort;
 const data = workerData as SessionWorkerData;
 
-/**
- * Niceness of a thread that runs a model on the CPU. So event loops on the same cores go first: they need little time, and all
- * requests wait for them. That makes the peak rate 8 percent higher, and requests beyond it are refused three times as early.
- * Only these threads have it, not the whole process, because its event loop must not wait for them.
- */
-const niceness = 5;
-
 /** After so many query batches in a row a waiting document batch goes first. */
 const queryBurstMax = 8;
 
@@ -67,7 +60,7 @@ async function open(): Promise<Sessions | undefined> {
       const problem = provider === 'cuda' ? cudaProblem() : undefined;
       if (problem !== undefined) throw new Error(problem);
       // On Linux this affects this thread and the threads that ONNX Runtime starts from it.
-      if (provider === 'cpu') lowerPriority(niceness);
+      if (provider === 'cpu') lowerPriority(data.niceness);
       const usual = await createSessions(provider, data.intraOpThreads);
       const hasLone = provider === 'cpu' && data.loneThreads > data.intraOpThreads;
       const lone = hasLone ? await createSessions(provider, data.loneThreads) : usual;
