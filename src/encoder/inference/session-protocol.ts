@@ -13,7 +13,7 @@ export interface SessionWorkerData {
   readonly intraOpThreads: number;
   /** The same for lone queries. If they are more, a second session of each model runs these. */
   readonly loneThreads: number;
-  /** Of this thread, where the model runs on the CPU. */
+  /** The thread has this niceness, where the model runs on the CPU. */
   readonly niceness: number;
 }
 

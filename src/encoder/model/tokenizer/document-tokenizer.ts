@@ -84,7 +84,7 @@ export async function startDocumentTokenizer(
       };
       const abort = (): void => {
         settle();
-        worker.postMessage({ id, modelIndex } satisfies TokenizerRequest);
+        worker.postMessage({ id, modelIndex } satisfies TokenizerRequest, []);
         reject(signal.reason as Error);
       };
       signal.addEventListener('abort', abort);
@@ -93,7 +93,7 @@ export async function startDocumentTokenizer(
         if (tokens === undefined) reject(new Error(message));
         else resolve(tokens);
       });
-      worker.postMessage({ id, modelIndex, text } satisfies TokenizerRequest);
+      worker.postMessage({ id, modelIndex, text } satisfies TokenizerRequest, []);
     });
   };
 }
