@@ -356,9 +356,9 @@ describe('engines', () => {
       expect(file).toMatch(/^src\/cli\/(program|commands\/[a-z]+)\.ts$/);
   });
 
-  it('only the typed wrapper loads the addon', () => {
+  it('only the typed wrappers load the addon', () => {
     const loaders = sources.filter((file) => (text.get(file) ?? '').includes('maxsimd.node'));
-    expect(loaders).toEqual(['src/index/engine/native.ts']);
+    expect(loaders).toEqual(['src/encoder/inference/few-bits.ts', 'src/index/engine/native.ts']);
   });
 
   it('http knows neither gRPC nor SQLite nor the addon', () => {

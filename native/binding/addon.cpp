@@ -1,5 +1,6 @@
-// The addon's entry. It exports one class, `Engine`, which makes the index handles.
+// The addon's entry. It exports the class `Engine`, which makes the index handles, and functions that make rows.
 #include "binding/engine_object.h"
+#include "binding/row_functions.h"
 
 #include <napi.h>
 
@@ -7,6 +8,7 @@ namespace {
 
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   maxsimd::EngineObject::define(env, exports);
+  maxsimd::defineRowFunctions(env, exports);
   return exports;
 }
 

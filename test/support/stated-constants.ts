@@ -20,12 +20,6 @@ export const statedConstants = [
   },
   {
     page: 'encoder.md',
-    says: 'For 100 ms after a query',
-    file: 'src/encoder/inference/session-pool.ts',
-    has: 'keptForQueriesMs = 100;',
-  },
-  {
-    page: 'encoder.md',
     says: 'no query behind more than 256 padded tokens',
     file: 'src/encoder/inference/session-pool.ts',
     has: 'aheadOfQueryTokensMax = 256;',
@@ -116,7 +110,7 @@ export const statedConstants = [
   },
   {
     page: 'encoder.md',
-    says: 'no query batch of more than 128 padded tokens',
+    says: 'query batches of at most 128 padded tokens',
     file: 'src/encoder/inference/session-pool.ts',
     has: 'shortQueryTokensMax = 128;',
   },

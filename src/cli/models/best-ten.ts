@@ -11,7 +11,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
-import { quantizeFewBits, Rotation, subtractFromRows } from '../../encoder/inference/few-bits.ts';
+import { quantizeFewBits, Rotation } from '../../encoder/inference/few-bits.ts';
 import { halfBits } from '../../encoder/inference/quantize.ts';
 import { SessionPool } from '../../encoder/inference/session-pool.ts';
 import { documentSequence, querySequence, type Sequence } from '../../encoder/model/colbert-rules.ts';
@@ -96,7 +96,7 @@ export async function bestTenFound(
       const tiled = inTiles(rows, model.dim);
       for (const [i, query] of queryRows.entries())
         exact[i]![stored.length] = maxSim(query, tiled, model.dim);
-      subtractFromRows(rows, mean);
+      for (const at of rows.keys()) rows[at]! -= mean[at % mean.length]!;
       stored.push(storedRows(rows, model));
     }
     // Centring subtracts the same from all scores of a query, so it changes no ranking.

@@ -13,6 +13,8 @@ export interface SessionWorkerData {
   readonly intraOpThreads: number;
   /** The same for lone queries. If they are more, a second session of each model runs these. */
   readonly loneThreads: number;
+  /** The thread has this niceness, where the model runs on the CPU. */
+  readonly niceness: number;
 }
 
 export interface BatchMessage {

@@ -12,7 +12,7 @@ import { requireOfRuntime } from '../../installation.ts';
 import { lowerPriority } from '../../process-tuning.ts';
 import { cudaProblem } from './cuda/cuda-library.ts';
 import { rowBytes } from '../../row-shape.ts';
-import { quantizeFewBits, Rotation, subtractFromRows } from './few-bits.ts';
+import { quantizeFewBits, Rotation } from './few-bits.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
 import type { SessionModel } from '../model/served-model.ts';
 import {
@@ -27,13 +27,6 @@ const require = requireOfRuntime();
 const { InferenceSession, Tensor } = require('onnxruntime-node') as typeof OnnxRuntime;
 const port = parentPort;
 const data = workerData as SessionWorkerData;
-
-/**
- * Niceness of a thread that runs a model on the CPU. So event loops on the same cores go first: they need little time, and all
- * requests wait for them. That makes the peak rate 8 percent higher, and requests beyond it are refused three times as early.
- * Only these threads have it, not the whole process, because its event loop must not wait for them.
- */
-const niceness = 5;
 
 /** After so many query batches in a row a waiting document batch goes first. */
 const queryBurstMax = 8;
@@ -67,7 +60,7 @@ async function open(): Promise<Sessions | undefined> {
       const problem = provider === 'cuda' ? cudaProblem() : undefined;
       if (problem !== undefined) throw new Error(problem);
       // On Linux this affects this thread and the threads that ONNX Runtime starts from it.
-      if (provider === 'cpu') lowerPriority(niceness);
+      if (provider === 'cpu') lowerPriority(data.niceness);
       const usual = await createSessions(provider, data.intraOpThreads);
       const hasLone = provider === 'cpu' && data.loneThreads > data.intraOpThreads;
       const lone = hasLone ? await createSessions(provider, data.loneThreads) : usual;
@@ -189,8 +182,7 @@ async function run(batch: BatchMessage): Promise<BatchOutput> {
     if (rotation === undefined) {
       quantizeRows(rows, model.dim, model.centring, vectors, scales);
     } else {
-      if (model.centring !== undefined) subtractFromRows(rows, model.centring);
-      rotation.apply(rows);
+      rotation.apply(rows, model.centring);
       quantizeFewBits(rows, model, vectors, scales);
     }
     return { kind: 'document', vectors, scales: halfBits(scales) };

@@ -31,14 +31,21 @@ export interface ChunkPlace {
   readonly rows: Uint8Array;
 }
 
+/** The parts of a model that tokenise a document. */
+export interface DocumentModel {
+  readonly rules: Pick<ServedModel['rules'], 'documentLead'>;
+  readonly tokenizer: Pick<ServedModel['tokenizer'], 'encodeInSlices' | 'locateInSlices'>;
+}
+
 export async function documentTokens(
-  { rules, tokenizer }: Pick<ServedModel, 'rules' | 'tokenizer'>,
+  { rules, tokenizer }: DocumentModel,
   text: string,
   signal: AbortSignal,
 ): Promise<DocumentTokens> {
   const led = rules.documentLead + text;
   const places = await tokenizer.locateInSlices(led, signal);
   if (places === undefined) return { ids: await tokenizer.encodeInSlices(led, signal) };
+  if (rules.documentLead === '' && !/[\ud800-\udfff]/.test(led)) return { ids: places.ids, places };
   const points = codePointsBefore(led);
   const inText = (unit: number): number => Math.max(0, points[unit]! - points[rules.documentLead.length]!);
   return {

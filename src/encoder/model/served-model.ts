@@ -34,6 +34,7 @@ export interface ServedModel extends RowShape {
   readonly version: string;
   readonly windowTokensMax: number;
   readonly tokenizer: Tokenizer;
+  readonly tokenizerOptions: TokenizerOptions;
   readonly rules: ColbertRules;
   readonly session: SessionModel;
   readonly golden: Manifest['golden'];
@@ -44,13 +45,14 @@ export async function loadModel(path: string): Promise<ServedModel> {
   const directory = await openModelDirectory(path);
   const { config } = directory;
   const prefixes = [config.query_prefix, config.document_prefix].map((prefix) => prefix ?? '');
-  const tokenizer = usableTokenizer(directory, {
+  const tokenizerOptions: TokenizerOptions = {
     tokenizer: directory.tokenizer,
     tokenizerConfig: directory.tokenizerConfig,
     specialStrings: prefixes.flatMap((prefix) => [prefix, prefix.trim()]),
     lowercase: config.do_lower_case,
     strip: config.maxsimd?.prompts !== true,
-  });
+  };
+  const tokenizer = usableTokenizer(directory, tokenizerOptions);
   const rules = colbertRules(directory, tokenizer);
   const shape = { dim: config.embedding_dim, rowBits: config.maxsimd?.row_bits ?? 8 };
   return {
@@ -59,6 +61,7 @@ export async function loadModel(path: string): Promise<ServedModel> {
     ...shape,
     windowTokensMax: windowTokensMax(rules),
     tokenizer,
+    tokenizerOptions,
     rules,
     session: {
       graphs: directory.graphs,

@@ -6,7 +6,8 @@
 import { assertInvariant } from '../../errors.ts';
 import { type TokenWindow, tokenWindows } from '../model/chunker.ts';
 import { type ColbertRules, documentSequence, windowTokensMax } from '../model/colbert-rules.ts';
-import { type ChunkPlace, type DocumentTokens, placeOfChunk } from '../model/row-spans.ts';
+import { type ChunkPlace, placeOfChunk } from '../model/row-spans.ts';
+import type { TokenizedDocument } from '../model/tokenizer/document-tokenizer.ts';
 import type { ChunkingParameters, EncodeTimings } from '../protocol/contract.ts';
 import { EncoderFailure } from './encoder-failure.ts';
 import type { Entry, EntryRun, Job } from './scheduler.ts';
@@ -35,8 +36,7 @@ export interface DocumentJobOptions {
   /** Bytes of a stored row, without its scale. */
   readonly rowBytes: number;
   readonly chunking: ChunkingParameters;
-  readonly documents: readonly DocumentTokens[];
-  readonly tokenizeMs: readonly number[];
+  readonly documents: readonly TokenizedDocument[];
   readonly signal: AbortSignal;
   /** Writes a part. Resolves when the transport has taken it. */
   readonly write: (part: DocumentPart) => Promise<void>;
@@ -272,10 +272,11 @@ export class DocumentJob implements Job {
     problem?: Error,
   ): Promise<void> {
     const last = problem !== undefined || document.emitted === document.chunks;
-    const { tokenizeMs, write, onRoom, onDocument, documents } = this.#options;
+    const { write, onRoom, onDocument, documents } = this.#options;
+    const { ids, tokenizeMs } = documents[document.index]!;
     if (last) {
       this.#open.delete(document.index);
-      onDocument(documents[document.index]!.ids.length);
+      onDocument(ids.length);
     }
     this.#bytesWriting += bytes;
     try {
@@ -286,9 +287,7 @@ export class DocumentJob implements Job {
         scales: ready.map(({ scales }) => scales),
         places: ready.flatMap(({ place }) => place ?? []),
         last,
-        timings: last
-          ? { tokenizeMs: tokenizeMs[document.index]!, queueMs: document.queueMs ?? 0, runMs: document.runMs }
-          : undefined,
+        timings: last ? { tokenizeMs, queueMs: document.queueMs ?? 0, runMs: document.runMs } : undefined,
         ...(problem === undefined ? {} : { problem }),
       });
     } catch (error) {

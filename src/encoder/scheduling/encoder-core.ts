@@ -8,13 +8,12 @@ import { assertInvariant } from '../../errors.ts';
 import { paddedTexts } from './batch-shape.ts';
 import { chunkingProblem, windowedTokens } from '../model/chunker.ts';
 import { querySequence, type Sequence } from '../model/colbert-rules.ts';
+import { spansOfRows, type LocatedChunk, type RowSpans } from '../model/row-spans.ts';
 import {
-  documentTokens,
-  spansOfRows,
-  type DocumentTokens,
-  type LocatedChunk,
-  type RowSpans,
-} from '../model/row-spans.ts';
+  documentTokenizer,
+  type DocumentTokenizer,
+  type TokenizedDocument,
+} from '../model/tokenizer/document-tokenizer.ts';
 import type { ChunkingParameters, EncodeTimings } from '../protocol/contract.ts';
 import { DocumentJob, type DocumentPart } from './document-job.ts';
 import { EncoderFailure } from './encoder-failure.ts';
@@ -85,16 +84,23 @@ export class EncoderCore {
 
   readonly #onBroken: (reason: string) => void;
 
-  /** `onBroken`: called when a model does not work any more. A new process may help. */
+  readonly #tokenize: DocumentTokenizer;
+
+  /**
+   * `onBroken`: called when a model does not work any more. A new process may help. `tokenize`: absent, documents are tokenised on
+   * this thread.
+   */
   constructor(
     models: readonly ServedModel[],
     pool: InferencePool,
     options: SchedulerOptions,
     onBroken: (reason: string) => void = () => undefined,
+    tokenize: DocumentTokenizer = documentTokenizer(models),
   ) {
     this.models = models;
     this.#pool = pool;
     this.#onBroken = onBroken;
+    this.#tokenize = tokenize;
     this.#scheduler = new Scheduler(options, pool.workers);
     this.#fixedShapes = options.lengthStep > 1;
   }
@@ -177,21 +183,16 @@ export class EncoderCore {
     const problem = chunkingProblem(request.chunking, model.windowTokensMax);
     if (problem !== undefined) throw new EncoderFailure('invalid', problem);
     const reservation = this.#reserve(0);
-    const documents: DocumentTokens[] = [];
+    const documents: TokenizedDocument[] = [];
     let windowTokens = 0;
-    const tokenizeMs: number[] = [];
     try {
       for await (const text of texts) {
-        const startedAt = performance.now();
-        const document = await documentTokens(model, text, request.signal);
-        tokenizeMs.push(performance.now() - startedAt);
+        const document = await this.#tokenize(modelIndex, text, request.signal);
         documents.push(document);
         const work = windowedTokens(document.ids.length, request.chunking);
         windowTokens += work;
         if (windowTokens > requestBounds.windowTokens) throw tooMuchOverlap();
         if (!reservation.grow(work)) throw this.#full();
-        // Otherwise all texts that have come already would be tokenised in one turn of the event loop.
-        await turn();
       }
       this.#refuseHopeless(request.deadlineMs);
     } catch (error) {
@@ -211,7 +212,6 @@ export class EncoderCore {
           rowBytes: rowBytes(model),
           chunking: request.chunking,
           documents,
-          tokenizeMs,
           signal: request.signal,
           write: async (part) => {
             if (part.timings !== undefined) this.#stageTimes.observe('document', part.timings);

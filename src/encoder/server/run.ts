@@ -17,6 +17,7 @@ import { hasCudaLibrary } from '../inference/cuda/cuda-library.ts';
 import { EncoderCore } from '../scheduling/encoder-core.ts';
 import { LoopDelay } from './loop-delay.ts';
 import { createEncoderServer } from './encoder-server.ts';
+import { startDocumentTokenizer } from '../model/tokenizer/document-tokenizer.ts';
 import { loadModel } from '../model/served-model.ts';
 import { SessionPool } from '../inference/session-pool.ts';
 import { removeSocketDirectory } from '../protocol/socket-directory.ts';
@@ -85,7 +86,8 @@ async function start(options: EncoderArguments, asked: AbortSignal): Promise<voi
   sessions = pool;
   asked.throwIfAborted();
   const limits = tuning(options, pool.provider);
-  const core = new EncoderCore(models, pool, limits, (reason) => end(75, reason));
+  const onFatal = (reason: string): void => end(75, reason);
+  const core = new EncoderCore(models, pool, limits, onFatal, await startDocumentTokenizer(models, onFatal));
   const server = createEncoderServer({
     core,
     provider: pool.provider,

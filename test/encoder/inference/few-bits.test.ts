@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { quantizeFewBits, Rotation } from '../../../src/encoder/inference/few-bits.ts';
 import { rowBytes } from '../../../src/row-shape.ts';
@@ -69,6 +70,33 @@ describe('rows of few bits', () => {
     }
   });
 
+  /** SHA-256 of rows that the first release made of some vectors. Stored rows must stay comparable with queries. */
+  it.each([
+    [1, 2, '4dbfead2f9c17760'],
+    [2, 1, '62c82512883cc04f'],
+    [3, 4, '76ecb0e5b9f9eb7a'],
+    [48, 2, 'cb6f8e72baf57f1d'],
+    [100, 4, 'b8b60951d43087f5'],
+    [128, 1, '69ab8205e4e580aa'],
+    [384, 1, 'e83f2863d2d678e5'],
+    [384, 2, '16a65fd01661e0e8'],
+    [384, 4, 'a42603236520908b'],
+  ])('of %i dimensions and %i bits never change', (dim, rowBits, expected) => {
+    let state = 1;
+    const vectors = Float32Array.from({ length: 7 * dim }, () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0;
+      return (state / 2 ** 31) ** 3;
+    });
+    const mean = vectors.slice(0, dim);
+    new Rotation(dim).apply(vectors, mean);
+    const values = new Int8Array(7 * rowBytes({ dim, rowBits }));
+    const scales = new Float32Array(7);
+    quantizeFewBits(vectors, { dim, rowBits }, values, scales);
+    const hash = createHash('sha256');
+    for (const bytes of [vectors, values, scales]) hash.update(bytes);
+    expect(hash.digest('hex').slice(0, 16)).toBe(expected);
+  });
+
   it('have an exact product with their own vector, and a close one with others', () => {
     const dim = 384;
     const vectors = vectorsOf(dim);
@@ -84,6 +112,19 @@ describe('rows of few bits', () => {
       const { scale, components } = stored(vectors, dim, rowBits)[0]!;
       expect(scale * dot(components, own)).toBeCloseTo(dot(own, own), 3);
       expect(Math.abs(scale * dot(components, other) - dot(own, other)) / lengths).toBeLessThan(error);
+    }
+  });
+
+  it('are the same one by one and thousands at a time', () => {
+    const dim = 32;
+    const many = Float32Array.from({ length: 5000 * dim }, (_, at) => Math.sin(at * at));
+    const single = many.slice();
+    new Rotation(dim).apply(many);
+    const together = stored(many, dim, 2);
+    for (let row = 0; row < 5000; row += 77) {
+      const one = single.subarray(row * dim, (row + 1) * dim);
+      new Rotation(dim).apply(one);
+      expect(stored(one, dim, 2)).toEqual([together[row]]);
     }
   });
 

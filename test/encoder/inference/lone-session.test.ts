@@ -25,7 +25,7 @@ const texts = [
   'late',
   'a query of a few words',
   'interaction '.repeat(20),
-  'tokens, and more tokens; '.repeat(17),
+  'tokens, and more tokens; '.repeat(15),
 ];
 
 /** Runs a text as often as given, in one batch. Returns the rows of the first. */

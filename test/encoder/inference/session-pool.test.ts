@@ -1,6 +1,5 @@
 import type { SessionPool } from '../../../src/encoder/inference/session-pool.ts';
 import { on } from 'node:events';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { documentSequence } from '../../../src/encoder/model/colbert-rules.ts';
@@ -36,14 +35,14 @@ describe('a worker', () => {
   it('takes the batch that runs and one ahead of each kind, and a query’s place is its own', async () => {
     const { model, batch } = await stage();
     const pool = await sessionsOfTest(model);
-    const run = async (kind: BatchKind) => pool.run(batch(kind));
-    const rooms = () => [hasRoom(pool, 'query'), hasRoom(pool, 'document')];
+    const long = async () => pool.run({ ...batch('query'), paddedLength: 129 });
+    const rooms = () => [pool.roomFor('query') === Infinity, hasRoom(pool, 'document')];
     expect(rooms()).toEqual([true, true]);
-    const running = run('query');
+    const running = long();
     expect(rooms()).toEqual([true, true]);
-    const ahead = run('query');
+    const ahead = long();
     expect(rooms()).toEqual([false, true]);
-    await expect(run('query')).rejects.toThrow('without room');
+    await expect(long()).rejects.toThrow('without room');
     await running;
     expect(rooms()).toEqual([true, true]);
     await ahead;
@@ -56,56 +55,36 @@ describe('a worker', () => {
     const document = padded('document', 300);
     expect(hasRoom(pool, 'document')).toBe(true);
     const query = padded('query', 257);
-    expect(hasRoom(pool, 'query')).toBe(false);
+    expect(pool.roomFor('query')).toBe(128);
     await Promise.all([document, query]);
     const short = padded('query', 256);
-    expect(hasRoom(pool, 'query')).toBe(true);
+    expect(pool.roomFor('query')).toBe(Infinity);
     await short;
   });
 
-  it('is kept for queries while they come, where there are others', async () => {
+  it('of its own runs short queries, and takes neither documents nor long queries', async () => {
     const { model, batch } = await stage();
-    const pool = await sessionsOfTest(model, 2);
-    const fill = () => {
-      const runs = [];
-      while (hasRoom(pool, 'document')) runs.push(pool.run(batch('document')));
-      return runs;
-    };
-    const before = fill();
-    expect(before).toHaveLength(4);
-    await Promise.all(before);
-    await pool.run(batch('query'));
-    const beside = fill();
-    expect(beside).toHaveLength(2);
-    expect(hasRoom(pool, 'query')).toBe(true);
-    await Promise.all(beside);
-    await pause(150);
-    const after = fill();
-    expect(after).toHaveLength(4);
-    await Promise.all(after);
-  });
-
-  it('takes no long queries for a second after a short one, where there are others', async () => {
-    const { model, batch } = await stage();
-    const pool = await sessionsOfTest(model, 2);
-    const padded = (paddedLength: number) => pool.run({ ...batch('query'), paddedLength });
-    await padded(129);
-    expect(pool.roomFor('query')).toBe(Infinity);
-    await padded(128);
-    const long = padded(300);
-    // The other worker has the batch, and takes no query behind it.
+    const pool = await sessionsOfTest(model);
+    const padded = (kind: BatchKind, paddedLength: number) => pool.run({ ...batch(kind), paddedLength });
+    const runs = [padded('document', 300), padded('document', 300)];
+    expect(hasRoom(pool, 'document')).toBe(false);
+    runs.push(padded('query', 300));
+    // The worker of the documents has it, and takes no query behind it.
     expect(pool.roomFor('query')).toBe(128);
-    const short = padded(100);
-    await Promise.all([long, short]);
-    await pause(1_100);
-    const both = [padded(300), padded(300)];
+    runs.push(padded('query', 100), padded('query', 128));
     expect(pool.roomFor('query')).toBe(0);
-    await Promise.all(both);
+    await Promise.all(runs);
   });
 
   it('runs a document batch after eight query batches at the latest, however many wait', async () => {
     const { model, batch } = await stage();
-    const workerData = { models: [model.session], provider: 'cpu', deviceId: 0, intraOpThreads: 1 };
+    const workerData = {
+      models: [model.session],
+      provider: 'cpu',
+      deviceId: 0,
+      intraOpThreads: 1,
+      niceness: 0,
+    };
     const worker = new Worker(new URL('../../../src/encoder/inference/session-worker.ts', import.meta.url), {
       workerData,
     });

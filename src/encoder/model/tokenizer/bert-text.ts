@@ -51,7 +51,8 @@ const formerPunctuation = '\\u166d\\u{111c9}';
 const control = /^[\p{Cc}\p{Cf}\p{Co}]$/u;
 const space = /^\p{White_Space}$/u;
 const mark = /^\p{M}$/u;
-const plainAscii = /^[\n\r\t -~]*$/;
+/** A text of characters that the normaliser replaces by one each. */
+export const plainAscii = /^[\n\r\t -~]*$/;
 const asciiWhiteSpace = /[\n\r\t]/g;
 const punctuation = new RegExp(`^[\\p{P}!-\\/:-@\\[-\`{-~${formerPunctuation}]$`, 'u');
 

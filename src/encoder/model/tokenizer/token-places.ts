@@ -15,22 +15,27 @@ export interface TokenPlaces {
   readonly wordStarts: Uint8Array;
 }
 
+/** Lengths of pieces, by id. */
 export interface PieceLengths {
-  readonly first: ReadonlyMap<number, number>;
-  readonly further: ReadonlyMap<number, number>;
+  readonly first: Uint16Array;
+  readonly further: Uint16Array;
 }
 
-/** Lengths of pieces, by id, at the beginning of a word and further on. They are computed at the first use, because few tokenizers need them. */
+/** The lengths at the beginning of a word and further on. They are computed at the first use, because few tokenizers need them. */
 export function createPieceLengths(
   vocabulary: ReadonlyMap<string, number>,
   prefix: string,
 ): () => PieceLengths {
   let lengths: PieceLengths | undefined;
   return () => {
-    lengths ??= {
-      first: new Map([...vocabulary].map(([piece, id]) => [id, piece.length])),
-      further: new Map([...vocabulary].map(([piece, id]) => [id, piece.length - prefix.length])),
-    };
+    if (lengths !== undefined) return lengths;
+    let last = 0;
+    for (const id of vocabulary.values()) last = Math.max(last, id);
+    lengths = { first: new Uint16Array(last + 1), further: new Uint16Array(last + 1) };
+    for (const [piece, id] of vocabulary) {
+      lengths.first[id] = piece.length;
+      lengths.further[id] = Math.max(0, piece.length - prefix.length);
+    }
     return lengths;
   };
 }
@@ -47,6 +52,8 @@ export interface FoundPlaces {
 const clusterPattern = /[^][[\p{M}\p{Cc}\p{Cf}\p{Co}\ufffd]--[\t\n\r]]*/gv;
 /** Characters of a step, which takes at most about 1 ms. */
 const stepCharacters = 1024;
+/** Characters that the normaliser replaces by one each. The last of them has no mark behind it. */
+const plainPattern = /[\n\r\t -~]{1,1024}(?![^\n\r\t -~])/y;
 
 /** Finds the places of a text in steps. It yields where the event loop may have a turn. */
 export function* locateBertTokens(
@@ -71,7 +78,7 @@ export function* locateBertTokens(
       const id = ids[piece]!;
       // A word that has no pieces is one unknown token.
       const isWhole = id === options.unknownId && ids.length === word + 1;
-      const end = isWhole ? to : Math.min(to, at + ((piece === word ? first : further).get(id) ?? 0));
+      const end = isWhole ? to : Math.min(to, at + ((piece === word ? first : further)[id] ?? 0));
       starts.push(clusterStarts[at] ?? text.length);
       ends.push(clusterEnds[end - 1] ?? text.length);
       wordStarts.push(piece === word ? 1 : 0);
@@ -117,6 +124,17 @@ function* normalizeByCluster(
     at += written.length;
   };
   while (at < text.length) {
+    plainPattern.lastIndex = at;
+    if (plainPattern.test(text)) {
+      const end = plainPattern.lastIndex;
+      into.normal.push(normalize(text.slice(at, end)));
+      for (; at < end; at++) {
+        into.starts.push(at);
+        into.ends.push(at + 1);
+      }
+      yield;
+      continue;
+    }
     const written = text.slice(at, clusterEnd(text, at));
     last = into.ends.length;
     if (written.length === 1) add({ written, normal: normalized(written) });

@@ -15,7 +15,7 @@
 import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
-import { bertNormalizer, bertWords, forEachBertWord, type BertNormalizer } from './bert-text.ts';
+import { bertNormalizer, bertWords, forEachBertWord, plainAscii, type BertNormalizer } from './bert-text.ts';
 import { withoutOuterSpace } from './outer-space.ts';
 import { createPieceLengths, locateBertTokens, type FoundPlaces, type TokenPlaces } from './token-places.ts';
 import { createWordPieces, type WordPieces } from './word-pieces.ts';
@@ -134,14 +134,16 @@ export function createTokenizer(options: TokenizerOptions): Tokenizer {
       const wellFormed = text.toWellFormed();
       const found: FoundPlaces = { ids: [], starts: [], ends: [], wordStarts: [] };
       await inSlices(locate(wellFormed, found), signal);
-      const ids: number[] = [];
-      await inSlices(stepsOf(wellFormed, ids), signal);
-      if (!isSame(found.ids, ids)) return undefined;
+      if (!plainAscii.test(wellFormed)) {
+        const ids: number[] = [];
+        await inSlices(stepsOf(wellFormed, ids), signal);
+        if (!isSame(found.ids, ids)) return undefined;
+      }
       return {
-        ids: finish(ids),
-        starts: Uint32Array.from(found.starts),
-        ends: Uint32Array.from(found.ends),
-        wordStarts: Uint8Array.from(found.wordStarts),
+        ids: finish(found.ids),
+        starts: new Uint32Array(found.starts),
+        ends: new Uint32Array(found.ends),
+        wordStarts: new Uint8Array(found.wordStarts),
       };
     },
     idOf: (token) => withSpecials.token_to_id(token),

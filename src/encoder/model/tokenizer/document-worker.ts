@@ -1,0 +1,43 @@
+/** The worker thread that tokenises documents. Documents that come together take turns, as `encodeInSlices` says. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { assertInvariant } from '../../../errors.ts';
+import {
+  documentTokenizer,
+  type TokenizedModel,
+  type TokenizerReply,
+  type TokenizerRequest,
+} from './document-tokenizer.ts';
+import { createTokenizer } from './tokenizer.ts';
+
+assertInvariant(parentPort !== null, 'the document worker runs in a worker thread');
+const port = parentPort;
+const tokenize = documentTokenizer(
+  (workerData as readonly TokenizedModel[]).map(({ documentLead, options }) => ({
+    rules: { documentLead },
+    tokenizer: createTokenizer(options),
+  })),
+);
+const open = new Map<number, AbortController>();
+
+port.on('message', (request: TokenizerRequest) => {
+  if (request.text === undefined) open.get(request.id)?.abort();
+  else void answer(request.id, request.modelIndex, request.text);
+});
+port.postMessage('ready');
+
+async function answer(id: number, modelIndex: number, text: string): Promise<void> {
+  const controller = new AbortController();
+  open.set(id, controller);
+  try {
+    const tokens = await tokenize(modelIndex, text, controller.signal);
+    const { ids, places } = tokens;
+    const arrays = places ? [ids, places.starts, places.ends, places.wordStarts] : [ids];
+    port.postMessage(
+      { id, tokens } satisfies TokenizerReply,
+      arrays.map(({ buffer }) => buffer as ArrayBuffer),
+    );
+  } catch (error) {
+    port.postMessage({ id, message: (error as Error).message } satisfies TokenizerReply);
+  }
+  open.delete(id);
+}
