@@ -29,7 +29,7 @@ export interface Corpus extends RowShape {
   readonly documentChunks: Uint32Array;
   /** First row of every chunk, and the number of rows: [chunks + 1]. */
   readonly chunkRows: Float64Array;
-  /** Mean that was taken from unit vectors, f32 [dim]. */
+  /** Mean that was taken from unit vectors, f32 [dim], rotated as rows of few bits are. */
   readonly centring: Float32Array;
   readonly queries: readonly Query[];
   /** Rows of whole documents `from` (inclusive) to `to` (exclusive). */

@@ -15,6 +15,7 @@
  */
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { Rotation } from '../../src/encoder/inference/few-bits.ts';
 import { rowBytes, type RowShape } from '../../src/row-shape.ts';
 import { documentsHolding, type Corpus, type Query, type TokenMatrices } from './corpus.ts';
 
@@ -55,6 +56,8 @@ export function openEmbeddings(directory: string, chunksMax: number | undefined)
   const stride = rowBytes(shape);
   const chunkRows = allStarts.slice(0, (documentChunks.at(-1) ?? 0) + 1);
   const descriptors = { vectors: openSync(file('vectors'), 'r'), scales: openSync(file('scales'), 'r') };
+  const centring = existsSync(file('centring')) ? readF32(file('centring')) : new Float32Array(dim);
+  if (shape.rowBits < 8) new Rotation(dim).apply(centring);
   const tokenIds = existsSync(file('tokenIds')) ? readU32(file('tokenIds')) : undefined;
   if (tokenIds !== undefined && tokenIds.length !== rows)
     throw new Error(`${directory}: ${tokenIds.length} token ids of ${rows} rows`);
@@ -66,7 +69,7 @@ export function openEmbeddings(directory: string, chunksMax: number | undefined)
     ...shape,
     documentChunks,
     chunkRows,
-    centring: existsSync(file('centring')) ? readF32(file('centring')) : new Float32Array(dim),
+    centring,
     queries: queriesOf(queryVectors, queryRows, dim),
     read: (from, to) => {
       const first = chunkRows[documentChunks[from]!]!;

@@ -4,7 +4,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { installLocked } from '../../lib/install-locked.ts';
@@ -12,7 +12,8 @@ import { documentOfChunks, type Corpus, type Query } from '../corpus.ts';
 import { openLance } from '../lancedb-peer.ts';
 import { recall, type Ranking } from '../measure.ts';
 import { EmbeddingWriter } from '../embedding-directory.ts';
-import { documentsOf, rowsOf } from '../corpus.ts';
+import { documentsOf, rowsOf, type TokenMatrices } from '../corpus.ts';
+import { componentsOf } from '../../lib/vectors.ts';
 import { clocks, Times, type Clock, type Point } from './times.ts';
 
 export const peerNames = ['next-plaid', 'tachiom', 'lancedb'] as const;
@@ -132,30 +133,20 @@ function buildNextPlaid(cache: string): readonly string[] {
   return [path.join(target, 'release', 'maxsimd-bench-next-plaid')];
 }
 
-/** Compiled for this processor, which wants the nightly compiler. */
+/** Its own wheel, which asks for glibc 2.39 and also runs with an older one. It uses AVX2 and no AVX-512. */
 function installTachiom(cache: string): readonly string[] {
-  const environment = path.resolve(cache, 'tachiom');
+  const environment = path.resolve(cache, 'tachiom-wheel');
   const python = path.join(environment, 'bin', 'python');
   if (!existsSync(path.join(environment, 'installed'))) {
+    const folders = 'import sysconfig; print(sysconfig.get_path("purelib"))';
+    const pip = ['-m', 'pip', 'install', '--quiet'];
+    execFileSync('python3', ['-m', 'venv', environment]);
+    execFileSync(python, [...pip, 'numpy']);
+    const target = execFileSync(python, ['-c', folders], { encoding: 'utf8' }).trim();
+    const wheel = ['--no-deps', '--only-binary', ':all:', '--platform', 'manylinux_2_39_x86_64'];
     const requirements = path.join(peersDirectory, 'tachiom', 'requirements.txt');
-    const pip = [python, '-m', 'pip', 'install', '--quiet'];
-    const steps: readonly (readonly string[])[] = [
-      ['python3', '-m', 'venv', environment],
-      [...pip, 'maturin', 'numpy'],
-      [...pip, '--no-build-isolation', '--no-binary', 'tachiom', '-r', requirements],
-      ['touch', path.join(environment, 'installed')],
-    ];
-    for (const [program, ...rest] of steps) {
-      execFileSync(program!, rest, {
-        env: {
-          ...process.env,
-          PATH: `${path.join(environment, 'bin')}:${process.env['PATH'] ?? ''}`,
-          RUSTUP_TOOLCHAIN: 'nightly',
-          RUSTFLAGS: '-C target-cpu=native',
-        },
-        stdio: ['ignore', 'ignore', 'inherit'],
-      });
-    }
+    execFileSync(python, [...pip, ...wheel, '--target', target, '-r', requirements]);
+    writeFileSync(path.join(environment, 'installed'), '');
   }
   return [python, path.join(peersDirectory, 'tachiom', 'search.py')];
 }
@@ -164,13 +155,22 @@ function installTachiom(cache: string): readonly string[] {
 function write(corpus: Corpus, queries: readonly Query[], cache: string): string {
   const directory = path.resolve(cache, `peers-${identityOf(corpus)}-${queries.length}`);
   if (existsSync(path.join(directory, 'README'))) return directory;
-  if (corpus.rowBits < 8) throw new Error('other engines do not read rows of few bits');
   mkdirSync(directory, { recursive: true });
   const writer = new EmbeddingWriter(directory);
-  for (let document = 0; document < documentsOf(corpus); document++)
-    writer.document(rowsOf(corpus, document), corpus.read(document, document + 1));
+  for (let document = 0; document < documentsOf(corpus); document++) {
+    const matrices = corpus.read(document, document + 1);
+    writer.document(rowsOf(corpus, document), { ...matrices, vectors: bytesOf(matrices, corpus) });
+  }
   writer.finish(queries, { centring: corpus.centring, readme: `${corpus.description}\n` });
   return directory;
+}
+
+/** A byte a component: other engines do not read rows of few bits. */
+function bytesOf({ vectors, scales }: TokenMatrices, corpus: Corpus): Int8Array {
+  if (corpus.rowBits === 8) return vectors;
+  const all = new Int8Array(scales.length * corpus.dim);
+  for (let row = 0; row < scales.length; row++) all.set(componentsOf(vectors, corpus, row), row * corpus.dim);
+  return all;
 }
 
 function identityOf(corpus: Corpus): string {
