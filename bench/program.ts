@@ -8,6 +8,7 @@ import { firstRuns } from './gpu/first-runs.ts';
 import { frontier } from './search/frontier/bench.ts';
 import { gpu } from './gpu/bench.ts';
 import { kernel } from './kernel/bench.ts';
+import { measuring } from './search/measuring.ts';
 import { retrieval } from './search/retrieval.ts';
 import { search } from './search/bench.ts';
 import { searchEmbed } from './search/embed.ts';
@@ -27,6 +28,7 @@ const scenarios = [
   retrieval,
   search,
   frontier,
+  measuring,
   stages,
 ];
 for (const command of [...scenarios, searchEmbed]) program.addCommand(command);

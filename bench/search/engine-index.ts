@@ -14,8 +14,12 @@ import type {
   NativeEngine,
   NativeIndex,
   NativeMatching,
+  NativeSearch,
   NativeSearchResult,
 } from '../../src/index/engine/native.ts';
+import type { Comparison } from '../../src/index/recall/estimate.ts';
+import { IndexRecall } from '../../src/index/recall/index-recall.ts';
+import type { Measuring } from '../../src/index/recall/measuring.ts';
 import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
 import { memoryBytes } from '../lib/service/process-counters.ts';
 import { metadataOf, rangeOf, selectivities, termsOf, type Selectivity, termOf } from './filters.ts';
@@ -258,7 +262,15 @@ export class OpenIndex {
   }
 
   search(query: Query, settings: SearchSettings): Promise<NativeSearchResult> {
-    return this.#index.search({
+    return this.ask(this.asked(query, settings));
+  }
+
+  ask(search: NativeSearch): Promise<NativeSearchResult> {
+    return this.#index.search(search);
+  }
+
+  asked(query: Query, settings: SearchSettings): NativeSearch {
+    return {
       query: query.vectors,
       offsets: new Float32Array(query.rows),
       topK: settings.topK,
@@ -268,6 +280,21 @@ export class OpenIndex {
       timeoutMs: searchTimeoutMs,
       plan: settings.plan,
       ...this.#selection(settings),
+    };
+  }
+
+  /** Measures recall as the service does, after these comparisons. */
+  recall(measuring: Measuring, comparisons: readonly Comparison[]): IndexRecall {
+    const segments = this.#index.segments();
+    const chunks = segments.reduce((sum, segment) => sum + segment.chunks, 0);
+    const codebooks = segments.flatMap(({ codebook }) => codebook || []);
+    return new IndexRecall({
+      measuring,
+      known: { breadth: 1, comparisons, chunks, codebooks },
+      segments: () => this.#index.segments(),
+      ask: (search) => this.ask(search),
+      moves: () => 0,
+      onMove: () => undefined,
     });
   }
 

@@ -53,3 +53,19 @@ it('measures every state against an exhaustive scan', async () => {
   ]);
   expect(printed).toContain('| 2000 | maxsimd | filtered, 1/100 | 200 |');
 }, 120_000);
+
+it('compares searches with and without measuring', async () => {
+  const sizes = '--chunks 2000 --clients 1 --rounds 1 --cache'.split(' ');
+  const { report } = await runBenchmark<{
+    readonly rows: readonly {
+      readonly side: string;
+      readonly rounds: readonly Readonly<Record<'p50' | 'p99' | 'a_second' | 'measured', number>>[];
+    }[];
+  }>('measuring', ...sizes, await newDirectory());
+  expect(report.rows.map(({ side }) => side)).toEqual(['without', 'new', 'settled']);
+  const [without, isNew] = report.rows.map(({ rounds }) => rounds[0]!);
+  expect(without!.measured).toBe(0);
+  expect(isNew!.measured).toBeGreaterThan(0);
+  expect(isNew!.p99).toBeGreaterThanOrEqual(isNew!.p50);
+  expect(isNew!.a_second).toBeGreaterThan(0);
+}, 120_000);
