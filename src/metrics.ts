@@ -78,6 +78,22 @@ export function createMetrics(): Metrics {
     registers: [registry],
   });
 
+  const registerHistogram = (description: MetricDescription, read: HistogramReading): void => {
+    const { name, help } = shared('histogram', description);
+    const metric = {
+      name,
+      get: async () => ({
+        name,
+        help,
+        type: 'histogram',
+        aggregator: 'sum',
+        values: (await read()).flatMap((sample) => histogramLines(name, sample)),
+      }),
+    };
+    // prom-client uses no more of a metric than this. Its own histograms cannot be set from outside.
+    registry.registerMetric(metric as unknown as Histogram);
+  };
+
   return {
     registerGauge(description, read) {
       const gauge: Gauge = new Gauge({
@@ -104,32 +120,58 @@ export function createMetrics(): Metrics {
       const counter = new Counter(shared('counter', description));
       return (labels, increment = 1) => counter.inc({ ...labels }, increment);
     },
-    histogram(description) {
-      const histogram = new Histogram({
-        ...shared('histogram', description),
-        buckets: [...description.buckets],
-      });
-      return (labels, value) => histogram.observe({ ...labels }, value);
+    histogram({ buckets, ...description }) {
+      const observations = new Observations(description.labelNames ?? [], buckets);
+      registerHistogram(description, async () => observations.series());
+      return (labels, value) => observations.add(labels, value);
     },
-    registerHistogram(description, read) {
-      const { name, help } = shared('histogram', description);
-      const metric = {
-        name,
-        get: async () => ({
-          name,
-          help,
-          type: 'histogram',
-          aggregator: 'sum',
-          values: (await read()).flatMap((sample) => histogramLines(name, sample)),
-        }),
-      };
-      // prom-client uses no more of a metric than this. Its own histograms cannot be set from outside.
-      registry.registerMetric(metric as unknown as Histogram);
-    },
+    registerHistogram,
     descriptions: () => registered.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     contentType: registry.contentType,
     render: () => registry.metrics(),
   };
+}
+
+type Series = HistogramSample & { readonly counts: number[]; sum: number };
+
+/**
+ * The observations of a histogram. A request makes some twenty of them, and those of prom-client sort, check and copy the labels
+ * each time.
+ */
+class Observations {
+  /** By the values of the labels. */
+  readonly #series = new Map<string, Series>();
+  readonly #labelNames: readonly string[];
+  readonly #bounds: readonly number[];
+
+  constructor(labelNames: readonly string[], bounds: readonly number[]) {
+    this.#labelNames = labelNames;
+    this.#bounds = bounds;
+    if (labelNames.length === 0) this.#find({});
+  }
+
+  series(): readonly HistogramSample[] {
+    return [...this.#series.values()];
+  }
+
+  add(labels: Labels, value: number): void {
+    const series = this.#find(labels);
+    let place = 0;
+    while (value > this.#bounds[place]!) place += 1;
+    series.counts[place]! += 1;
+    series.sum += value;
+  }
+
+  #find(labels: Labels): Series {
+    let key = '';
+    for (const name of this.#labelNames) key += `${labels[name]}\n`;
+    const known = this.#series.get(key);
+    if (known !== undefined) return known;
+    const counts = new Array<number>(this.#bounds.length + 1).fill(0);
+    const series: Series = { labels: { ...labels }, bounds: this.#bounds, counts, sum: 0 };
+    this.#series.set(key, series);
+    return series;
+  }
 }
 
 /** Prometheus buckets are cumulative. */

@@ -71,7 +71,7 @@ export function createApp(
   const drain = drainSignal(app, options.drain);
   app.decorateRequest('scope', null as unknown as RequestScope);
 
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header(requestIdHeader, request.id);
     observer.started();
     const traceParent = traceParentOf(request.headers);
@@ -86,14 +86,16 @@ export function createApp(
     leaveUnread(request.raw, reply.raw);
     if (drain.aborted && request.routeOptions.config.servesWhileDraining !== true) throw draining();
     assertOneHost(request.raw);
+    done();
   });
 
-  app.addHook('onSend', async (request, reply) => {
+  app.addHook('onSend', (request, reply, _payload, done) => {
     // The time counts from the last byte that the client took. Once the answer is out, Node sets the time of idle
     // connections. `inject()` has no connection.
     if (request.raw.socket instanceof Socket) request.raw.socket.setTimeout(timeouts.answerMs);
     // A connection also closes if its request was running when the drain began, or if a long body stays unread.
     if (drain.aborted || bodyIsLeft(request.raw)) reply.header('connection', 'close');
+    done();
   });
 
   acceptJsonBodies(app, {
@@ -126,7 +128,8 @@ function drainSignal(app: FastifyInstance, given: AbortSignal | undefined): Abor
 
 /** RFC 9112 section 3.2. Node would answer without our body, and would use the first of several. */
 function assertOneHost({ httpVersion, rawHeaders }: IncomingMessage): void {
-  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]!.toLowerCase() === 'host') hosts += 1;
   if (hosts > 1) throw protocolError(400, 'there is more than one Host header', 'malformed_http');
   if (hosts === 0 && httpVersion === '1.1')
     throw protocolError(400, 'the Host header is missing', 'malformed_http');

@@ -53,8 +53,11 @@ export function createRequestObserver(
       const latencyMs = scope.elapsedMs();
       count(request, scope.errorCode);
       observeDuration({ route: request.route }, latencyMs / 1000);
-      const stages = scope.timings.entries();
-      for (const [stage, { ms }] of stages) observeStage({ route: request.route, stage }, ms / 1000);
+      const timings: Record<string, number> = {};
+      for (const [stage, { ms }] of scope.timings.entries()) {
+        observeStage({ route: request.route, stage }, ms / 1000);
+        timings[stage] = rounded(ms);
+      }
       const { tenantId, context } = scope;
       if (tenantId !== undefined) {
         const seconds = latencyMs / 1000;
@@ -73,7 +76,7 @@ export function createRequestObserver(
           status: request.status,
           code: scope.errorCode,
           latency_ms: rounded(latencyMs),
-          timings_ms: Object.fromEntries(stages.map(([stage, { ms }]) => [stage, rounded(ms)])),
+          timings_ms: timings,
         },
         'request',
       );

@@ -137,16 +137,12 @@ export class LocalIndex implements OpenIndex {
 
   async write<T>(work: (writer: IndexWriter) => Promise<T>): Promise<T> {
     const session = this.#writer.begin();
-    const born: BornVersion[] = [];
-    let appends = 0;
+    const { born } = session;
     try {
       return await work({
         append: async (record) => {
           this.#assertUsable();
-          const place = appends;
-          appends += 1;
-          const location = await session.append(record);
-          born[place] = { ...location, versionId: record.versionId };
+          await session.append(record);
         },
         commit: async (upsert) => {
           await session.sync();

@@ -127,6 +127,7 @@ export class OpenCache<T extends Openable> {
   }
 
   #closeIdle(): void {
+    if (this.#entries.size <= this.#openMax) return;
     let excess = this.openKeys().length - this.#openMax;
     for (const [key, entry] of this.#entries) {
       if (excess <= 0) return;

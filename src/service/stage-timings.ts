@@ -37,7 +37,7 @@ export class StageTimings {
   }
 
   /** In the order in which they were noted first. */
-  entries(): readonly (readonly [name: string, stage: Stage])[] {
-    return [...this.#stages];
+  entries(): MapIterator<[name: string, stage: Stage]> {
+    return this.#stages.entries();
   }
 }

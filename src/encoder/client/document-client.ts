@@ -61,8 +61,7 @@ export async function* encodeOnce(
     await agree(unfinished, positions, counts, options);
     await sent;
     attempt.started = true;
-    await writeMessage(stream, { proceed: {} } satisfies EncodeDocumentsRequest, ended);
-    stream.end();
+    stream.end({ proceed: {} } satisfies EncodeDocumentsRequest);
     collector = new DocumentCollector(model, counts, unknownCounts);
     for (let message = await messages.next(); message !== undefined; message = await messages.next()) {
       if (!message.part) throw new CorruptReply("the encoder's reply has no part");
@@ -84,23 +83,25 @@ function openMessage(documentCount: number, options: EncodeDocumentsOptions): En
   return { open: { model, tenantId, chunking, documentCount } };
 }
 
+/** Messages arrive in order, so the last one of a stretch is waited for. */
 async function send(
   stream: DocumentStream,
   open: EncodeDocumentsRequest,
-  texts: Iterable<string>,
+  texts: readonly string[],
   ended: AbortSignal,
 ): Promise<void> {
-  const written = [writeMessage(stream, open, ended)];
+  stream.write(open);
   let charactersAhead = 0;
-  for (const text of texts) {
+  for (const [place, text] of texts.entries()) {
     const document: EncodeDocumentsRequest = { document: { text: text.toWellFormed() } };
-    written.push(writeMessage(stream, document, ended));
     charactersAhead += text.length;
-    if (charactersAhead < charactersAheadMax) continue;
-    await Promise.all(written.splice(0));
+    if (charactersAhead < charactersAheadMax && place < texts.length - 1) {
+      stream.write(document);
+      continue;
+    }
+    await writeMessage(stream, document, ended);
     charactersAhead = 0;
   }
-  await Promise.all(written);
 }
 
 /** Passes the first counts to the caller, who may refuse. Later counts must be the same. */

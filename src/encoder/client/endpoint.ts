@@ -215,22 +215,27 @@ export class Endpoint {
     return this.#queries.query(request, deadlineMs, signal);
   }
 
-  /**
-   * Opens a document stream. `ended` aborts with the caller's signal, when the call is cut, and with `leave`. The caller must call
-   * `leave`, because Node keeps a combined signal that has listeners, and all that they hold, until it aborts.
-   */
+  /** Opens a document stream. `ended` aborts with the caller's signal, when the call is cut, and with `leave`, which must be called. */
   documents({ deadlineMs, signal }: CallOptions): {
     readonly stream: DocumentStream;
     readonly ended: AbortSignal;
     readonly leave: () => void;
   } {
     const stream = this.#rpc.encodeDocuments({ deadline: deadlineMs });
-    const left = new AbortController();
+    const ended = new AbortController();
+    // A combined signal (`AbortSignal.any`) costs as much as five messages.
+    const causes = [signal, this.#cut.signal];
+    const end = ({ target }: Event): void => ended.abort((target as AbortSignal).reason);
+    for (const cause of causes) {
+      if (cause.aborted) ended.abort(cause.reason);
+      cause.addEventListener('abort', end);
+    }
     return {
       stream,
-      ended: AbortSignal.any([signal, this.#cut.signal, left.signal]),
+      ended: ended.signal,
       leave: () => {
-        left.abort(callLeft);
+        for (const cause of causes) cause.removeEventListener('abort', end);
+        ended.abort(callLeft);
         // Ends the encoder's work when this side leaves early. It does not affect a call that has ended.
         stream.cancel();
       },

@@ -13,10 +13,10 @@ import type {
 import { areFinite } from '../protocol/finite.ts';
 import { rangeFields } from '../protocol/row-places.ts';
 import {
-  alignedCopy,
   type EncodeQueryResponse,
   type GetInfoResponse,
   type LocateTokensResponse,
+  numbersIn,
   type PartMessage,
 } from '../protocol/wire.ts';
 
@@ -38,15 +38,15 @@ export function decodeInfo(info: GetInfoResponse): EncoderModel[] {
 }
 
 export function decodeCounts(bytes: Uint8Array, count: number): Uint32Array {
-  const copy = alignedCopy(bytes, 4);
-  ensure(copy !== undefined && copy.byteLength === count * 4, 'token counts');
-  return new Uint32Array(copy);
+  const counts = numbersIn(bytes, Uint32Array);
+  ensure(counts?.length === count, 'token counts');
+  return counts;
 }
 
 export function decodeSpans(reply: LocateTokensResponse): TokenSpans {
-  const [starts, ends] = [reply.starts, reply.ends].map((bytes) => alignedCopy(bytes, 4));
-  ensure(starts !== undefined && ends?.byteLength === starts.byteLength, 'token spans');
-  const spans = { starts: new Uint32Array(starts), ends: new Uint32Array(ends) };
+  const [starts, ends] = [reply.starts, reply.ends].map((bytes) => numbersIn(bytes, Uint32Array));
+  ensure(starts !== undefined && ends?.length === starts.length, 'token spans');
+  const spans = { starts, ends };
   return reply.problem === '' ? spans : { ...spans, problem: reply.problem };
 }
 
@@ -77,7 +77,7 @@ export function refusedQuery(problem: string): EncodedQuery {
 
 interface Part {
   readonly chunkRows: Uint32Array;
-  readonly vectors: Uint8Array;
+  readonly vectors: Int8Array;
   readonly scales: Uint16Array;
   /** Empty where it is unknown. */
   readonly chunkRanges: Uint32Array;
@@ -150,11 +150,9 @@ export function refusedDocument(
 }
 
 function decodePart(message: PartMessage, bytes: number): Part {
-  const rowCounts = alignedCopy(message.chunkRows, 4);
-  const scaleBits = alignedCopy(message.scales, 2);
-  ensure(rowCounts !== undefined && scaleBits !== undefined, 'part size');
-  const chunkRows = new Uint32Array(rowCounts);
-  const scales = new Uint16Array(scaleBits);
+  const chunkRows = numbersIn(message.chunkRows, Uint32Array);
+  const scales = numbersIn(message.scales, Uint16Array);
+  ensure(chunkRows !== undefined && scales !== undefined, 'part size');
   let rows = 0;
   for (const count of chunkRows) {
     ensure(count >= 1 && count <= chunkRowsMax, 'chunk rows');
@@ -163,64 +161,56 @@ function decodePart(message: PartMessage, bytes: number): Part {
   ensure(scales.length === rows && message.vectors.length === rows * bytes, 'part size');
   // Larger bits are halves that are negative, infinite or no numbers.
   for (const bits of scales) ensure(bits < 0x7c00, 'scale');
-  return { chunkRows, vectors: message.vectors, scales, ...decodePlaces(message, chunkRows.length) };
+  const vectors = new Int8Array(message.vectors.buffer, message.vectors.byteOffset, message.vectors.length);
+  return { chunkRows, vectors, scales, ...decodePlaces(message, chunkRows.length) };
 }
 
 function decodePlaces(message: PartMessage, chunks: number): Pick<Part, 'chunkRanges' | 'rowPlaces'> {
-  const bytes = alignedCopy(message.chunkRanges, 4);
-  ensure(bytes !== undefined, 'range');
-  const chunkRanges = new Uint32Array(bytes);
+  const chunkRanges = numbersIn(message.chunkRanges, Uint32Array);
+  ensure(chunkRanges !== undefined, 'range');
   ensure(chunkRanges.length === 0 || chunkRanges.length === chunks * rangeFields, 'range');
   let placeBytes = 0;
   for (let at = 0; at < chunkRanges.length; at += rangeFields) {
-    const [start, end, length] = chunkRanges.subarray(at, at + rangeFields) as unknown as [
-      number,
-      number,
-      number,
-    ];
-    ensure(start < end, 'range');
-    placeBytes += length;
+    ensure(chunkRanges[at]! < chunkRanges[at + 1]!, 'range');
+    placeBytes += chunkRanges[at + 2]!;
   }
   ensure(message.rowPlaces.length === placeBytes, 'range');
   return { chunkRanges, rowPlaces: message.rowPlaces };
 }
 
+/** The parts as one. A document of one part is not copied. */
 function joined(
   parts: readonly Part[],
 ): Pick<EncodedDocument, 'chunkRows' | 'vectors' | 'scales' | 'chunkRanges' | 'rowPlaces'> {
-  const total = (length: (part: Part) => number): number =>
-    parts.reduce((sum, part) => sum + length(part), 0);
-  const chunkRows = new Uint32Array(total((part) => part.chunkRows.length));
-  const vectors = new Int8Array(total((part) => part.vectors.length));
-  const scales = new Uint16Array(total((part) => part.scales.length));
-  const chunkRanges = new Uint32Array(total((part) => part.chunkRanges.length));
-  const rowPlaces = new Uint8Array(total((part) => part.rowPlaces.length));
-  let chunk = 0;
-  let byte = 0;
-  let row = 0;
-  let range = 0;
-  let place = 0;
-  for (const part of parts) {
-    chunkRows.set(part.chunkRows, chunk);
-    vectors.set(new Int8Array(part.vectors.buffer, part.vectors.byteOffset, part.vectors.length), byte);
-    scales.set(part.scales, row);
-    chunkRanges.set(part.chunkRanges, range);
-    rowPlaces.set(part.rowPlaces, place);
-    chunk += part.chunkRows.length;
-    byte += part.vectors.length;
-    row += part.scales.length;
-    range += part.chunkRanges.length;
-    place += part.rowPlaces.length;
-  }
+  const chunkRows = concatenated(parts, 'chunkRows', Uint32Array);
+  const chunkRanges = concatenated(parts, 'chunkRanges', Uint32Array);
   const isLocated = chunkRanges.length > 0 && chunkRanges.length === chunkRows.length * rangeFields;
-  return { chunkRows, vectors, scales, ...(isLocated ? { chunkRanges, rowPlaces } : {}) };
+  return {
+    chunkRows,
+    vectors: concatenated(parts, 'vectors', Int8Array),
+    scales: concatenated(parts, 'scales', Uint16Array),
+    ...(isLocated ? { chunkRanges, rowPlaces: concatenated(parts, 'rowPlaces', Uint8Array) } : {}),
+  };
+}
+
+function concatenated<Name extends keyof Part>(
+  parts: readonly Part[],
+  name: Name,
+  Kind: new (length: number) => Part[Name],
+): Part[Name] {
+  if (parts.length === 1) return parts[0]![name];
+  const whole = new Kind(parts.reduce((sum, part) => sum + part[name].length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part[name], at);
+    at += part[name].length;
+  }
+  return whole;
 }
 
 function floats(bytes: Uint8Array, count: number, what: string): Float32Array {
-  const copy = alignedCopy(bytes, 4);
-  ensure(copy !== undefined && copy.byteLength === count * 4, what);
-  const values = new Float32Array(copy);
-  ensure(areFinite(values), what);
+  const values = numbersIn(bytes, Float32Array);
+  ensure(values?.length === count && areFinite(values), what);
   return values;
 }
 

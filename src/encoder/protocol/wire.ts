@@ -73,10 +73,20 @@ export function bytesOf(array: Int8Array | Uint8Array | Uint16Array | Uint32Arra
   return Buffer.from(array.buffer, array.byteOffset, array.byteLength);
 }
 
-/** Copies bytes into a new, aligned buffer. Undefined when they are no whole number of elements. */
-export function alignedCopy(bytes: Uint8Array, elementBytes: number): ArrayBuffer | undefined {
-  if (bytes.length % elementBytes !== 0) return undefined;
-  const copy = new ArrayBuffer(bytes.length);
-  new Uint8Array(copy).set(bytes);
-  return copy;
+type Numbers = Uint16Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Float32Array<ArrayBuffer>;
+
+/** The numbers in bytes, without a copy where the bytes are aligned. Undefined when they are no whole number of elements. */
+export function numbersIn<Array extends Numbers>(
+  bytes: Uint8Array,
+  Kind: {
+    readonly BYTES_PER_ELEMENT: number;
+    new (buffer: ArrayBuffer, offset?: number, length?: number): Array;
+  },
+): Array | undefined {
+  const count = bytes.length / Kind.BYTES_PER_ELEMENT;
+  if (!Number.isInteger(count)) return undefined;
+  const buffer = bytes.buffer as ArrayBuffer;
+  const { byteOffset } = bytes;
+  if (byteOffset % Kind.BYTES_PER_ELEMENT === 0) return new Kind(buffer, byteOffset, count);
+  return new Kind(buffer.slice(byteOffset, byteOffset + bytes.length));
 }

@@ -84,8 +84,5 @@ export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
 
 /** The stages so far, in milliseconds (w3.org/TR/server-timing). */
 function serverTiming(timings: StageTimings): string {
-  return timings
-    .entries()
-    .map(([stage, { ms }]) => `${stage};dur=${ms.toFixed(3)}`)
-    .join(', ');
+  return Array.from(timings.entries(), ([stage, { ms }]) => `${stage};dur=${ms.toFixed(3)}`).join(', ');
 }

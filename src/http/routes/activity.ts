@@ -15,7 +15,8 @@ declare module 'fastify' {
 }
 
 export function watchSearches(app: FastifyInstance, activity: RecentActivity): void {
-  app.addHook('onResponse', async ({ scope, params, routeOptions }, { statusCode }) => {
+  app.addHook('onResponse', ({ scope, params, routeOptions }, { statusCode }, done) => {
+    done();
     const { tenantId } = scope;
     if (routeOptions.config.searches !== true || tenantId === undefined || scope.clientGone) return;
     const { index_id: indexId } = params as { readonly index_id: string };

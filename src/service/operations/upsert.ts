@@ -213,15 +213,12 @@ async function assertRoom(
   row: IndexRow,
   documents: readonly DocumentInput[],
 ): Promise<void> {
-  const [totals, stored] = await Promise.all([
-    deps.catalog.usageTotals(context.tenant.id, monthOf(deps.nowMs())),
-    deps.catalog.countStored(
-      row.id,
-      documents.map(({ docId }) => docId),
-    ),
-  ]);
-  const added = documents.length - stored;
-  if (added > 0 && totals.documents + added > context.tenant.limits.documents) throw allowanceExceeded();
+  const totals = await deps.catalog.usageTotals(context.tenant.id, monthOf(deps.nowMs()));
+  const room = context.tenant.limits.documents - totals.documents;
+  if (documents.length <= room) return;
+  const docIds = documents.map(({ docId }) => docId);
+  const added = documents.length - (await deps.catalog.countStored(row.id, docIds));
+  if (added > 0 && added > room) throw allowanceExceeded();
 }
 
 function allowanceExceeded(): ServiceError {
