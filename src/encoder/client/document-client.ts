@@ -48,7 +48,7 @@ export async function* encodeOnce(
   let collector: DocumentCollector | undefined;
   try {
     // It is not awaited before the first read: an encoder that refuses the call answers, but reads no further.
-    const sent = send(stream, openMessage(positions.length, options), texts, ended);
+    const sent = send(stream, endpoint.grouped, openMessage(positions.length, options), texts, ended);
     sent.catch(() => undefined);
     const { tokenCounts } = (await messages.next()) ?? {};
     if (!tokenCounts) throw new CorruptReply("the encoder's reply has no token counts");
@@ -64,12 +64,15 @@ export async function* encodeOnce(
     stream.end({ proceed: {} } satisfies EncodeDocumentsRequest);
     collector = new DocumentCollector(model, counts, unknownCounts);
     for (let message = await messages.next(); message !== undefined; message = await messages.next()) {
-      if (!message.part) throw new CorruptReply("the encoder's reply has no part");
-      const document = collector.add(message.part);
-      if (document === undefined) continue;
-      const documentIndex = positions[document.documentIndex]!;
-      unfinished.texts.delete(documentIndex);
-      yield { ...document, documentIndex };
+      const parts = message.part ? [message.part] : message.parts;
+      if (parts.length === 0) throw new CorruptReply("the encoder's reply has no part");
+      for (const part of parts) {
+        const document = collector.add(part);
+        if (document === undefined) continue;
+        const documentIndex = positions[document.documentIndex]!;
+        unfinished.texts.delete(documentIndex);
+        yield { ...document, documentIndex };
+      }
     }
     if (!collector.complete) throw new CorruptReply("the encoder's reply ended before every document came");
   } finally {
@@ -80,28 +83,37 @@ export async function* encodeOnce(
 
 function openMessage(documentCount: number, options: EncodeDocumentsOptions): EncodeDocumentsRequest {
   const { model, tenantId, chunking } = options;
-  return { open: { model, tenantId, chunking, documentCount } };
+  return { open: { model, tenantId, chunking, documentCount, grouped: true } };
 }
 
-/** Messages arrive in order, so the last one of a stretch is waited for. */
 async function send(
   stream: DocumentStream,
+  grouped: boolean,
   open: EncodeDocumentsRequest,
   texts: readonly string[],
   ended: AbortSignal,
 ): Promise<void> {
   stream.write(open);
-  let charactersAhead = 0;
+  const group: string[] = [];
+  let characters = 0;
   for (const [place, text] of texts.entries()) {
-    const document: EncodeDocumentsRequest = { document: { text: text.toWellFormed() } };
-    charactersAhead += text.length;
-    if (charactersAhead < charactersAheadMax && place < texts.length - 1) {
-      stream.write(document);
-      continue;
-    }
-    await writeMessage(stream, document, ended);
-    charactersAhead = 0;
+    group.push(text.toWellFormed());
+    characters += text.length;
+    if (characters < charactersAheadMax && place < texts.length - 1) continue;
+    await Promise.all(
+      documentMessages(group.splice(0), grouped).map((each) => writeMessage(stream, each, ended)),
+    );
+    characters = 0;
   }
+}
+
+/** An encoder of an earlier release takes one text in a message. */
+function documentMessages(
+  [text = '', ...more]: readonly string[],
+  grouped: boolean,
+): EncodeDocumentsRequest[] {
+  if (grouped) return [{ document: { text, more } }];
+  return [text, ...more].map((one) => ({ document: { text: one, more: [] } }));
 }
 
 /** Passes the first counts to the caller, who may refuse. Later counts must be the same. */

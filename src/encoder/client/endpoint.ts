@@ -102,6 +102,7 @@ export class Endpoint {
   #models: readonly EncoderModel[] = [];
   /** The process instance that was admitted last. */
   #instance = '';
+  #grouped = false;
   #admitted = false;
   #retired = false;
   #openCalls = 0;
@@ -145,6 +146,11 @@ export class Endpoint {
   /** The models that it serves; empty while it is ejected. */
   get models(): readonly EncoderModel[] {
     return this.#admitted ? this.#models : [];
+  }
+
+  /** Whether it takes several texts in a message. */
+  get grouped(): boolean {
+    return this.#grouped;
   }
 
   /** Tokens (estimated) of the open calls. */
@@ -298,6 +304,7 @@ export class Endpoint {
       this.#options.checkModels(models);
       this.#models = models;
       this.#noteInstance(info.instance);
+      this.#grouped = info.grouped;
       this.#admitted = true;
       this.#refusal = undefined;
       this.#tell('admitted', this.#models.map(({ name, version }) => `${name}/${version}`).join(' '));

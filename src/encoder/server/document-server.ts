@@ -6,6 +6,7 @@ import type { ServerDuplexStream } from '@grpc/grpc-js';
 import type { DocumentPart } from '../scheduling/document-job.ts';
 import type { DocumentsRequest, EncodeRequest, EncoderCore } from '../scheduling/encoder-core.ts';
 import { EncoderFailure, refusalMessage } from '../scheduling/encoder-failure.ts';
+import { ItemWriter } from '../protocol/item-writer.ts';
 import { MessageReader, writeMessage } from '../protocol/message-stream.ts';
 import {
   bytesOf,
@@ -42,17 +43,36 @@ export async function serveDocuments(
   try {
     const { tokenCounts, unknownCounts } = admitted;
     await write({
+      parts: [],
       tokenCounts: { tokenCounts: bytesOf(tokenCounts), unknownCounts: bytesOf(unknownCounts) },
     });
     const { proceed } = await nextMessage(messages);
     if (!proceed) throw new EncoderFailure('invalid', 'proceed must follow the documents');
+    const writePart = open.grouped
+      ? partWriter(call, signal)
+      : async (part: PartMessage) => write({ part, parts: [] });
     await admitted.run(async (part) => {
       if (part.problem !== undefined) onRefusal(part.problem);
-      await write({ part: partMessage(part) });
+      await writePart(partMessage(part));
     });
   } finally {
     admitted.release();
   }
+}
+
+/** Writes parts that are ready at a time in one message. */
+function partWriter(call: DocumentCall, signal: AbortSignal): (part: PartMessage) => Promise<void> {
+  const writer = new ItemWriter<PartMessage>({
+    write: ({ items }, taken) => call.write({ parts: items } satisfies EncodeDocumentsResponse, taken),
+    end: () => undefined,
+  });
+  const ended = Promise.withResolvers<never>();
+  ended.promise.catch(() => undefined);
+  signal.addEventListener('abort', () => ended.reject(signal.reason));
+  return async (part) => {
+    signal.throwIfAborted();
+    await Promise.race([ended.promise, new Promise<void>((resolve) => writer.write(part, resolve))]);
+  };
 }
 
 function documentsRequest(open: OpenMessage, request: EncodeRequest): DocumentsRequest {
@@ -68,13 +88,18 @@ async function* documentTexts(
   messages: MessageReader<EncodeDocumentsRequest>,
   count: number,
 ): AsyncGenerator<string, void, undefined> {
-  for (let i = 0; i < count; i++) {
+  for (let i = 0; i < count;) {
     const { document } = await nextMessage(messages);
     if (!document) throw new EncoderFailure('invalid', `document ${i} is missing`);
-    if (Buffer.byteLength(document.text) > requestBounds.documentBytes) {
-      throw new EncoderFailure('invalid', `document ${i} exceeds ${requestBounds.documentBytes} bytes`);
+    if (document.more.length >= count - i)
+      throw new EncoderFailure('invalid', 'there are too many documents');
+    for (const text of [document.text, ...document.more]) {
+      if (Buffer.byteLength(text) > requestBounds.documentBytes) {
+        throw new EncoderFailure('invalid', `document ${i} exceeds ${requestBounds.documentBytes} bytes`);
+      }
+      yield text;
+      i++;
     }
-    yield document.text;
   }
 }
 

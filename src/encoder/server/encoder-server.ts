@@ -115,6 +115,7 @@ function informationHandlers(options: EncoderServerOptions) {
       })),
       provider,
       instance,
+      grouped: true,
     })),
 
     GetStatistics: unary<unknown, GetStatisticsResponse>(log, async () => ({

@@ -92,18 +92,28 @@ async function receive(
     openPlace: (lose: (reason: ServiceError) => void) => placeOf(request, room, lose),
   };
   const { socket } = request.raw;
-  const received = await gather(payload, {
-    ...options,
-    // `inject()` has no connection.
-    held: socket instanceof Socket ? socket : payload,
-    errors: { ...errors, broken: () => new ClientGoneError() },
-  });
+  const received =
+    bodyThatIsHere(request) ??
+    (await gather(payload, {
+      ...options,
+      // `inject()` has no connection.
+      held: socket instanceof Socket ? socket : payload,
+      errors: { ...errors, broken: () => new ClientGoneError() },
+    }));
   if (!isCompressed || received.bytes.length === 0) return received;
   try {
     return await inflated(received.bytes, { ...options, errors: { ...errors, broken: notGzip } });
   } finally {
     received.leave();
   }
+}
+
+/** A small body that came in one read with its header, as most do. It needs no timer and no listeners. */
+function bodyThatIsHere({ raw, headers }: FastifyRequest): GatheredBody | undefined {
+  const declared = Number(headers['content-length'] ?? 0);
+  if (raw.complete !== true || declared > smallBodyBytes || raw.readableLength !== declared) return undefined;
+  const bytes = raw.read() as Buffer | null;
+  return bytes === null ? undefined : { bytes, leave: () => undefined };
 }
 
 /** Stops at the first byte after `bytesMax`. */

@@ -20,8 +20,8 @@ import { eventually } from '../../support/running/eventually.ts';
 type Stream = ClientDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>;
 const model = { name: 'colbert-tiny', version: '1' };
 const chunking = { maxTokens: 20, overlapTokens: 4, minimumChunkTokens: 2 };
-const open = { model, tenantId: 't', chunking, documentCount: 1 };
-const document = { text: 'the late interaction' };
+const open = { model, tenantId: 't', chunking, documentCount: 1, grouped: false };
+const document = { text: 'the late interaction', more: [] };
 const query = { model, tenantId: 't', text: 'x' };
 
 function connect(address: string) {
@@ -74,12 +74,24 @@ describe('the encoder', () => {
     expect(await ended(client.documents(), [{ open }, { document }, { proceed: {} }])).toBe('ended');
   });
 
+  it('answers several documents of a message in few messages to a client that takes them', async () => {
+    const stream = client.documents();
+    stream.write({ open: { ...open, documentCount: 20, grouped: true } });
+    stream.write({ document: { text: 'late', more: Array.from({ length: 19 }, () => 'late') } });
+    stream.end({ proceed: {} });
+    const sizes: number[] = [];
+    for await (const { parts } of stream as AsyncIterable<EncodeDocumentsResponse>) sizes.push(parts.length);
+    expect(sizes.reduce((sum, parts) => sum + parts)).toBe(20);
+    expect(sizes.length).toBeLessThan(20);
+  });
+
   it.each<[string, EncodeDocumentsRequest[]]>([
     ['nothing', []],
     ['a document before open', [{ document }]],
     ['fewer documents than announced', [{ open: { ...open, documentCount: 2 } }, { document }]],
     ['proceed in place of a document', [{ open }, { proceed: {} }]],
     ['another document in place of proceed', [{ open }, { document }, { document }]],
+    ['more documents than announced', [{ open }, { document: { text: 'late', more: ['late'] } }]],
     ['no proceed', [{ open }, { document }]],
     ['no documents', [{ open: { ...open, documentCount: 0 } }]],
     ['too many documents', [{ open: { ...open, documentCount: requestBounds.documents + 1 } }]],
@@ -88,7 +100,7 @@ describe('the encoder', () => {
     ['windows longer than the model', [{ open: { ...open, chunking: { ...chunking, maxTokens: 22 } } }]],
     [
       'a document beyond its bound',
-      [{ open }, { document: { text: 'x'.repeat(requestBounds.documentBytes + 1) } }],
+      [{ open }, { document: { text: 'x'.repeat(requestBounds.documentBytes + 1), more: [] } }],
     ],
     ['an endless tenant id', [{ open: { ...open, tenantId: 't'.repeat(10_000) } }]],
   ])('answers INVALID_ARGUMENT to %s', async (_, messages) => {
@@ -124,7 +136,7 @@ describe('the encoder', () => {
   it('answers DEADLINE_EXCEEDED when the deadline passes', async () => {
     const options = { deadline: Date.now() + 30 };
     const texts = Array.from({ length: 200 }, (): EncodeDocumentsRequest => ({
-      document: { text: 'late '.repeat(2000) },
+      document: { text: 'late '.repeat(2000), more: [] },
     }));
     const stream = client.documents(options);
     const messages = [{ open: { ...open, documentCount: 200 } }, ...texts, { proceed: {} }];
@@ -143,7 +155,7 @@ describe('the encoder', () => {
     stream.on('error', () => undefined);
     stream.on('readable', () => undefined);
     stream.write({ open: { ...open, documentCount: 60 } });
-    for (let i = 0; i < 60; i++) stream.write({ document: { text: 'late '.repeat(20_000) } });
+    for (let i = 0; i < 60; i++) stream.write({ document: { text: 'late '.repeat(20_000), more: [] } });
     stream.write({ proceed: {} });
     await eventually(async () => (await probe.statistics(1000))!.queuedTokens > 0);
     await eventually(async () => (await probe.statistics(1000))!.queuedRequests === 0);
@@ -154,7 +166,7 @@ describe('the encoder', () => {
     const probe = new EncoderProbe(encoders.supervisor.addresses[0]!);
     onTestFinished(() => probe.close());
     const texts = Array.from({ length: 60 }, (): EncodeDocumentsRequest => ({
-      document: { text: 'late '.repeat(20_000) },
+      document: { text: 'late '.repeat(20_000), more: [] },
     }));
     const before = (await probe.statistics(1000))!.tokens;
     const stream = client.documents();

@@ -164,7 +164,7 @@ async function sendParts(
   if (countsTwice) call.write(tokenCountsOf(texts, {}));
   for (const part of parts(texts.map(partOf))) {
     if (!(await run(texts[part.documentIndex] ?? ''))) return;
-    call.write({ part });
+    call.write({ part, parts: [] });
   }
   if (!neverEnds) call.end();
 }
@@ -174,6 +174,7 @@ function tokenCountsOf(
   { unknownCounts = [] }: Misbehaviour,
 ): EncodeDocumentsResponse {
   return {
+    parts: [],
     tokenCounts: {
       tokenCounts: countsOf(texts),
       unknownCounts: bytesOf(Uint32Array.from(unknownCounts)),
