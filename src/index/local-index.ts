@@ -137,12 +137,16 @@ export class LocalIndex implements OpenIndex {
 
   async write<T>(work: (writer: IndexWriter) => Promise<T>): Promise<T> {
     const session = this.#writer.begin();
-    const { born } = session;
+    const born: BornVersion[] = [];
+    let appends = 0;
     try {
       return await work({
         append: async (record) => {
           this.#assertUsable();
-          await session.append(record);
+          const place = appends;
+          appends += 1;
+          const location = await session.append(record);
+          born[place] = { ...location, versionId: record.versionId };
         },
         commit: async (upsert) => {
           await session.sync();

@@ -6,9 +6,9 @@
  * next open removes it.
  */
 import { assertInvariant } from '../../errors.ts';
+import type { RecordLocation } from '../../index-state.ts';
 import { fromEngine, hasEngineCode, throughEngine } from '../engine/engine-errors.ts';
 import type { NativeRecord } from '../engine/native.ts';
-import type { BornVersion } from '../publishing/publish-queue.ts';
 import { newSegment, segmentBlob, type Segment, type SegmentDeps } from './segment.ts';
 
 export interface SegmentWriterDeps extends SegmentDeps {
@@ -95,18 +95,11 @@ export class SegmentWriter {
   }
 }
 
-/** Records that wait to be written have at most these bytes, and one record more. */
-const heldBytesMax = 1024 * 1024;
-
 /** The records of one upsert, in one or more segments. The caller must call `end`, whatever happened. */
 export class WriteSession {
   readonly #writer: SegmentWriter;
   readonly #deps: SegmentWriterDeps;
   readonly #segments = new Set<Segment>();
-  /** The versions of the written records, in the order of the appends. */
-  readonly born: BornVersion[] = [];
-  readonly #held: NativeRecord[] = [];
-  #heldBytes = 0;
   #committed = false;
 
   constructor(writer: SegmentWriter, deps: SegmentWriterDeps) {
@@ -114,27 +107,13 @@ export class WriteSession {
     this.#deps = deps;
   }
 
-  /** Takes a record, which is neither durable nor visible yet. One call at a time. */
-  async append(record: NativeRecord): Promise<void> {
-    this.#held.push(record);
-    this.#heldBytes += record.vectors.byteLength + record.scales.byteLength + record.terms.byteLength;
-    if (this.#heldBytes > heldBytesMax) await this.#writeHeld();
-  }
-
-  /** Writes the held records side by side, which wakes each thread once. When it rejects, none is being written any more. */
-  async #writeHeld(): Promise<void> {
-    this.#heldBytes = 0;
-    const written = this.#held.splice(0).map((record) => this.#write(record));
-    await Promise.allSettled(written);
-    this.born.push(...(await Promise.all(written)));
-  }
-
-  async #write(record: NativeRecord): Promise<BornVersion> {
+  /** Writes one record, which is neither durable nor visible yet. */
+  async append(record: NativeRecord): Promise<RecordLocation> {
     const segment = await this.#join();
-    this.#writer.added(segment, record);
     try {
       const appended = await this.#deps.native.append(segment.id, record);
-      return { segmentId: segment.id, record: appended.record, versionId: record.versionId };
+      this.#writer.added(segment, record);
+      return { segmentId: segment.id, record: appended.record };
     } catch (error) {
       // For want of space nothing was written, and space may come back. After a failed write the file takes no more.
       if (hasEngineCode(error, 'io')) this.#writer.failed(segment);
@@ -142,9 +121,7 @@ export class WriteSession {
     }
   }
 
-  /** Makes all records durable. */
   async sync(): Promise<void> {
-    await this.#writeHeld();
     const syncs = [...this.#segments].map((segment) =>
       this.#deps.native.sync(segment.id).catch((error: unknown) => {
         this.#writer.failed(segment);
