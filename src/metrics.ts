@@ -167,7 +167,7 @@ class Observations {
     for (const name of this.#labelNames) key += `${labels[name]}\n`;
     const known = this.#series.get(key);
     if (known !== undefined) return known;
-    const counts = new Array<number>(this.#bounds.length + 1).fill(0);
+    const counts = this.#bounds.map(() => 0).concat(0);
     const series: Series = { labels: { ...labels }, bounds: this.#bounds, counts, sum: 0 };
     this.#series.set(key, series);
     return series;

@@ -111,7 +111,7 @@ async function receive(
 /** A small body that came in one read with its header, as most do. It needs no timer and no listeners. */
 function bodyThatIsHere({ raw, headers }: FastifyRequest): GatheredBody | undefined {
   const declared = Number(headers['content-length'] ?? 0);
-  if (raw.complete !== true || declared > smallBodyBytes || raw.readableLength !== declared) return undefined;
+  if (!raw.complete || declared > smallBodyBytes || raw.readableLength !== declared) return undefined;
   const bytes = raw.read() as Buffer | null;
   return bytes === null ? undefined : { bytes, leave: () => undefined };
 }
