@@ -1,7 +1,6 @@
 #include "binding/index_arguments.h"
 
 #include "binding/arguments.h"
-#include "codes/search_tuning.h"
 #include "kernels/half.h"
 
 #include <array>
@@ -31,14 +30,6 @@ Plan takePlan(const Napi::Value& value) {
     if (name == planName(plan)) return plan;
   }
   refuse("search.plan", "auto, exact, codes, lists or graph");
-}
-
-double takeBreadth(const Napi::Value& value) {
-  if (value.IsUndefined()) return 1;
-  const double breadth = takePositive(value, "search.breadth");
-  if (breadth < SearchTuning::breadthLeast || breadth > SearchTuning::breadthMost)
-    refuse("search.breadth", "a number from 0.25 to 16");
-  return breadth;
 }
 
 }  // namespace
@@ -162,7 +153,7 @@ IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
   request.topK = uint32_t(takeInteger(topK, "search.topK", 1, topKMax));
   request.grouped = takeFlag(grouped, "search.grouped");
   request.candidateK = uint32_t(takeInteger(candidateK, "search.candidateK", 1, exactChunksMax));
-  request.breadth = takeBreadth(breadth);
+  if (!breadth.IsUndefined()) request.breadth = takePositive(breadth, "search.breadth");
   request.generation = takeInteger(generation, "search.generation");
   request.components = takeBoolean(components, "search.components");
   request.plan = takePlan(plan);

@@ -4,7 +4,7 @@
 #include "candidates/list_scan.h"
 #include "candidates/query_tables.h"
 #include "candidates/ranking.h"
-#include "candidates/shortlist_scores.h"
+#include "candidates/shortlist.h"
 #include "codes/search_tuning.h"
 #include "files/error.h"
 
@@ -80,9 +80,26 @@ void forEachChunk(const std::vector<Selection>& selections, const Found& found, 
   }
 }
 
-/// Whether `wanted` lists of each token are found by graphs: from so many centroids on, once their graphs are built.
-bool useGraphs(std::span<const Codebook* const> codebooks, uint32_t wanted) {
-  return wanted <= graphWantedMost && std::all_of(codebooks.begin(), codebooks.end(), [](const Codebook* codebook) {
+/// The others' segments with codes, their codebooks, and every chunk of those without: they stay whatever comes.
+void takeApart(const std::vector<Selection>& selections, const Found& found, std::vector<CodedSegment>& segments,
+               std::vector<const Codebook*>& codebooks, std::vector<ScoredChunk>& scored) {
+  for (uint32_t s = 0; s < selections.size(); ++s) {
+    const LiveChunks& selected = *selections[s].chunks;
+    if (found[s] || selected.count == 0) continue;
+    const ChunkCodes* codes = selections[s].snapshot.codes.get();
+    if (codes == nullptr) {
+      selected.chunks.forEach(0, selected.chunks.size(), [&](uint32_t chunk) { scored.push_back({{s, chunk}, 0.0f}); });
+      continue;
+    }
+    const auto known = std::find(codebooks.begin(), codebooks.end(), &codes->codebook());
+    segments.push_back({s, &selected, codes, size_t(known - codebooks.begin())});
+    if (known == codebooks.end()) codebooks.push_back(&codes->codebook());
+  }
+}
+
+/// From so many centroids on graphs find lists, once they are built.
+bool haveGraphs(std::span<const Codebook* const> codebooks) {
+  return std::all_of(codebooks.begin(), codebooks.end(), [](const Codebook* codebook) {
     return codebook->count() >= graphCentroids && codebook->graph() != nullptr;
   });
 }
@@ -93,50 +110,35 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
                     std::vector<ScoredChunk>& scored) {
   std::vector<CodedSegment> segments;
   std::vector<const Codebook*> codebooks;
-  for (uint32_t s = 0; s < selections.size(); ++s) {
-    const LiveChunks& selected = *selections[s].chunks;
-    if (found[s] || selected.count == 0) continue;
-    if (const ChunkCodes* codes = selections[s].snapshot.codes.get()) {
-      segments.push_back({s, &selected, codes, nullptr});
-      if (std::find(codebooks.begin(), codebooks.end(), &codes->codebook()) == codebooks.end())
-        codebooks.push_back(&codes->codebook());
-    } else {
-      // They stay whatever comes.
-      selected.chunks.forEach(0, selected.chunks.size(),
-                              [&](uint32_t chunk) { scored.push_back({{s, chunk}, 0.0f}); });
-    }
-  }
+  takeApart(selections, found, segments, codebooks, scored);
   QueryTables tables(kernel, request.query, request.offsets, query.dim, codebooks, pool);
-  for (CodedSegment& coded : segments) {
-    const auto codebook = std::find(codebooks.begin(), codebooks.end(), &coded.codes->codebook());
-    coded.table = &tables.of(size_t(codebook - codebooks.begin()));
-  }
-  ShortlistSearch search{segments, query.tokens, *kernel.loops, ages, pool, request.deadline, nullptr};
+  ShortlistSearch search{
+      segments,        std::vector<const CodedSegment*>(selections.size()), tables, *kernel.loops, ages, pool,
+      request.deadline};
   uint64_t selected = 0;
-  for (const CodedSegment& coded : segments) selected += coded.selected->count;
-  const uint32_t count =
-      std::max(request.candidateK, SearchTuning::shortlist(request.candidateK, selected, request.breadth));
-  const auto listed = uint32_t(count * SearchTuning::listedPerShortlisted);
+  for (const CodedSegment& coded : segments) {
+    search.bySelection[coded.selection] = &coded;
+    selected += coded.selected->count;
+  }
+  const uint32_t count = SearchTuning::shortlist(request.candidateK, selected, request.breadth);
+  const auto listed = uint32_t(std::min(count * SearchTuning::listedPerShortlisted, double(selected)));
+  const uint32_t lists = listsMeeting(search, listed);
   Plan plan = request.plan;
   if (plan == Plan::automatic) plan = listsAreCheaper(search, listed) ? Plan::lists : Plan::codes;
-  const uint32_t wanted = listsMeeting(search, listed);
-  if (request.plan == Plan::automatic && plan == Plan::lists && useGraphs(codebooks, wanted)) plan = Plan::graph;
-  if (plan == Plan::graph) {
-    search.onDemand = &tables;
-    tables.addNearest(std::min(wanted, graphWantedMost), request.deadline);
-  } else {
-    tables.addAll();
-  }
+  if (request.plan == Plan::automatic && plan == Plan::lists && lists <= graphWantedMost && haveGraphs(codebooks))
+    plan = Plan::graph;
+  const bool byGraph = plan == Plan::graph;
+  if (byGraph) tables.addNearest(std::min(lists, graphWantedMost), request.deadline);
+  else tables.addAll();
   std::vector<Shortlisted> shortlist;
-  if (plan == Plan::lists || plan == Plan::graph)
-    shortlist = bestByEntries(search, shortlistByLists(search, listed), count);
+  if (plan != Plan::codes) shortlist = shortlistByLists(search, listed, lists);
   // Lists may meet too few chunks.
   if (shortlist.size() < request.candidateK) {
-    if (plan == Plan::graph) tables.addAll();
     plan = Plan::codes;
-    shortlist = shortlistByCodes(search, count);
+    shortlist = allSelected(search);
   }
-  std::vector<ScoredChunk> rescored = scoreByResidualCodes(search, shortlist);
+  if (byGraph) addEntries(search, shortlist);
+  std::vector<ScoredChunk> rescored = scoreByResidualCodes(search, bestByCodes(search, std::move(shortlist), count));
   keepBest(rescored, request.candidateK, ages);
   scored.insert(scored.end(), rescored.begin(), rescored.end());
   return plan;

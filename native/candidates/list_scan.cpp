@@ -1,14 +1,62 @@
 #include "candidates/list_scan.h"
 
-#include "candidates/nearest_centroids.h"
 #include "codes/search_tuning.h"
 #include "kernels/cache_lines.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace maxsimd {
 namespace {
+
+struct Probe {
+  uint32_t code;
+  /// How much better its chunks are than those on none of the token's lists.
+  uint8_t gain;
+};
+/// The lists that each token walks, best first.
+using Probes = std::vector<std::vector<Probe>>;
+
+/// Entries below which none of a token is worth collecting, as one centroid in `sampledEvery` says; 0 for padding tokens.
+AlignedVector<uint8_t> leastEntries(const ResidualTable& table, uint32_t tokens, uint32_t lists) {
+  constexpr uint32_t every = SearchTuning::sampledEvery;
+  std::vector<std::array<uint32_t, entryMax + 1>> counts(tokens);
+  for (size_t k = 0; k <= table.codeMask; k += every) {
+    const uint8_t* row = table.entries + k * table.tokensPadded;
+    for (uint32_t i = 0; i < tokens; ++i) ++counts[i][row[i]];
+  }
+  // With room for the error of a sample.
+  const double wanted = lists / std::sqrt(double(every));
+  AlignedVector<uint8_t> least(table.tokensPadded, 0);
+  for (uint32_t i = 0; i < tokens; ++i) {
+    uint32_t entry = entryMax;
+    for (uint32_t found = counts[i][entry]; found < wanted && entry > 1;) found += counts[i][--entry];
+    least[i] = uint8_t(entry);
+  }
+  return least;
+}
+
+/// The centroids with the `lists` highest entries of each token; where entries are 0, fewer.
+Probes nearestCentroids(const ShortlistSearch& search, const ResidualTable& table, uint32_t lists) {
+  const uint32_t tokens = search.tables.tokens();
+  std::vector<TableHit> hits;
+  search.loops.collectHits(table.entries, table.codeMask + 1, table.tokensPadded,
+                           leastEntries(table, tokens, lists).data(), hits);
+  std::vector<std::vector<TableHit>> hitsOf(tokens);
+  for (const TableHit& hit : hits) hitsOf[hit.token].push_back(hit);
+  Probes probes(tokens);
+  for (uint32_t i = 0; i < tokens; ++i) {
+    auto& own = hitsOf[i];
+    std::sort(own.begin(), own.end(), [](const TableHit& a, const TableHit& b) {
+      return a.entry != b.entry ? a.entry > b.entry : a.code < b.code;
+    });
+    own.resize(std::min<size_t>(own.size(), lists));
+    const auto unmet = own.empty() ? uint8_t(0) : uint8_t((own.back().entry - 1) * SearchTuning::unmetPart);
+    for (const TableHit& hit : own) probes[i].push_back({hit.code, uint8_t(hit.entry - unmet)});
+  }
+  return probes;
+}
 
 /// The gains of the chunks of one block: the sum in the low bits, above it the last token that added to it.
 class Gains {
@@ -26,24 +74,20 @@ class Gains {
     for (const auto& token : probes) {
       for (const Probe& probe : token) codes.loadListPlace(block, probe.code);
     }
-    lists_.clear();
     for (uint32_t i = 0; i < probes.size(); ++i) {
-      for (const Probe& probe : probes[i]) {
-        const auto list = codes.list(block, probe.code);
-        if (!list.empty()) lists_.push_back({list, (i + 1) << gainSumBits, probe.gain});
-      }
-    }
-    for (size_t l = 0; l < lists_.size(); ++l) {
-      if (l + prefetchedLists < lists_.size()) {
-        const auto& ahead = lists_[l + prefetchedLists].chunks;
-        prefetchLines(ahead.data(), ahead.size_bytes());
-      }
-      const auto [list, stamp, added] = lists_[l];
-      for (const uint16_t chunk : list) {
-        const uint32_t gain = gains_[chunk];
-        // The first list of a token is its best one. Without a branch: whether it is the first cannot be predicted.
-        const uint32_t first = (gain & ~sumMask) != stamp;
-        gains_[chunk] = stamp | ((gain & sumMask) + (added & -first));
+      const uint32_t stamp = (i + 1) << gainSumBits;
+      for (size_t p = 0; p < probes[i].size(); ++p) {
+        if (p + prefetchedLists < probes[i].size()) {
+          const auto ahead = codes.list(block, probes[i][p + prefetchedLists].code);
+          prefetchLines(ahead.data(), ahead.size_bytes());
+        }
+        const auto [code, added] = probes[i][p];
+        for (const uint16_t chunk : codes.list(block, code)) {
+          const uint32_t gain = gains_[chunk];
+          // The first list of a token is its best one. Without a branch: whether it is the first cannot be predicted.
+          const uint32_t first = (gain & ~sumMask) != stamp;
+          gains_[chunk] = stamp | ((gain & sumMask) + (added & -first));
+        }
       }
     }
     for (uint32_t& gain : std::span(gains_).first(chunks)) gain &= sumMask;
@@ -51,24 +95,20 @@ class Gains {
   }
 
  private:
-  struct List {
-    std::span<const uint16_t> chunks;
-    uint32_t stamp;
-    uint32_t added;
-  };
   /// Lists are short and far apart: the memory of so many is asked for ahead.
-  static constexpr size_t prefetchedLists = 8;
+  static constexpr size_t prefetchedLists = 4;
 
   std::vector<uint32_t> gains_;
-  std::vector<List> lists_;
 };
-static_assert(uint64_t(queryTokensMax) * (entryMax + 1) <= Gains::sumMask &&
+static_assert(uint64_t(queryTokensMax) * entryMax <= Gains::sumMask &&
               (queryTokensMax + 1) < (1u << (32 - Gains::gainSumBits)));
 
 }  // namespace
 
-std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_t count) {
-  const NearestCentroids nearest(search, float(count));
+std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_t count, uint32_t lists) {
+  std::vector<Probes> probes(search.tables.size());
+  search.pool.parallelFor(probes.size(),
+                          [&](size_t b) { probes[b] = nearestCentroids(search, search.tables.of(b).residual, lists); });
   struct Task {
     const CodedSegment* coded;
     uint32_t block;
@@ -79,22 +119,28 @@ std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_
     const uint32_t blocks = (coded.selected->chunks.size() + ChunkCodes::blockChunks - 1) / ChunkCodes::blockChunks;
     for (uint32_t block = 0; block < blocks; ++block) tasks.push_back({&coded, block});
   }
-  BestOfParts best(search.tokens, count, tasks.size());
+  std::vector<std::vector<Shortlisted>> parts(tasks.size());
   search.pool.parallelFor(tasks.size(), [&](size_t t) {
     search.deadline.check();
     const auto [coded, block] = tasks[t];
+    const uint32_t first = block * ChunkCodes::blockChunks;
     thread_local Gains ownGains;
-    best.add(t, *coded, block * ChunkCodes::blockChunks, ownGains.collect(*coded->codes, block, nearest.probesOf(*coded)));
+    const auto gains = ownGains.collect(*coded->codes, block, probes[coded->codebook]);
+    coded->selected->chunks.forEach(first, first + uint32_t(gains.size()),
+                                    [&, selection = coded->selection](uint32_t chunk) {
+                                      if (gains[chunk - first] > 0)
+                                        parts[t].push_back({gains[chunk - first], {selection, chunk}});
+                                    });
   });
-  return best.best(search.agesOf);
+  std::vector<Shortlisted> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return bestBySum(std::move(all), count, search.agesOf);
 }
 
 uint32_t listsMeeting(const ShortlistSearch& search, uint32_t count) {
   double met = 0;
-  for (const CodedSegment& coded : search.segments) {
-    const ChunkCodes& codes = *coded.codes;
-    met += double(codes.codeCount()) / codes.chunks() * coded.selected->count / codes.codebook().count();
-  }
+  for (const auto& [selection, selected, codes, codebook] : search.segments)
+    met += double(codes->codeCount()) / codes->chunks() * selected->count / codes->codebook().count();
   return uint32_t(std::ceil(count / met));
 }
 
@@ -107,9 +153,10 @@ bool listsAreCheaper(const ShortlistSearch& search, uint32_t count) {
     codes += double(coded.codes->codeCount()) * coded.selected->count / coded.codes->chunks();
   }
   // Lists name chunks that are not selected, too. A scan of codes looks at all tokens of a register together.
-  const double visits = double(count) * search.tokens * chunks / selected;
-  const double lists = visits * SearchTuning::codesPerVisit + centroids * search.tokens * SearchTuning::codesPerCentroid;
-  return lists < codes * (tableTokens(search.tokens) / double(fewTokens));
+  const double tokens = search.tables.tokens();
+  const double lists = double(count) * tokens * chunks / selected * SearchTuning::codesPerVisit +
+                       centroids * tokens * SearchTuning::codesPerCentroid;
+  return lists < codes * (tableTokens(search.tables.tokens()) / tableLanes);
 }
 
 }  // namespace maxsimd

@@ -10,8 +10,9 @@
 
 namespace maxsimd {
 
-/// The `count` selected chunks with the largest partial sums, by segment and chunk; fewer if the lists walked hold fewer.
-std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_t count);
+/// The `count` selected chunks with the largest partial sums over `lists` lists a token, by segment and chunk; fewer if
+/// these hold fewer.
+std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_t count, uint32_t lists);
 
 /// Lists of a token that meet so many selected chunks, were chunks spread evenly.
 uint32_t listsMeeting(const ShortlistSearch& search, uint32_t count);

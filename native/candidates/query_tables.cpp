@@ -11,13 +11,11 @@ namespace {
 
 /// Centroids whose similarities are at hand at a time: 32 KiB for 32 tokens.
 constexpr uint32_t blockCentroids = 256;
-/// Centroids that one thread takes at a time.
-constexpr uint32_t taskCentroids = 2048;
 
 }  // namespace
 
-QueryTables::QueryTables(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim,
-                         std::span<const Codebook* const> codebooks, Pool& pool)
+QueryTables::QueryTables(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets,
+                         uint32_t dim, std::span<const Codebook* const> codebooks, Pool& pool)
     : kernel_(kernel),
       pool_(pool),
       codebooks_(codebooks),
@@ -27,41 +25,37 @@ QueryTables::QueryTables(const Kernel& kernel, std::span<const float> vectors, s
       tokensPadded_(tableTokens(tokens_)),
       floors_(query_.tokensPadded, 0.0f),
       tables_(codebooks.size()) {
-  const uint32_t stride = query_.tokensPadded;
-  columns_.assign(size_t(subspacesOf(dim)) * subspaceDimOf(dim) * stride, 0.0f);
-  for (uint32_t i = 0; i < tokens_; ++i) {
-    for (uint32_t d = 0; d < dim; ++d) columns_[size_t(d) * stride + i] = vectors[size_t(i) * dim + d];
-  }
   setSteps(vectors);
   pool.parallelFor(tables_.size(), [&](size_t b) {
     const uint32_t rows = std::bit_ceil(codebooks[b]->count());
     tables_[b].entries.assign(size_t(rows) * tokensPadded_, 0);
     tables_[b].residual.codeMask = rows - 1;
-    refine(codebooks[b]->data(), tables_[b]);
+    tables_[b].floors.assign(query_.tokensPadded, 0.0f);
+    tables_[b].factors.assign(query_.tokensPadded, 0.0f);
+    for (uint32_t i = 0; i < tokens_; ++i) {
+      const float unit = codebooks[b]->data().share * query_.scales[i];
+      if (!(unit > 0.0f) || step_ == 0.0f) continue;
+      tables_[b].floors[i] = floors_[i] / unit;
+      tables_[b].factors[i] = unit / step_;
+    }
+    setResiduals(codebooks[b]->data(), vectors, tables_[b]);
   });
 }
 
 void QueryTables::addAll() {
-  struct Task {
-    uint32_t codebook, first, last;
-  };
-  std::vector<Task> tasks;
-  for (uint32_t b = 0; b < codebooks_.size(); ++b) {
-    const uint32_t count = codebooks_[b]->count();
-    for (uint32_t first = 0; first < count; first += taskCentroids)
-      tasks.push_back({b, first, std::min(count, first + taskCentroids)});
-  }
-  pool_.parallelFor(tasks.size(), [&](size_t t) {
-    const auto [b, first, last] = tasks[t];
+  for (size_t b = 0; b < tables_.size(); ++b) {
     const CodebookData& data = codebooks_[b]->data();
-    fillEntries(data, {data.centroids.data() + size_t(first) * data.dim, data.scales.data() + first, last - first},
-                tables_[b].entries.data() + size_t(first) * tokensPadded_);
-  });
+    pool_.parallelFor((data.count() + blockCentroids - 1) / blockCentroids, [&](size_t block) {
+      const size_t first = block * blockCentroids;
+      const auto count = uint32_t(std::min<size_t>(blockCentroids, data.count() - first));
+      fillEntries(tables_[b], {data.centroids.data() + first * data.dim, data.scales.data() + first, count},
+                  tables_[b].entries.data() + first * tokensPadded_);
+    });
+  }
 }
 
 void QueryTables::addNearest(uint32_t wanted, const Deadline& deadline) {
   for (size_t b = 0; b < tables_.size(); ++b) {
-    CodebookTable& table = tables_[b];
     const CentroidGraph& graph = codebooks_[b]->buildGraph(deadline);
     std::vector<std::vector<uint32_t>> nearest(tokens_);
     pool_.parallelFor(tokens_, [&](size_t i) {
@@ -72,21 +66,14 @@ void QueryTables::addNearest(uint32_t wanted, const Deadline& deadline) {
     for (const auto& centroids : nearest) {
       for (const uint32_t centroid : centroids) near.set(centroid);
     }
-    near.forEach(0, near.size(), [&](uint32_t centroid) { table.near.push_back(centroid); });
-    addMissing(table, near);
+    add(b, near);
   }
 }
 
-void QueryTables::addMissing(const CodebookTable& of, const Bitmap& centroids) {
-  const auto b = size_t(&of - tables_.data());
-  const CodebookData& data = codebooks_[b]->data();
-  CodebookTable& table = tables_[b];
-  table.known.resize(data.count());
+void QueryTables::add(size_t codebook, const Bitmap& centroids) {
+  const CodebookData& data = codebooks_[codebook]->data();
   std::vector<uint32_t> missing;
-  centroids.forEach(0, data.count(), [&](uint32_t centroid) {
-    if (!table.known.test(centroid)) missing.push_back(centroid);
-    table.known.set(centroid);
-  });
+  centroids.forEach(0, data.count(), [&](uint32_t centroid) { missing.push_back(centroid); });
   pool_.parallelFor((missing.size() + blockCentroids - 1) / blockCentroids, [&](size_t block) {
     // Gathered side by side, for products with all tokens at once.
     std::vector<int8_t> vectors(size_t(blockCentroids) * data.dim + readPaddingBytes);
@@ -99,10 +86,10 @@ void QueryTables::addMissing(const CodebookTable& of, const Bitmap& centroids) {
       std::copy_n(data.centroids.data() + centroid * data.dim, data.dim, vectors.data() + size_t(i) * data.dim);
       scales[i] = data.scales[centroid];
     }
-    fillEntries(data, {vectors.data(), scales, count}, entries.data());
+    fillEntries(tables_[codebook], {vectors.data(), scales, count}, entries.data());
     for (uint32_t i = 0; i < count; ++i)
       std::copy_n(entries.data() + size_t(i) * tokensPadded_, tokensPadded_,
-                  table.entries.data() + size_t(missing[first + i]) * tokensPadded_);
+                  tables_[codebook].entries.data() + size_t(missing[first + i]) * tokensPadded_);
   });
 }
 
@@ -140,47 +127,33 @@ void QueryTables::setSteps(std::span<const float> vectors) {
   step_ = range > 0.0f ? range / float(entryMax) : 0.0f;
 }
 
-void QueryTables::fillEntries(const CodebookData& data, const Chunk& centroids, uint8_t* entries) const {
-  const uint32_t stride = query_.tokensPadded;
-  std::vector<float> floors(stride, 0.0f), factors(stride, 0.0f);
-  for (uint32_t i = 0; i < tokens_; ++i) {
-    const float unit = data.share * query_.scales[i];
-    if (!(unit > 0.0f) || step_ == 0.0f) continue;
-    floors[i] = floors_[i] / unit;
-    factors[i] = unit / step_;
-  }
+/// There are at most `blockCentroids` of them.
+void QueryTables::fillEntries(const CodebookTable& table, const Chunk& centroids, uint8_t* entries) const {
   thread_local std::vector<float> similarities;
-  similarities.resize(size_t(blockCentroids) * stride);
-  for (uint32_t first = 0; first < centroids.rows; first += blockCentroids) {
-    const uint32_t rows = std::min(blockCentroids, centroids.rows - first);
-    kernel_.similarities(query_, {centroids.vectors + size_t(first) * data.dim, centroids.scales + first, rows},
-                         similarities.data());
-    kernel_.loops->quantizeEntries(similarities.data(), rows, stride, stride, floors.data(), factors.data(),
-                                   entries + size_t(first) * tokensPadded_, tokensPadded_);
-  }
-}
-
-/// In steps of the entries: what a token vector's residual adds differs by so much from one to the next.
-std::vector<uint8_t> QueryTables::marginsOf(const CodebookData& data) const {
-  const float residual = std::sqrt(std::max(0.0f, 1.0f - data.share * data.share) / float(data.dim));
-  std::vector<uint8_t> margins(tokensPadded_, 0);
-  for (uint32_t i = 0; i < tokens_ && step_ > 0.0f; ++i)
-    margins[i] = uint8_t(std::min(float(entryMax), SearchTuning::residualMargin * residual * lengths_[i] / step_));
-  return margins;
+  similarities.resize(size_t(blockCentroids) * query_.tokensPadded);
+  kernel_.similarities(query_, centroids, similarities.data());
+  kernel_.loops->quantizeEntries(similarities.data(), centroids.rows, query_.tokensPadded, query_.tokensPadded,
+                                 table.floors.data(), table.factors.data(), entries, tokensPadded_);
 }
 
 /// Steps of the residuals' table are as fine as sums of 8 bits allow: each subspace counts from its least similarity.
-void QueryTables::refine(const CodebookData& data, CodebookTable& table) const {
-  const uint32_t stride = query_.tokensPadded, subspaces = data.subspaces(), width = data.subspaceDim();
+void QueryTables::setResiduals(const CodebookData& data, std::span<const float> vectors, CodebookTable& table) const {
+  const uint32_t stride = tokensPadded_, width = data.subspaceDim();
+  // Query components side by side.
+  std::vector<float> columns(size_t(subspaces) * width * stride, 0.0f);
+  for (uint32_t i = 0; i < tokens_; ++i) {
+    for (uint32_t d = 0; d < data.dim; ++d) columns[size_t(d) * stride + i] = vectors[size_t(i) * data.dim + d];
+  }
   std::vector<float> dots(size_t(subspaces) * codewords * stride, 0.0f), least(size_t(subspaces) * stride);
   std::vector<float> spans(tokens_, step_ * float(entryMax));
   float leasts = 0.0f;
   for (uint32_t m = 0; m < subspaces; ++m) {
     float* const own = dots.data() + size_t(m) * codewords * stride;
     for (uint32_t w = 0; w < codewords; ++w) {
-      for (uint32_t d = m * width; d < (m + 1) * width; ++d) {
-        const float component = data.codewords[(size_t(w) + m * codewords) * width + d - m * width];
-        for (uint32_t i = 0; i < stride; ++i) own[w * stride + i] += component * columns_[size_t(d) * stride + i];
+      for (uint32_t d = 0; d < width; ++d) {
+        const float component = data.codewords[(size_t(m) * codewords + w) * width + d];
+        const float* const column = columns.data() + (size_t(m) * width + d) * stride;
+        for (uint32_t i = 0; i < stride; ++i) own[w * stride + i] += component * column[i];
       }
     }
     for (uint32_t i = 0; i < tokens_; ++i) {
@@ -194,25 +167,30 @@ void QueryTables::refine(const CodebookData& data, CodebookTable& table) const {
       spans[i] += high - low;
     }
   }
-  const float span = *std::max_element(spans.begin(), spans.end());
   // Every one of the terms may be rounded up by half a step.
-  table.residualStep = span / (float(entryMax) - float(subspaces + 1) / 2);
+  table.residualStep = *std::max_element(spans.begin(), spans.end()) / (float(entryMax) - float(subspaces + 1) / 2);
   table.residualBase = base_ + leasts;
-  table.residuals.assign(size_t(subspaces) * codewords * tokensPadded_, 0);
-  table.margins = marginsOf(data);
-  table.residual = {tokensPadded_, subspaces, table.entries.data(), table.residual.codeMask, 0, table.residuals.data(),
-                    table.margins.data()};
+  table.residuals.assign(dots.size(), 0);
+  table.margins.assign(tokensPadded_, 0);
+  table.residual = {tokensPadded_,          table.entries.data(), table.residual.codeMask, 0,
+                    table.residuals.data(), table.margins.data()};
   if (!(table.residualStep > 0.0f)) return;
   table.residual.entryFactor = uint16_t(std::min(65535.0f, step_ / table.residualStep * 256.0f));
+  const float residual = std::sqrt(std::max(0.0f, 1.0f - data.share * data.share) / float(data.dim));
   std::vector<float> factors(stride, 0.0f);
-  std::fill_n(factors.begin(), tokens_, 1.0f / table.residualStep);
-  const uint32_t group = kernel_.loops->tokensTogether(tokensPadded_);
-  for (uint32_t first = 0; first < stride; first += group) {
+  for (uint32_t i = 0; i < tokens_; ++i) {
+    factors[i] = 1.0f / table.residualStep;
+    // In steps of the entries: what a token vector's residual adds differs by so much from one to the next.
+    if (step_ > 0.0f)
+      table.margins[i] =
+          uint8_t(std::min(float(entryMax), SearchTuning::residualMargin * residual * lengths_[i] / step_));
+  }
+  for (uint32_t first = 0; first < stride; first += tableLanes) {
     for (uint32_t m = 0; m < subspaces; ++m) {
       kernel_.loops->quantizeEntries(
-          dots.data() + size_t(m) * codewords * stride + first, codewords, stride, std::min(group, stride - first),
+          dots.data() + size_t(m) * codewords * stride + first, codewords, stride, tableLanes,
           least.data() + size_t(m) * stride + first, factors.data() + first,
-          table.residuals.data() + (size_t(first) * subspaces + size_t(m) * group) * codewords, group);
+          table.residuals.data() + (size_t(first) * subspaces + size_t(m) * tableLanes) * codewords, tableLanes);
     }
   }
 }

@@ -26,17 +26,16 @@ inline constexpr uint32_t entryMax = 255;
 struct CodebookTable {
   /// u8 [codeMask + 1][tokensPadded]; entries of codes that there are not, and of padding tokens, are 0.
   AlignedVector<uint8_t> entries;
+  /// entry = (similarity - floor) * factor, of each token: f32 [query.tokensPadded].
+  std::vector<float> floors, factors;
   /// As ResidualTable has them.
   AlignedVector<uint8_t> residuals;
-  std::vector<uint8_t> margins;
+  AlignedVector<uint8_t> margins;
   /// Refers to the three above.
   ResidualTable residual;
   /// finer score = residualBase + residualStep * sum of residual maxima; in the units of exact MaxSim.
   float residualBase;
   float residualStep;
-  /// Where entries are computed on demand: the centroids that have theirs, and those that a graph found near a token.
-  Bitmap known;
-  std::vector<uint32_t> near;
 };
 
 class QueryTables {
@@ -49,9 +48,10 @@ class QueryTables {
   void addAll();
   /// Computes those of the centroids that graphs find near each token, `wanted` of each codebook.
   void addNearest(uint32_t wanted, const Deadline& deadline);
-  /// Computes those of the centroids whose bits are set, where they are missing.
-  void addMissing(const CodebookTable& table, const Bitmap& centroids);
+  /// Computes those of these centroids of a codebook.
+  void add(size_t codebook, const Bitmap& centroids);
 
+  size_t size() const { return tables_.size(); }
   uint32_t tokens() const { return tokens_; }
   /// The table of the codebook at this position; it lives as long as the tables do.
   const CodebookTable& of(size_t codebook) const { return tables_[codebook]; }
@@ -61,9 +61,8 @@ class QueryTables {
 
  private:
   void setSteps(std::span<const float> vectors);
-  void fillEntries(const CodebookData& data, const Chunk& centroids, uint8_t* entries) const;
-  void refine(const CodebookData& data, CodebookTable& table) const;
-  std::vector<uint8_t> marginsOf(const CodebookData& data) const;
+  void fillEntries(const CodebookTable& table, const Chunk& centroids, uint8_t* entries) const;
+  void setResiduals(const CodebookData& data, std::span<const float> vectors, CodebookTable& table) const;
 
   const Kernel& kernel_;
   Pool& pool_;
@@ -75,8 +74,6 @@ class QueryTables {
   const uint32_t tokensPadded_;
   /// One for each token, in the units of exact MaxSim: f32 [query.tokensPadded].
   std::vector<float> floors_;
-  /// Query components side by side: f32 [subspaces * width][query.tokensPadded].
-  std::vector<float> columns_;
   /// How long the query's vectors are: f32 [tokens].
   std::vector<float> lengths_;
   float base_ = 0.0f;

@@ -10,7 +10,6 @@
 #include <functional>
 #include <numeric>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace maxsimd {
@@ -20,44 +19,45 @@ struct Ranked {
   Age age;
   /// Among the candidates.
   uint32_t position;
+  Candidate candidate;
 };
 
-/// The places of the `count` best, ascending; where the last ones tie, the oldest of these. All places if they are fewer.
-/// Ages lie far apart in memory, so only those that decide are asked for.
-template <typename Score>
-std::vector<uint32_t> bestPlaces(std::span<const Score> scores, size_t count, std::span<const Candidate> candidates,
-                                 const AgesOf& agesOf) {
-  std::vector<uint32_t> places(scores.size());
-  std::iota(places.begin(), places.end(), 0u);
-  if (scores.size() <= count) return places;
-  std::vector<Score> sorted(scores.begin(), scores.end());
-  std::nth_element(sorted.begin(), sorted.begin() + long(count - 1), sorted.end(), std::greater<>());
-  const Score least = sorted[count - 1];
-  std::erase_if(places, [&](uint32_t place) { return scores[place] < least; });
-  if (places.size() <= count) return places;
-  const auto firstTied =
-      std::stable_partition(places.begin(), places.end(), [&](uint32_t place) { return scores[place] > least; });
+/// The `count` items with the highest scores, in their order; of those that tie with the last the oldest. All if they are
+/// fewer. Ages lie far apart in memory, so only those that decide are asked for.
+template <typename Item, typename Score>
+std::vector<Item> bestOf(std::vector<Item> items, size_t count, Score Item::* score, const AgesOf& agesOf) {
+  if (items.size() <= count) return items;
+  std::vector<Score> scores;
+  for (const Item& item : items) scores.push_back(item.*score);
+  std::nth_element(scores.begin(), scores.begin() + long(count - 1), scores.end(), std::greater<>());
+  const Score least = scores[count - 1];
+  std::erase_if(items, [&](const Item& item) { return item.*score < least; });
+  if (items.size() == count) return items;
   std::vector<Candidate> tied;
-  for (auto place = firstTied; place != places.end(); ++place) tied.push_back(candidates[*place]);
+  for (const Item& item : items) {
+    if (item.*score == least) tied.push_back(item.candidate);
+  }
   const std::vector<Age> ages = agesOf(tied);
-  std::vector<std::pair<Age, uint32_t>> byAge;
-  for (size_t i = 0; i < tied.size(); ++i) byAge.emplace_back(ages[i], firstTied[long(i)]);
-  std::sort(byAge.begin(), byAge.end());
-  places.erase(firstTied, places.end());
-  for (size_t i = 0; places.size() < count; ++i) places.push_back(byAge[i].second);
-  std::sort(places.begin(), places.end());
-  return places;
+  std::vector<size_t> oldest(tied.size());
+  std::iota(oldest.begin(), oldest.end(), size_t(0));
+  std::stable_sort(oldest.begin(), oldest.end(), [&](size_t a, size_t b) { return ages[a] < ages[b]; });
+  std::vector<bool> stays(tied.size());
+  for (size_t i = 0; i < count - (items.size() - tied.size()); ++i) stays[oldest[i]] = true;
+  size_t place = 0;
+  std::erase_if(items, [&](const Item& item) { return item.*score == least && !stays[place++]; });
+  return items;
 }
 
 /// The `count` best of all, best first, or all of them if they are fewer; `scores` and `candidates` are [all].
-inline std::vector<Ranked> bestByScore(std::span<const float> scores, std::span<const Candidate> candidates, size_t count,
-                                       const AgesOf& agesOf) {
-  const std::vector<uint32_t> places = bestPlaces(scores, count, candidates, agesOf);
-  std::vector<Candidate> best;
-  for (const uint32_t place : places) best.push_back(candidates[place]);
-  const std::vector<Age> ages = agesOf(best);
+inline std::vector<Ranked> bestByScore(std::span<const float> scores, std::span<const Candidate> candidates,
+                                       size_t count, const AgesOf& agesOf) {
   std::vector<Ranked> ranked;
-  for (size_t i = 0; i < places.size(); ++i) ranked.push_back({scores[places[i]], ages[i], places[i]});
+  for (uint32_t i = 0; i < scores.size(); ++i) ranked.push_back({scores[i], {}, i, candidates[i]});
+  ranked = bestOf(std::move(ranked), count, &Ranked::score, agesOf);
+  std::vector<Candidate> best;
+  for (const Ranked& one : ranked) best.push_back(one.candidate);
+  const std::vector<Age> ages = agesOf(best);
+  for (size_t i = 0; i < ages.size(); ++i) ranked[i].age = ages[i];
   std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
     return a.score != b.score ? a.score > b.score : a.age < b.age;
   });

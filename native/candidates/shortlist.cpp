@@ -1,50 +1,87 @@
 #include "candidates/shortlist.h"
 
 #include "candidates/ranking.h"
+#include "kernels/cache_lines.h"
+
+#include <algorithm>
 
 namespace maxsimd {
+namespace {
 
-void BestOfParts::add(size_t part, const CodedSegment& coded, uint32_t first, std::span<const uint32_t> sums) {
-  const uint32_t known = least_.load(std::memory_order_relaxed);
-  const Bitmap& selected = coded.selected->chunks;
-  std::vector<uint32_t> counts(counts_.size(), 0);
-  std::vector<Shortlisted>& best = parts_[part];
-  for (uint32_t c = 0; c < sums.size(); ++c) {
-    if (sums[c] < known || !selected.test(first + c)) continue;
-    best.push_back({sums[c], {coded.selection, first + c}});
-    ++counts[sums[c] >> sumsPerCountBits];
-  }
-  const uint32_t least = count(counts);
-  std::erase_if(best, [least](const Shortlisted& shortlisted) { return shortlisted.sum < least; });
+/// look(i, segment, chunk) for each chunk of the shortlist, on all threads. Codes lie far apart: those of a block are asked
+/// for together, and the processor waits for several at a time.
+template <typename Look>
+void forEachChunk(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist, const Look& look) {
+  constexpr size_t block = 128;
+  search.pool.parallelFor((shortlist.size() + block - 1) / block, [&](size_t b) {
+    search.deadline.check();
+    const size_t first = b * block, last = std::min(shortlist.size(), first + block);
+    const auto codesOf = [&](size_t i) -> const ChunkCodes& {
+      return *search.bySelection[shortlist[i].candidate.selection]->codes;
+    };
+    for (size_t i = first; i < last; ++i) codesOf(i).loadPlace(shortlist[i].candidate.chunk);
+    for (size_t i = first; i < last; ++i) {
+      // The processor itself asks for the chunk after the last one.
+      if (i == first || shortlist[i].candidate.chunk != shortlist[i - 1].candidate.chunk + 1)
+        codesOf(i).loadCodes(shortlist[i].candidate.chunk);
+    }
+    for (size_t i = first; i < last; ++i)
+      look(i, *search.bySelection[shortlist[i].candidate.selection], shortlist[i].candidate.chunk);
+  });
 }
 
-uint32_t BestOfParts::count(std::span<const uint32_t> counts) {
-  const std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < counts.size(); ++i) counts_[i] += counts[i];
-  size_t found = 0;
-  for (size_t i = counts_.size(); i-- > 1 && found < wanted_;) {
-    found += counts_[i];
-    if (found >= wanted_) least_.store(uint32_t(i) << sumsPerCountBits, std::memory_order_relaxed);
-  }
-  return least_.load(std::memory_order_relaxed);
-}
+}  // namespace
 
-std::vector<Shortlisted> BestOfParts::best(const AgesOf& agesOf) const {
-  std::vector<Shortlisted> all;
-  for (const auto& part : parts_) all.insert(all.end(), part.begin(), part.end());
-  return bestOf(std::move(all), wanted_, agesOf);
-}
-
-std::vector<Shortlisted> bestOf(std::vector<Shortlisted> shortlist, size_t count, const AgesOf& agesOf) {
-  std::vector<uint32_t> sums;
-  std::vector<Candidate> candidates;
+std::vector<Shortlisted> bestBySum(std::vector<Shortlisted> shortlist, size_t count, const AgesOf& agesOf) {
+  if (shortlist.size() <= count) return shortlist;
+  // Counting finds the least sum that stays in a part of the time of sorting.
+  std::vector<uint32_t> counts(1);
   for (const auto& [sum, candidate] : shortlist) {
-    sums.push_back(sum);
-    candidates.push_back(candidate);
+    if (sum >= counts.size()) counts.resize(sum + 1);
+    ++counts[sum];
   }
-  std::vector<Shortlisted> best;
-  for (const uint32_t place : bestPlaces<uint32_t>(sums, count, candidates, agesOf)) best.push_back(shortlist[place]);
-  return best;
+  auto least = uint32_t(counts.size());
+  for (size_t found = 0; found < count;) found += counts[--least];
+  std::erase_if(shortlist, [least](const Shortlisted& one) { return one.sum < least; });
+  return bestOf(std::move(shortlist), count, &Shortlisted::sum, agesOf);
+}
+
+std::vector<Shortlisted> allSelected(const ShortlistSearch& search) {
+  std::vector<Shortlisted> all;
+  for (const CodedSegment& coded : search.segments) {
+    const Bitmap& selected = coded.selected->chunks;
+    selected.forEach(0, selected.size(), [&](uint32_t chunk) { all.push_back({0, {coded.selection, chunk}}); });
+  }
+  return all;
+}
+
+void addEntries(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist) {
+  std::vector<Bitmap> wanted;
+  for (size_t b = 0; b < search.tables.size(); ++b) wanted.emplace_back(search.tables.of(b).residual.codeMask + 1);
+  for (const auto& [sum, candidate] : shortlist) {
+    const CodedSegment& coded = *search.bySelection[candidate.selection];
+    const uint32_t mask = search.tables.of(coded.codebook).residual.codeMask;
+    for (const uint32_t code : coded.codes->of(candidate.chunk)) wanted[coded.codebook].set(code & mask);
+  }
+  for (size_t b = 0; b < wanted.size(); ++b) search.tables.add(b, wanted[b]);
+}
+
+std::vector<Shortlisted> bestByCodes(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count) {
+  forEachChunk(search, shortlist, [&](size_t i, const CodedSegment& coded, uint32_t chunk) {
+    shortlist[i].sum = search.loops.sumOfMaxima(search.tables.of(coded.codebook).residual, coded.codes->of(chunk));
+  });
+  return bestBySum(std::move(shortlist), count, search.agesOf);
+}
+
+std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search,
+                                              const std::vector<Shortlisted>& shortlist) {
+  std::vector<ScoredChunk> scored(shortlist.size());
+  forEachChunk(search, shortlist, [&](size_t i, const CodedSegment& coded, uint32_t chunk) {
+    const CodebookTable& table = search.tables.of(coded.codebook);
+    const uint32_t sum = search.loops.sumOfResidualMaxima(table.residual, coded.codes->coded(chunk));
+    scored[i] = {shortlist[i].candidate, table.residualBase + table.residualStep * float(sum)};
+  });
+  return scored;
 }
 
 }  // namespace maxsimd

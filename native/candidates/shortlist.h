@@ -1,4 +1,5 @@
-// The chunks of all segments that are worth a closer look, by the sums of maxima over their codes.
+// The chunks of all segments that are worth a closer look: by sums of maxima over the table entries of all their codes
+// (PLAID, arXiv 2205.09707), then over the residual codes of their token vectors.
 #pragma once
 
 #include "candidates/query_tables.h"
@@ -8,10 +9,8 @@
 #include "runtime/deadline.h"
 #include "runtime/pool.h"
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -24,6 +23,20 @@ struct Candidate {
   uint32_t chunk;
 };
 
+struct Shortlisted {
+  uint32_t sum;
+  Candidate candidate;
+};
+
+struct ScoredChunk {
+  Candidate candidate;
+  /// Approximate MaxSim; the exact one is in the same units.
+  float score;
+};
+
+/// For many at once: they lie far apart in memory.
+using AgesOf = std::function<std::vector<Age>(std::span<const Candidate>)>;
+
 /// A segment with codes as one search sees it.
 struct CodedSegment {
   /// Position among the selections.
@@ -31,58 +44,35 @@ struct CodedSegment {
   /// The live matching ones; at least one.
   const LiveChunks* selected;
   const ChunkCodes* codes;
-  const CodebookTable* table;
+  /// Position of its codebook among those of the tables.
+  size_t codebook;
 };
-
-/// For many at once: they lie far apart in memory.
-using AgesOf = std::function<std::vector<Age>(std::span<const Candidate>)>;
 
 /// What the looks at the chunks of one search share.
 struct ShortlistSearch {
   std::span<const CodedSegment> segments;
-  /// Tokens of the query.
-  uint32_t tokens;
+  /// By selection; null for those without codes.
+  std::vector<const CodedSegment*> bySelection;
+  QueryTables& tables;
   const CodeLoops& loops;
   AgesOf agesOf;
   Pool& pool;
   const Deadline& deadline;
-  /// Where entries are computed on demand; null where all are there.
-  QueryTables* onDemand;
 };
 
-struct Shortlisted {
-  uint32_t sum;
-  Candidate candidate;
-};
+/// The `count` with the largest sums, in their order; the oldest of those that tie with the last.
+std::vector<Shortlisted> bestBySum(std::vector<Shortlisted> shortlist, size_t count, const AgesOf& agesOf);
 
-/// The best `wanted` of parts that threads add in any order. A part leaves out what cannot be among them any more, as far
-/// as is known by then.
-class BestOfParts {
- public:
-  BestOfParts(uint32_t tokens, size_t wanted, size_t parts)
-      : wanted_(wanted), counts_(((tokens * entryMax + 1) >> sumsPerCountBits) + 1, 0), parts_(parts) {}
+/// Every selected chunk, by segment and chunk.
+std::vector<Shortlisted> allSelected(const ShortlistSearch& search);
 
-  /// Chunks `first` and following of a segment, by their sums. Chunks that are not selected, or have no sum, are left out.
-  void add(size_t part, const CodedSegment& coded, uint32_t first, std::span<const uint32_t> sums);
+/// Adds the entries of the codes of these chunks to the tables.
+void addEntries(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist);
 
-  /// The best of all, by part and chunk; the oldest of those that tie with the last.
-  std::vector<Shortlisted> best(const AgesOf& agesOf) const;
+/// Those of a shortlist whose codes have the largest sums of maxima, in the order given.
+std::vector<Shortlisted> bestByCodes(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count);
 
- private:
-  /// Sums are counted in steps of 8.
-  static constexpr uint32_t sumsPerCountBits = 3;
-
-  /// The least sum that may be among the best, once these are counted too.
-  uint32_t count(std::span<const uint32_t> counts);
-
-  const size_t wanted_;
-  std::atomic<uint32_t> least_{1};
-  std::mutex mutex_;
-  std::vector<uint32_t> counts_;
-  std::vector<std::vector<Shortlisted>> parts_;
-};
-
-/// The best `count`, in their order; the oldest of those that tie with the last.
-std::vector<Shortlisted> bestOf(std::vector<Shortlisted> shortlist, size_t count, const AgesOf& agesOf);
+/// All of them by centroid and codewords of each token vector.
+std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist);
 
 }  // namespace maxsimd

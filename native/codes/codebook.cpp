@@ -1,8 +1,8 @@
 #include "codes/codebook.h"
 
-#include "codes/nearest.h"
 #include "codes/search_tuning.h"
 #include "kernels/half.h"
+#include "runtime/query.h"
 #include "files/crc32c.h"
 #include "files/error.h"
 
@@ -13,8 +13,8 @@
 namespace maxsimd {
 namespace {
 
-/// Token vectors sorted by group at a time: enough that a group's share fills blocks of the kernel.
-constexpr uint32_t batchRows = 4096;
+/// Vectors packed as one query: the kernels' query side serves for blocks of token vectors, too.
+constexpr uint32_t blockVectors = 64;
 
 /// Far beyond what is left of unit vectors, and sums of products stay numbers.
 bool isUsable(float value) { return std::abs(value) <= 65504.0f; }
@@ -28,10 +28,9 @@ bool usable(const CodebookData& data) {
            std::all_of(scales.begin(), scales.begin() + long(count),
                        [](uint16_t scale) { return halfIsFinite(scale) && halfToFloat(scale) > 0.0f; });
   };
-  if (!isUsable(data.share) || data.codewords.size() != size_t(data.subspaces()) * codewords * data.subspaceDim())
+  if (!isUsable(data.share) || data.codewords.size() != size_t(subspaces) * codewords * data.subspaceDim())
     return false;
-  if (!std::all_of(data.codewords.begin(), data.codewords.end(), isUsable))
-    return false;
+  if (!std::all_of(data.codewords.begin(), data.codewords.end(), isUsable)) return false;
   return fits(data.centroids, data.scales, data.count()) && fits(data.groups, data.groupScales, data.groupCount());
 }
 
@@ -47,6 +46,35 @@ uint64_t contentHash(const CodebookData& data) {
 }
 
 }  // namespace
+
+void nearestOf(const Kernel& kernel, uint32_t dim, const int8_t* vectors, uint32_t count, const Chunk& among,
+               float* similarities, uint32_t* rows) {
+  float blockSimilarities[blockVectors];
+  uint32_t blockRows[blockVectors];
+  for (uint32_t first = 0; first < count; first += blockVectors) {
+    const uint32_t block = std::min(blockVectors, count - first);
+    const Query query(kernel, vectors + size_t(first) * dim, block, dim);
+    kernel.best(query.packed(), among, blockSimilarities, blockRows);
+    std::copy_n(blockSimilarities, block, similarities + first);
+    std::copy_n(blockRows, block, rows + first);
+  }
+}
+
+void remaindersOf(const CodebookData& data, const int8_t* vectors, const uint16_t* scales, const uint32_t* codes,
+                  uint32_t rows, float* columns) {
+  for (uint32_t r = 0; r < rows; ++r, vectors += data.dim) {
+    const float scale = halfToFloat(scales[r]), share = data.share * halfToFloat(data.scales[codes[r]]);
+    const int8_t* centroid = data.centroids.data() + size_t(codes[r]) * data.dim;
+    for (size_t d = 0; d < data.dim; ++d)
+      columns[d * rowLanes + r] = float(vectors[d]) * scale - float(centroid[d]) * share;
+  }
+}
+
+std::vector<float> halfSquaresOf(std::span<const float> words, uint32_t width) {
+  std::vector<float> halfSquares(words.size() / width, 0.0f);
+  for (size_t i = 0; i < words.size(); ++i) halfSquares[i / width] += words[i] * words[i] / 2;
+  return halfSquares;
+}
 
 void nearestCodewords(const float* columns, const float* words, uint32_t width, const float* halfSquares,
                       uint32_t* nearest) {
@@ -75,10 +103,7 @@ Codebook::Codebook(const Kernel& kernel, CodebookData data) : kernel_(kernel), d
   if (!usable(data_)) throw Error(ErrorCode::corrupt, "damaged codebook");
   share_.resize(uint64_t(data_.count() + data_.groupCount()) * (data_.dim + sizeof(uint16_t)));
   hash_ = contentHash(data_);
-  const uint32_t width = data_.subspaceDim();
-  halfSquares_.assign(size_t(data_.subspaces()) * codewords, 0.0f);
-  for (size_t i = 0; i < data_.codewords.size(); ++i)
-    halfSquares_[i / width] += data_.codewords[i] * data_.codewords[i] / 2;
+  halfSquares_ = halfSquaresOf(data_.codewords, data_.subspaceDim());
 }
 
 const CentroidGraph& Codebook::buildGraph(const Deadline& deadline) const {
@@ -90,80 +115,73 @@ const CentroidGraph& Codebook::buildGraph(const Deadline& deadline) const {
 
 void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint32_t* codes,
                       uint8_t* bytes) const {
-  const uint32_t dim = data_.dim, width = data_.subspaceDim(), rowBytes = data_.rowBytes();
-  // f32 [subspaces * width][rowLanes]: a token vector a lane.
-  std::vector<float> columns(size_t(data_.subspaces()) * width * rowLanes, 0.0f);
+  const uint32_t width = data_.subspaceDim();
+  std::vector<float> columns(size_t(subspaces) * width * rowLanes, 0.0f);
   uint32_t even[rowLanes], odd[rowLanes];
   for (uint32_t first = 0; first < rows; first += rowLanes) {
     const uint32_t count = std::min(rowLanes, rows - first);
-    for (uint32_t r = 0; r < count; ++r) {
-      const float scale = halfToFloat(scales[first + r]);
-      const float share = data_.share * halfToFloat(data_.scales[codes[first + r]]);
-      const int8_t* vector = vectors + size_t(first + r) * dim;
-      const int8_t* centroid = data_.centroids.data() + size_t(codes[first + r]) * dim;
-      for (uint32_t d = 0; d < dim; ++d)
-        columns[size_t(d) * rowLanes + r] = float(vector[d]) * scale - float(centroid[d]) * share;
-    }
+    remaindersOf(data_, vectors + size_t(first) * data_.dim, scales + first, codes + first, count, columns.data());
     const auto nearest = [&](uint32_t m, uint32_t* found) {
       nearestCodewords(columns.data() + size_t(m) * width * rowLanes,
                        data_.codewords.data() + size_t(m) * codewords * width, width,
                        halfSquares_.data() + size_t(m) * codewords, found);
     };
-    for (uint32_t b = 0; b < rowBytes; ++b) {
+    for (uint32_t b = 0; b < residualBytes; ++b) {
       nearest(2 * b, even);
       nearest(2 * b + 1, odd);
-      for (uint32_t r = 0; r < count; ++r) bytes[size_t(first + r) * rowBytes + b] = uint8_t(even[r] | odd[r] << 4);
+      for (uint32_t r = 0; r < count; ++r)
+        bytes[size_t(first + r) * residualBytes + b] = uint8_t(even[r] | odd[r] << 4);
     }
   }
+}
+
+std::vector<std::vector<uint32_t>> Codebook::probing(const int8_t* vectors, uint32_t rows) const {
+  const Chunk groups{data_.groups.data(), data_.groupScales.data(), data_.groupCount()};
+  const uint32_t probes = std::min(SearchTuning::probedGroups, groups.rows);
+  std::vector<std::vector<uint32_t>> probing(groups.rows);
+  std::vector<float> similarities(size_t(groups.rows) * blockVectors);
+  std::vector<std::pair<float, uint32_t>> nearest(groups.rows);
+  for (uint32_t first = 0; first < rows; first += blockVectors) {
+    const uint32_t count = std::min(blockVectors, rows - first);
+    const Query query(kernel_, vectors + size_t(first) * data_.dim, count, data_.dim);
+    kernel_.similarities(query.packed(), groups, similarities.data());
+    for (uint32_t i = 0; i < count; ++i) {
+      for (uint32_t g = 0; g < groups.rows; ++g)
+        nearest[g] = {-similarities[size_t(g) * query.packed().tokensPadded + i], g};
+      std::partial_sort(nearest.begin(), nearest.begin() + probes, nearest.end());
+      for (uint32_t p = 0; p < probes; ++p) probing[nearest[p].second].push_back(first + i);
+    }
+  }
+  return probing;
 }
 
 void Codebook::assign(const int8_t* vectors, uint32_t rows, uint32_t* codes) const {
   const uint32_t dim = data_.dim;
-  const uint32_t probes = std::min(SearchTuning::probedGroups, data_.groupCount());
-  const Chunk groups{data_.groups.data(), data_.groupScales.data(), data_.groupCount()};
-  std::vector<uint32_t> probed(size_t(batchRows) * probes);
-  std::vector<float> best(batchRows);
-  std::vector<std::vector<uint32_t>> members(data_.groupCount());
+  const auto members = probing(vectors, rows);
+  std::vector<float> best(rows, -INFINITY), similarities;
   std::vector<int8_t> gathered;
-  std::vector<float> similarities;
   std::vector<uint32_t> nearest;
-  for (uint32_t first = 0; first < rows; first += batchRows) {
-    const uint32_t count = std::min(batchRows, rows - first);
-    const int8_t* batch = vectors + size_t(first) * dim;
-    nearestSeveral(kernel_, dim, batch, count, groups, probes, probed.data());
-    for (auto& list : members) list.clear();
-    for (uint32_t r = 0; r < count; ++r) {
-      for (uint32_t p = 0; p < probes; ++p) members[probed[size_t(r) * probes + p]].push_back(r);
-    }
-    std::fill_n(best.begin(), count, -INFINITY);
-    for (uint32_t g = 0; g < data_.groupCount(); ++g) {
-      const auto& list = members[g];
-      if (list.empty()) continue;
-      const uint32_t start = data_.groupStarts[g];
-      gathered.resize(list.size() * dim);
-      for (size_t i = 0; i < list.size(); ++i) {
-        std::copy_n(batch + size_t(list[i]) * dim, dim, gathered.data() + i * dim);
-      }
-      similarities.resize(list.size());
-      nearest.resize(list.size());
-      const Chunk centroids{data_.centroids.data() + size_t(start) * dim, data_.scales.data() + start,
-                            data_.groupStarts[g + 1] - start};
-      nearestOf(kernel_, dim, gathered.data(), uint32_t(list.size()), centroids, similarities.data(), nearest.data());
-      for (size_t i = 0; i < list.size(); ++i) {
-        const uint32_t row = list[i];
-        const uint32_t code = start + nearest[i];
-        // Ties fall to the lower centroid, whatever the order of the groups.
-        if (similarities[i] < best[row] || (similarities[i] == best[row] && code > codes[first + row])) continue;
-        best[row] = similarities[i];
-        codes[first + row] = code;
-      }
+  for (uint32_t g = 0; g < data_.groupCount(); ++g) {
+    const auto count = uint32_t(members[g].size()), start = data_.groupStarts[g];
+    gathered.resize(size_t(count) * dim);
+    for (size_t i = 0; i < count; ++i)
+      std::copy_n(vectors + size_t(members[g][i]) * dim, dim, gathered.data() + i * dim);
+    similarities.resize(count);
+    nearest.resize(count);
+    const Chunk centroids{data_.centroids.data() + size_t(start) * dim, data_.scales.data() + start,
+                          data_.groupStarts[g + 1] - start};
+    nearestOf(kernel_, dim, gathered.data(), count, centroids, similarities.data(), nearest.data());
+    for (size_t i = 0; i < count; ++i) {
+      const uint32_t row = members[g][i];
+      // Groups come in the order of their centroids, so ties fall to the lower centroid.
+      if (similarities[i] <= best[row]) continue;
+      best[row] = similarities[i];
+      codes[row] = start + nearest[i];
     }
   }
 }
 
-double Codebook::share(const int8_t* vectors, const uint16_t* scales, uint32_t rows) const {
-  std::vector<uint32_t> codes(rows);
-  assign(vectors, rows, codes.data());
+double Codebook::share(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint32_t* codes) const {
   double dots = 0;
   for (uint32_t r = 0; r < rows; ++r) {
     const int8_t* centroid = data_.centroids.data() + size_t(codes[r]) * data_.dim;

@@ -39,20 +39,28 @@ struct CodebookData {
   /// Codewords of what is left over: f32 [subspaces][16][subspaceDim], zeros where a subspace goes beyond dim.
   std::vector<float> codewords;
 
-  uint32_t subspaces() const { return subspacesOf(dim); }
   uint32_t subspaceDim() const { return subspaceDimOf(dim); }
-  /// What a token vector's codewords take.
-  uint32_t rowBytes() const { return subspaces() / 2; }
   uint32_t count() const { return groupStarts.back(); }
   uint32_t groupCount() const { return uint32_t(groupStarts.size()) - 1; }
 };
 
+/// For each of `count` vectors (i8 [count x dim]) the row of `among` with the largest similarity, the lowest of equals.
+/// Similarity = dot product times the scale of the row.
+void nearestOf(const Kernel& kernel, uint32_t dim, const int8_t* vectors, uint32_t count, const Chunk& among,
+               float* similarities, uint32_t* rows);
+
 /// Token vectors whose codewords are looked for together.
 inline constexpr uint32_t rowLanes = 16;
 
+/// What the centroids leave of at most `rowLanes` rows: f32 [subspaces * width][rowLanes], a row a lane.
+void remaindersOf(const CodebookData& data, const int8_t* vectors, const uint16_t* scales, const uint32_t* codes,
+                  uint32_t rows, float* columns);
+
+/// Half of the squared length of each codeword, f32 [16][width].
+std::vector<float> halfSquaresOf(std::span<const float> words, uint32_t width);
+
 /// nearest[r] = the codeword nearest to row r: the one with the largest dot(row r, codeword) - halfSquare, the first of
-/// equal ones. `columns` is f32 [width][rowLanes], one row a lane, `words` f32 [16][width], `halfSquares` f32 [16]: half of
-/// each codeword's squared length.
+/// equal ones. `columns` is f32 [width][rowLanes], one row a lane, `words` f32 [16][width].
 void nearestCodewords(const float* columns, const float* words, uint32_t width, const float* halfSquares,
                       uint32_t* nearest);
 
@@ -70,13 +78,13 @@ class Codebook {
   /// `vectors` is i8 [rows x dim] and followed by `readPaddingBytes`.
   void assign(const int8_t* vectors, uint32_t rows, uint32_t* codes) const;
 
-  /// The nearest codewords of what the centroids leave over: u8 [rows x rowBytes]. `scales` is f16 [rows].
+  /// The nearest codewords of what the centroids leave over: u8 [rows x residualBytes]. `scales` is f16 [rows].
   void encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint32_t* codes,
               uint8_t* bytes) const;
 
-  /// Mean dot product of token vectors with their centroids: `data().share` for those it was fitted on, less for
-  /// others.
-  double share(const int8_t* vectors, const uint16_t* scales, uint32_t rows) const;
+  /// Mean dot product of token vectors with their centroids, which `assign` found: `data().share` for those it was fitted
+  /// on, less for others.
+  double share(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint32_t* codes) const;
 
   /// The graph over the centroids; null until `buildGraph` has made it.
   const CentroidGraph* graph() const { return graph_->built.load(std::memory_order_acquire); }
@@ -89,6 +97,9 @@ class Codebook {
     std::unique_ptr<const CentroidGraph> own;
     std::atomic<const CentroidGraph*> built = nullptr;
   };
+
+  /// The rows that have each group among their nearest.
+  std::vector<std::vector<uint32_t>> probing(const int8_t* vectors, uint32_t rows) const;
 
   const Kernel& kernel_;
   CodebookData data_;

@@ -8,7 +8,7 @@
 namespace maxsimd {
 namespace {
 
-constexpr DerivedFormat codebookFormat{0x42434d495358414dull /* "MAXSIMCB" */, 1, "codebook"};
+constexpr DerivedFormat codebookFormat{0x42434d495358414dull /* "MAXSIMCB" */, 2, "codebook"};
 
 struct CodebookHeader {
   uint64_t magic;
@@ -24,59 +24,51 @@ struct CodebookHeader {
 };
 static_assert(sizeof(CodebookHeader) == 64);
 
-/// Byte offsets of the sections from the end of the header.
-struct CodebookLayout {
-  uint64_t scales, groups, groupScales, groupStarts, codewords, bytes;
-  uint64_t codewordFloats;
+/// The sections in their order, each of as many values as the codebook has there.
+template <typename Data, typename Visit>
+void forEachSection(Data& data, const Visit& visit) {
+  visit(data.centroids);
+  visit(data.scales);
+  visit(data.groups);
+  visit(data.groupScales);
+  visit(data.groupStarts);
+  visit(data.codewords);
+}
 
-  explicit CodebookLayout(const CodebookHeader& header) {
-    const auto vectors = [&](uint64_t count) { return alignSection(count * header.dim + readPaddingBytes); };
-    const auto halves = [](uint64_t count) { return alignSection((count + readPaddingBytes) * 2); };
-    codewordFloats = uint64_t(subspacesOf(header.dim)) * maxsimd::codewords * subspaceDimOf(header.dim);
-    scales = vectors(header.centroids);
-    groups = scales + halves(header.centroids);
-    groupScales = groups + vectors(header.groups);
-    groupStarts = groupScales + halves(header.groups);
-    codewords = groupStarts + alignSection((uint64_t(header.groups) + 1) * 4);
-    bytes = codewords + alignSection(codewordFloats * sizeof(float));
-  }
-};
+uint64_t bytesOf(const CodebookData& data) {
+  uint64_t bytes = sizeof(CodebookHeader);
+  forEachSection(data, [&](const auto& values) { bytes += alignSection(values.size() * sizeof values[0]); });
+  return bytes;
+}
 
-/// Nothing if the file is of another format, damaged or of another length than its header says.
-std::optional<CodebookHeader> headerOf(const File& file) {
+/// A codebook with zeros in the place of what the file holds; nothing if that is of another format, damaged or of another
+/// length than its header says.
+std::optional<CodebookData> roomFor(const File& file, uint32_t dim, uint64_t hash, uint32_t& centroids) {
   CodebookHeader header;
   const uint64_t bytes = file.size();
   if (!readDerivedHeader(file, bytes, codebookFormat, header).empty()) return std::nullopt;
-  if (header.dim < 1 || header.dim > dimMax) return std::nullopt;
+  if (header.dim != dim || header.hash != hash) return std::nullopt;
   if (header.centroids < 1 || header.centroids > centroidsMax) return std::nullopt;
   if (header.groups < 1 || header.groups > header.centroids) return std::nullopt;
-  if (bytes != sizeof header + CodebookLayout(header).bytes) return std::nullopt;
-  return header;
-}
-
-template <typename T>
-std::vector<T> copyOf(std::span<const uint8_t> body, uint64_t offset, uint64_t count) {
-  const auto values = section<T>(body, offset, count);
-  return {values.begin(), values.end()};
-}
-
-CodebookHeader headerFor(const Codebook& codebook) {
-  const CodebookData& data = codebook.data();
-  CodebookHeader header{};
-  header.hash = codebook.hash();
-  header.dim = data.dim;
-  header.centroids = data.count();
-  header.groups = data.groupCount();
-  header.share = data.share;
-  header.fittedRows = data.fittedRows;
-  return header;
+  // No less than the vectors take: a header that claims more makes no room for it.
+  if (bytes < uint64_t(header.centroids) * dim) return std::nullopt;
+  CodebookData data;
+  data.dim = dim;
+  data.share = header.share;
+  data.fittedRows = header.fittedRows;
+  data.centroids.resize(size_t(header.centroids) * dim + readPaddingBytes);
+  data.scales.resize(header.centroids + readPaddingBytes);
+  data.groups.resize(size_t(header.groups) * dim + readPaddingBytes);
+  data.groupScales.resize(header.groups + readPaddingBytes);
+  data.groupStarts.resize(header.groups + 1);
+  data.codewords.resize(size_t(subspaces) * codewords * data.subspaceDim());
+  centroids = header.centroids;
+  return bytes == bytesOf(data) ? std::optional(std::move(data)) : std::nullopt;
 }
 
 }  // namespace
 
-uint64_t codebookFileBytes(const Codebook& codebook) {
-  return sizeof(CodebookHeader) + CodebookLayout(headerFor(codebook)).bytes;
-}
+uint64_t codebookFileBytes(const Codebook& codebook) { return bytesOf(codebook.data()); }
 
 std::string codebookName(uint64_t hash) {
   char digits[17];
@@ -91,38 +83,32 @@ std::string codebookPath(const std::string& neighbour, uint64_t hash) {
 void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook& codebook) {
   const CodebookData& data = codebook.data();
   if (loadCodebook(path, kernel, data.dim, codebook.hash())) return;
-  const CodebookHeader header = headerFor(codebook);
-  const CodebookLayout layout(header);
-  std::vector<uint8_t> body(layout.bytes);
-  putSection(body, 0, data.centroids);
-  putSection(body, layout.scales, data.scales);
-  putSection(body, layout.groups, data.groups);
-  putSection(body, layout.groupScales, data.groupScales);
-  putSection(body, layout.groupStarts, data.groupStarts);
-  putSection(body, layout.codewords, data.codewords);
-  saveDerived(path, codebookFormat, header, {body});
+  CodebookHeader header{};
+  header.hash = codebook.hash();
+  header.dim = data.dim;
+  header.centroids = data.count();
+  header.groups = data.groupCount();
+  header.share = data.share;
+  header.fittedRows = data.fittedRows;
+  SectionParts body;
+  forEachSection(data, [&]<typename T>(const std::vector<T>& values) { body.add<T>(values); });
+  saveDerived(path, codebookFormat, header, body.parts());
 }
 
 std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kernel, uint32_t dim, uint64_t hash) {
   try {
     const File file = File::openReadOnly(path);
-    const auto header = headerOf(file);
-    if (!header || header->dim != dim || header->hash != hash) return std::nullopt;
-    const CodebookLayout layout(*header);
-    std::vector<uint8_t> body(layout.bytes);
-    file.read(sizeof(CodebookHeader), body.data(), body.size());
-    CodebookData data;
-    data.dim = dim;
-    data.centroids = copyOf<int8_t>(body, 0, size_t(header->centroids) * dim + readPaddingBytes);
-    data.scales = copyOf<uint16_t>(body, layout.scales, header->centroids + readPaddingBytes);
-    data.groups = copyOf<int8_t>(body, layout.groups, size_t(header->groups) * dim + readPaddingBytes);
-    data.groupScales = copyOf<uint16_t>(body, layout.groupScales, header->groups + readPaddingBytes);
-    data.groupStarts = copyOf<uint32_t>(body, layout.groupStarts, size_t(header->groups) + 1);
-    data.share = header->share;
-    data.fittedRows = header->fittedRows;
-    data.codewords = copyOf<float>(body, layout.codewords, layout.codewordFloats);
-    if (data.count() != header->centroids) return std::nullopt;
-    Codebook codebook(kernel, std::move(data));
+    uint32_t centroids = 0;
+    auto data = roomFor(file, dim, hash, centroids);
+    if (!data) return std::nullopt;
+    uint64_t offset = sizeof(CodebookHeader);
+    forEachSection(*data, [&](auto& values) {
+      const uint64_t bytes = values.size() * sizeof values[0];
+      file.read(offset, values.data(), bytes);
+      offset += alignSection(bytes);
+    });
+    if (data->count() != centroids) return std::nullopt;
+    Codebook codebook(kernel, std::move(*data));
     if (codebook.hash() != hash) return std::nullopt;
     return codebook;
   } catch (const Error& error) {

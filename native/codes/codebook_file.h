@@ -3,7 +3,7 @@
 //
 //   offset size field
 //   0      8    magic "MAXSIMCB"
-//   8      4    formatVersion (1)
+//   8      4    formatVersion (2)
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    hash of the content, as Codebook::hash
 //   24     4    dim
@@ -18,7 +18,7 @@
 //     groups       i8  [groups][dim], likewise
 //     groupScales  f16 [groups], likewise
 //     groupStarts  u32 [groups + 1]               group g has the centroids [groupStarts[g], groupStarts[g+1])
-//     codewords    f32 [subspaces][16][width]     subspaces and their width by dim: code_loops.h
+//     codewords    f32 [32][16][width]            width = dim / 32, rounded up
 #pragma once
 
 #include "codes/codebook.h"

@@ -1,6 +1,5 @@
 #include "codes/codebook_fit.h"
 
-#include "codes/nearest.h"
 #include "codes/search_tuning.h"
 #include "kernels/half.h"
 
@@ -14,49 +13,42 @@
 namespace maxsimd {
 namespace {
 
-/// Unit vectors as f32 sums and their int8 form.
-struct Centres {
-  uint32_t dim;
-  uint32_t count;
-  std::vector<int8_t> vectors;
-  std::vector<uint16_t> scales;
+/// Room for `rows` vectors.
+TokenSample emptySample(uint32_t dim, uint32_t rows) {
+  return {std::vector<int8_t>(size_t(rows) * dim + readPaddingBytes), std::vector<uint16_t>(rows + readPaddingBytes),
+          rows};
+}
 
-  Centres(uint32_t dimension, uint32_t number)
-      : dim(dimension),
-        count(number),
-        vectors(size_t(number) * dimension + readPaddingBytes),
-        scales(number + readPaddingBytes) {}
+Chunk chunkOf(const TokenSample& sample) { return {sample.vectors.data(), sample.scales.data(), sample.rows}; }
 
-  /// Row `k` = the direction of `direction`, f32 [dim].
-  void set(uint32_t k, std::span<const float> direction) {
-    float largest = 0.0f;
-    double square = 0.0;
-    for (const float value : direction) {
-      largest = std::max(largest, std::abs(value));
-      square += double(value) * value;
-    }
-    const float steps = largest > 0.0f ? 127.0f / largest : 0.0f;
-    for (uint32_t d = 0; d < dim; ++d) vectors[size_t(k) * dim + d] = int8_t(std::nearbyint(direction[d] * steps));
-    scales[k] = floatToHalf(largest > 0.0f ? float(largest / 127.0 / std::sqrt(square)) : 1.0f / 127.0f);
+/// Row `k` = the unit vector in the direction of `direction`, f32 [dim].
+void setDirection(TokenSample& sample, uint32_t k, std::span<const float> direction) {
+  float largest = 0.0f;
+  double square = 0.0;
+  for (const float value : direction) {
+    largest = std::max(largest, std::abs(value));
+    square += double(value) * value;
   }
-
-  Chunk chunk() const { return {vectors.data(), scales.data(), count}; }
-};
+  const float steps = largest > 0.0f ? 127.0f / largest : 0.0f;
+  const size_t dim = direction.size();
+  for (size_t d = 0; d < dim; ++d) sample.vectors[k * dim + d] = int8_t(std::nearbyint(direction[d] * steps));
+  sample.scales[k] = floatToHalf(largest > 0.0f ? float(largest / 127.0 / std::sqrt(square)) : 1.0f / 127.0f);
+}
 
 class Fit {
  public:
   Fit(const Kernel& kernel, uint32_t dim, const Deadline& deadline) : kernel_(kernel), dim_(dim), deadline_(deadline) {}
 
   /// Spherical k-means of `rows` vectors; nearest[r] = the centre of row r at the end.
-  Centres centres(const int8_t* vectors, uint32_t rows, uint32_t count, std::vector<uint32_t>& nearest) {
-    Centres centres(dim_, count);
+  TokenSample centres(const int8_t* vectors, uint32_t rows, uint32_t count, std::vector<uint32_t>& nearest) {
+    TokenSample centres = emptySample(dim_, count);
     std::vector<float> direction(dim_);
     std::vector<uint32_t> order(rows);
     std::iota(order.begin(), order.end(), 0u);
     std::shuffle(order.begin(), order.end(), random_);
     const auto restart = [&](uint32_t k, uint32_t row) {
       for (uint32_t d = 0; d < dim_; ++d) direction[d] = float(vectors[size_t(row) * dim_ + d]);
-      centres.set(k, direction);
+      setDirection(centres, k, direction);
     };
     for (uint32_t k = 0; k < count; ++k) restart(k, order[k % rows]);
     std::vector<float> similarities(rows), sums;
@@ -64,19 +56,17 @@ class Fit {
     nearest.resize(rows);
     for (uint32_t round = 0; round < SearchTuning::fitRounds && count > 1; ++round) {
       deadline_.check();
-      nearestOf(kernel_, dim_, vectors, rows, centres.chunk(), similarities.data(), nearest.data());
+      nearestOf(kernel_, dim_, vectors, rows, chunkOf(centres), similarities.data(), nearest.data());
       sums.assign(size_t(count) * dim_, 0.0f);
       members.assign(count, 0);
       for (uint32_t r = 0; r < rows; ++r)
         add(vectors + size_t(r) * dim_, sums.data() + size_t(nearest[r]) * dim_), ++members[nearest[r]];
       for (uint32_t k = 0; k < count; ++k) {
-        if (members[k] > 0)
-          centres.set(k, {sums.data() + size_t(k) * dim_, dim_});
-        else
-          restart(k, order[random_() % rows]);
+        if (members[k] > 0) setDirection(centres, k, {sums.data() + size_t(k) * dim_, dim_});
+        else restart(k, order[random_() % rows]);
       }
     }
-    nearestOf(kernel_, dim_, vectors, rows, centres.chunk(), similarities.data(), nearest.data());
+    nearestOf(kernel_, dim_, vectors, rows, chunkOf(centres), similarities.data(), nearest.data());
     return centres;
   }
 
@@ -95,84 +85,62 @@ class Fit {
   std::mt19937_64 random_{0x6d61787369};
 };
 
-/// K-means of rows of `width` floats, starting from evenly spaced ones: f32 [16][width].
-void fitSubspace(const std::vector<float>& rows, uint32_t width, float* found) {
-  const size_t count = rows.size() / width;
-  for (size_t w = 0; w < codewords; ++w)
-    std::copy_n(rows.data() + w * count / codewords * width, width, found + w * width);
-  std::vector<float> columns(size_t(width) * rowLanes), halfSquares, sums;
+/// K-means of `count` rows of `width` floats, starting from evenly spaced ones: f32 [16][width]. Sixteen rows are a block,
+/// f32 [width][rowLanes]; blocks begin `stride` apart.
+void fitSubspace(const float* blocks, size_t stride, size_t count, uint32_t width, std::span<float> found) {
+  const auto at = [&](size_t row, size_t d) { return blocks[row / rowLanes * stride + d * rowLanes + row % rowLanes]; };
+  for (size_t i = 0; i < found.size(); ++i) found[i] = at(i / width * count / codewords, i % width);
+  std::vector<float> sums;
   std::vector<uint32_t> members;
   uint32_t nearest[rowLanes];
   for (uint32_t round = 0; round < SearchTuning::fitRounds; ++round) {
-    halfSquares.assign(codewords, 0.0f);
-    for (size_t i = 0; i < size_t(codewords) * width; ++i) halfSquares[i / width] += found[i] * found[i] / 2;
-    sums.assign(size_t(codewords) * width, 0.0f);
+    const std::vector<float> halfSquares = halfSquaresOf(found, width);
+    sums.assign(found.size(), 0.0f);
     members.assign(codewords, 0);
-    for (size_t first = 0; first < count; first += rowLanes) {
-      const size_t taken = std::min<size_t>(rowLanes, count - first);
-      for (size_t r = 0; r < taken; ++r) {
-        for (size_t d = 0; d < width; ++d) columns[d * rowLanes + r] = rows[(first + r) * width + d];
-      }
-      nearestCodewords(columns.data(), found, width, halfSquares.data(), nearest);
-      for (size_t r = 0; r < taken; ++r) {
-        for (size_t d = 0; d < width; ++d) sums[nearest[r] * width + d] += rows[(first + r) * width + d];
-        ++members[nearest[r]];
-      }
+    for (size_t row = 0; row < count; ++row) {
+      if (row % rowLanes == 0)
+        nearestCodewords(blocks + row / rowLanes * stride, found.data(), width, halfSquares.data(), nearest);
+      const uint32_t word = nearest[row % rowLanes];
+      for (size_t d = 0; d < width; ++d) sums[word * width + d] += at(row, d);
+      ++members[word];
     }
-    for (size_t w = 0; w < codewords; ++w) {
-      // A codeword nobody chose stays where it is.
-      for (size_t d = 0; d < width && members[w] > 0; ++d)
-        found[w * width + d] = sums[w * width + d] / float(members[w]);
+    // A codeword nobody chose stays where it is.
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (members[i / width] > 0) found[i] = sums[i] / float(members[i / width]);
     }
   }
 }
 
 /// At most `SearchTuning::fitRows` rows, evenly spaced.
 TokenSample evenPart(const TokenSample& tokens, uint32_t dim) {
-  TokenSample part;
-  part.rows = std::min(tokens.rows, SearchTuning::fitRows);
-  part.vectors.reserve(size_t(part.rows) * dim + readPaddingBytes);
+  TokenSample part = emptySample(dim, std::min(tokens.rows, SearchTuning::fitRows));
   for (uint64_t i = 0; i < part.rows; ++i) {
     const size_t row = i * tokens.rows / part.rows;
-    const auto vector = tokens.vectors.begin() + long(row * dim);
-    part.vectors.insert(part.vectors.end(), vector, vector + dim);
-    part.scales.push_back(tokens.scales[row]);
+    std::copy_n(tokens.vectors.begin() + long(row * dim), dim, part.vectors.begin() + long(i * dim));
+    part.scales[i] = tokens.scales[row];
   }
-  part.vectors.resize(part.vectors.size() + readPaddingBytes);
   return part;
 }
 
 /// `share` and `codewords` of a codebook whose centroids are there.
 void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& tokens, const Deadline& deadline) {
-  const uint32_t dim = data.dim, count = tokens.rows, subspaceDim = data.subspaceDim();
-  data.codewords.assign(size_t(data.subspaces()) * codewords * subspaceDim, 0.0f);
-  std::vector<uint32_t> codes(count);
-  Codebook(kernel, data).assign(tokens.vectors.data(), count, codes.data());
-
-  const size_t width = size_t(data.subspaces()) * subspaceDim;
-  std::vector<float> own(count * width, 0.0f);
-  double dots = 0;
-  for (size_t r = 0; r < count; ++r) {
-    const float scale = halfToFloat(tokens.scales[r]), unit = halfToFloat(data.scales[codes[r]]);
-    for (uint32_t d = 0; d < dim; ++d) {
-      own[r * width + d] = float(tokens.vectors[r * dim + d]) * scale;
-      dots += double(own[r * width + d]) * double(float(data.centroids[size_t(codes[r]) * dim + d]) * unit);
-    }
+  const uint32_t width = data.subspaceDim(), wordFloats = codewords * width;
+  data.codewords.assign(size_t(subspaces) * wordFloats, 0.0f);
+  std::vector<uint32_t> codes(tokens.rows);
+  const Codebook withoutWords(kernel, data);
+  withoutWords.assign(tokens.vectors.data(), tokens.rows, codes.data());
+  data.share = float(withoutWords.share(tokens.vectors.data(), tokens.scales.data(), tokens.rows, codes.data()));
+  const size_t stride = size_t(subspaces) * width * rowLanes;
+  std::vector<float> blocks((tokens.rows + rowLanes - 1) / rowLanes * stride, 0.0f);
+  for (uint32_t first = 0; first < tokens.rows; first += rowLanes) {
+    remaindersOf(data, tokens.vectors.data() + size_t(first) * data.dim, tokens.scales.data() + first,
+                 codes.data() + first, std::min(rowLanes, tokens.rows - first),
+                 blocks.data() + first / rowLanes * stride);
   }
-  data.share = float(dots / count);
-  std::vector<float> rows(count * subspaceDim);
-  for (uint32_t m = 0; m < data.subspaces(); ++m) {
+  for (uint32_t m = 0; m < subspaces; ++m) {
     deadline.check();
-    for (size_t r = 0; r < count; ++r) {
-      const float share = data.share * halfToFloat(data.scales[codes[r]]);
-      for (uint32_t d = 0; d < subspaceDim; ++d) {
-        const uint32_t component = m * subspaceDim + d;
-        const float centroid =
-            component < dim ? float(data.centroids[size_t(codes[r]) * dim + component]) * share : 0.0f;
-        rows[r * subspaceDim + d] = own[r * width + component] - centroid;
-      }
-    }
-    fitSubspace(rows, subspaceDim, data.codewords.data() + size_t(m) * codewords * subspaceDim);
+    fitSubspace(blocks.data() + size_t(m) * width * rowLanes, stride, tokens.rows, width,
+                std::span(data.codewords).subspan(size_t(m) * wordFloats, wordFloats));
   }
 }
 
@@ -187,10 +155,10 @@ CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& 
   const uint32_t wanted = std::max(1u, uint32_t(std::bit_floor(uint32_t(std::sqrt(double(count))))));
   std::vector<uint32_t> nearest;
   const TokenSample part = evenPart(tokens, dim);
-  const Centres groups = fit.centres(part.vectors.data(), part.rows, wanted, nearest);
+  const TokenSample groups = fit.centres(part.vectors.data(), part.rows, wanted, nearest);
   std::vector<float> similarities(rows);
   nearest.resize(rows);
-  nearestOf(kernel, dim, sample, rows, groups.chunk(), similarities.data(), nearest.data());
+  nearestOf(kernel, dim, sample, rows, chunkOf(groups), similarities.data(), nearest.data());
   std::vector<std::vector<uint32_t>> membersOf(wanted);
   for (uint32_t r = 0; r < rows; ++r) membersOf[nearest[r]].push_back(r);
 
@@ -208,7 +176,7 @@ CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& 
     members.resize(size_t(size) * dim + readPaddingBytes);
     for (uint32_t i = 0; i < size; ++i)
       std::copy_n(sample + size_t(membersOf[g][i]) * dim, dim, members.begin() + long(size_t(i) * dim));
-    const Centres centres = fit.centres(members.data(), size, share, nearest);
+    const TokenSample centres = fit.centres(members.data(), size, share, nearest);
     data.centroids.insert(data.centroids.end(), centres.vectors.begin(),
                           centres.vectors.end() - long(readPaddingBytes));
     data.scales.insert(data.scales.end(), centres.scales.begin(), centres.scales.end() - long(readPaddingBytes));

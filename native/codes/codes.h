@@ -5,7 +5,7 @@
 //
 //   offset size field
 //   0      8    magic "MAXSIMCD"
-//   8      4    formatVersion: 3, or 4 with more than 65,536 centroids
+//   8      4    formatVersion (5)
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    segmentId
 //   24     4    dim
@@ -22,12 +22,10 @@
 //     rowOffsets   u32 [chunks + 1]               chunk c has residual rows [rowOffsets[c], rowOffsets[c+1])
 //     listOffsets  u32 [blocks][centroids + 1]    a block is 65,536 chunks; centroid k has lists [.[k], .[k+1])
 //   then
-//     codes        u16 or, in version 4, u24 [codes]  ascending and unique within a chunk
-//     details      u8                             of one chunk after the other:
-//       runs       u8  [codes of the chunk]       token vectors that have the code; 255 stands for more
-//       residuals  u8  [rows of the chunk][subspaces / 2]
-//                                                 nearest codewords of share * centroid's remainder, by code; the even
-//                                                 subspace's in the low half of a byte
+//     codes        u32 [codes]                  ascending and unique within a chunk: the centroid in the low 24 bits, above
+//                                               them how many token vectors have it; 255 stands for more
+//     residuals    u8  [rows][16]               nearest codewords of share * centroid's remainder, by chunk and code; the
+//                                               even subspace's in the low half of a byte
 //     lists        u16 [codes]                    chunks of the block, counted from its first, ascending
 //
 // The directory is copied and checked when the file is opened, the rest (98 in 100 bytes) by `inspectCodes`: what stands there
@@ -36,7 +34,6 @@
 
 #include "codes/codebook.h"
 #include "codes/codebook_fit.h"
-#include "kernels/approximate/code_span.h"
 #include "kernels/cache_lines.h"
 #include "runtime/deadline.h"
 #include "files/memory.h"
@@ -84,29 +81,21 @@ class ChunkCodes {
   /// False once something could not be read: what came of the codes may be anything.
   bool isRead() const { return !mapping_->failure(); }
 
-  CodeSpan of(uint32_t chunk) const {
-    const uint32_t first = codeOffsets_[chunk];
-    return {codes_ + size_t(first) * codeBytes_, codeOffsets_[chunk + 1] - first, codeBytes_};
+  std::span<const uint32_t> of(uint32_t chunk) const {
+    return codes_.subspan(codeOffsets_[chunk], codeOffsets_[chunk + 1] - codeOffsets_[chunk]);
+  }
+  /// With the codewords of its token vectors.
+  CodedChunk coded(uint32_t chunk) const {
+    const uint32_t first = rowOffsets_[chunk];
+    return {of(chunk), residuals_ + size_t(first) * residualBytes, rowOffsets_[chunk + 1] - first};
   }
 
-  /// Token vectors of a chunk, 255 of one code at most.
-  uint32_t rows(uint32_t chunk) const { return rowOffsets_[chunk + 1] - rowOffsets_[chunk]; }
-  /// Token vectors of each of its codes.
-  const uint8_t* runs(uint32_t chunk) const {
-    return details_ + codeOffsets_[chunk] + size_t(rowOffsets_[chunk]) * rowBytes_;
-  }
-  /// The codewords of these token vectors in the order of the codes.
-  const uint8_t* residuals(uint32_t chunk) const { return runs(chunk) + of(chunk).count; }
-
-  // These ask for memory (kernels/cache_lines.h): first for what says where something of a chunk is.
-  void loadCodesPlace(uint32_t chunk) const { loadLines(codeOffsets_[chunk]); }
-  void loadCodes(uint32_t chunk) const;
-  void loadDetailsPlace(uint32_t chunk) const {
-    loadCodesPlace(chunk);
+  // These ask for memory (kernels/cache_lines.h), first for what says where something of a chunk is.
+  void loadPlace(uint32_t chunk) const {
+    loadLines(codeOffsets_[chunk]);
     loadLines(rowOffsets_[chunk]);
   }
-  /// Codes and runs.
-  void loadRuns(uint32_t chunk) const;
+  void loadCodes(uint32_t chunk) const { loadLines(of(chunk).data(), of(chunk).size_bytes()); }
 
   uint32_t blocks() const { return (chunks() + blockChunks - 1) / blockChunks; }
   /// Chunks of a block that have a centroid.
@@ -116,8 +105,6 @@ class ChunkCodes {
   }
   /// Asks for the memory that says where a list is.
   void loadListPlace(uint32_t block, uint32_t centroid) const { loadLines(*listPlace(block, centroid)); }
-  /// Chunks of the segment that have each centroid, u32 [centroids].
-  std::span<const uint32_t> listLengths() const { return listLengths_; }
 
  private:
   ChunkCodes() = default;
@@ -133,14 +120,11 @@ class ChunkCodes {
   std::vector<uint8_t> directory_;
   std::shared_ptr<const Codebook> codebook_;
   std::span<const uint32_t> codeOffsets_;
-  const uint8_t* codes_ = nullptr;
-  uint32_t codeBytes_ = 0;
+  std::span<const uint32_t> codes_;
   std::span<const uint32_t> rowOffsets_;
-  const uint8_t* details_ = nullptr;
-  uint32_t rowBytes_ = 0;
+  const uint8_t* residuals_ = nullptr;
   std::span<const uint32_t> listOffsets_;
   std::span<const uint16_t> lists_;
-  std::vector<uint32_t> listLengths_;
 };
 
 struct CodesInspection {

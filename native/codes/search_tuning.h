@@ -11,9 +11,6 @@
 namespace maxsimd {
 
 struct SearchTuning {
-  /// How far measured recall may move the breadth. Recall hardly grew beyond 4 on 12,296 chunks of either default model.
-  static constexpr double breadthLeast = 0.25, breadthMost = 16;
-
   /// Chunks that are ranked by residual codes for each candidate. These leave room for the error of residual codes.
   static constexpr double shortlistPerCandidate = 3;
   /// Likewise, for each unit of sqrt(candidates x chunks): what nearly ties with the last candidate grows with both.
@@ -27,7 +24,7 @@ struct SearchTuning {
   static constexpr double unmetPart = 0.8;
   /// A visit of a list, and the look at all codes that follows, take as long as the scan of this many codes; choosing lists
   /// takes as long as this many for each centroid. They decide between lists and a scan of all codes (12,296 and 300,000 chunks).
-  static constexpr double codesPerVisit = 12, codesPerCentroid = 4;
+  static constexpr double codesPerVisit = 6, codesPerCentroid = 2;
   /// One centroid in so many estimates which entries are worth collecting.
   static constexpr uint32_t sampledEvery = 16;
 
@@ -49,12 +46,14 @@ struct SearchTuning {
 
   /// Chunks that codes leave to residual codes.
   static uint32_t shortlist(uint32_t candidateK, uint64_t chunks, double breadth) {
-    return uint32_t(breadth * (shortlistPerCandidate * candidateK +
-                               shortlistPerRoot * std::sqrt(double(candidateK) * double(chunks))));
+    const double wanted = breadth * (shortlistPerCandidate * candidateK +
+                                     shortlistPerRoot * std::sqrt(double(candidateK) * double(chunks)));
+    return uint32_t(std::min(std::max(wanted, double(candidateK)), double(chunks)));
   }
   /// Centroids for an index of so many token vectors: a power of two.
   static uint32_t centroids(uint64_t rows) {
-    return uint32_t(1) << uint32_t(std::lround(std::log2(centroidsPerRoot * std::sqrt(double(std::max<uint64_t>(1, rows))))));
+    return uint32_t(1) << uint32_t(
+               std::lround(std::log2(centroidsPerRoot * std::sqrt(double(std::max<uint64_t>(1, rows))))));
   }
 };
 

@@ -41,7 +41,10 @@ bool outgrown(const Codebook& codebook, uint64_t rows, const std::shared_ptr<con
   if (growth >= growthMost) return true;
   if (growth < growthUnlike) return false;
   const TokenSample sample = sampleTokenVectors({&segment, 1}, shareSampleRows, deadline);
-  return codebook.share(sample.vectors.data(), sample.scales.data(), sample.rows) < double(data.share) - shareUnlike;
+  std::vector<uint32_t> codes(sample.rows);
+  codebook.assign(sample.vectors.data(), sample.rows, codes.data());
+  return codebook.share(sample.vectors.data(), sample.scales.data(), sample.rows, codes.data()) <
+         double(data.share) - shareUnlike;
 }
 
 Error unknownSegment(uint64_t id) {

@@ -228,7 +228,7 @@ SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
   }
   outcome.preselected = !set.preselected.empty();
   outcome.plan = set.plan;
-  for (const auto& [score, age, position] : top) {
+  for (const auto& [score, age, position, candidate] : top) {
     SearchOutcome::Result result{age.versionId, age.chunkIndex, score, 0.0f, 0, 0, 0};
     if (outcome.preselected) {
       result.candidateScore = set.preselected[position].score;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "candidates/index_search.h"
-#include "kernels/approximate/code_span.h"
 #include "kernels/contract.h"
 #include "kernels/half.h"
 #include "store/postings.h"
@@ -105,24 +104,6 @@ inline RecordParts randomRecord(Random& random, const Clusters& clusters, uint64
   for (const Term& one : terms) parts.terms.insert(parts.terms.end(), one.begin(), one.end());
   return parts;
 }
-
-/// Codes as they stand in a file, of two or three bytes.
-class PackedCodes {
- public:
-  PackedCodes(Random& random, const std::vector<uint32_t>& codes)
-      : count_(uint32_t(codes.size())), codeBytes_(between(random, 2, 3)) {
-    for (const uint32_t code : codes) {
-      for (uint32_t b = 0; b < codeBytes_; ++b) bytes_.push_back(uint8_t(code >> 8 * b));
-    }
-    for (int padding = 0; padding < 2; ++padding) bytes_.push_back(uint8_t(random()));
-  }
-
-  CodeSpan span() const { return {bytes_.data(), count_, codeBytes_}; }
-
- private:
-  const uint32_t count_, codeBytes_;
-  std::vector<uint8_t> bytes_;
-};
 
 /// A search of `tokens` query tokens at generation 1.
 inline IndexSearch searchOf(const std::vector<float>& query, size_t tokens, uint32_t topK, uint32_t candidateK,

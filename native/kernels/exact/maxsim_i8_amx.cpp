@@ -286,10 +286,10 @@ struct Rows {
 extern const Kernel amxEmulatedKernel;
 const Kernel amxEmulatedKernel =
     ByRowBits<Rows>::kernel("amx with emulated tiles", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot,
-                            &avx512CodeLoops);
+                            &avx2CodeLoops);
 #else
 const Kernel amxKernel = ByRowBits<Rows>::kernel("amx", [](const CpuFeatures& cpu) { return cpu.amx; }, dot,
-                                                 &avx512CodeLoops);
+                                                 &avx2CodeLoops);
 #endif
 
 }  // namespace maxsimd

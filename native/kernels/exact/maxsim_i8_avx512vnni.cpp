@@ -52,7 +52,7 @@ using Rows = LaneKernel<Avx512Vnni<rowBits>, Avx512VnniNarrow>;
 }  // namespace
 
 const Kernel avx512vnniKernel = ByRowBits<Rows>::kernel(
-    "avx512vnni", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot, &avx512CodeLoops);
+    "avx512vnni", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot, &avx2CodeLoops);
 
 }  // namespace maxsimd
 

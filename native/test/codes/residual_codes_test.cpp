@@ -22,25 +22,20 @@ std::set<const CodeLoops*> comparedLoops() {
   return all;
 }
 
-/// The codes whose token vectors `chooseRows` is to choose: their places.
-std::vector<uint32_t> worthy(const ResidualTable& table, const std::vector<uint32_t>& codes) {
-  std::vector<uint32_t> chosen;
-  for (uint32_t k = 0; k < codes.size(); ++k) {
-    bool reaches = false;
-    for (uint32_t i = 0; i < table.tokensPadded; ++i) {
-      int highest = 0;
-      for (const uint32_t code : codes) highest = std::max<int>(highest, table.entries[code * table.tokensPadded + i]);
-      reaches |= table.entries[codes[k] * table.tokensPadded + i] >= std::max(1, highest - table.margins[i]);
-    }
-    if (reaches) chosen.push_back(k);
+/// Whether a token vector of this code may be the best of its chunk for one of 32 query tokens from `token` on.
+bool isWorthy(const ResidualTable& table, const std::vector<uint32_t>& codes, uint32_t code, uint32_t token) {
+  for (uint32_t i = token; i < token + tableLanes; ++i) {
+    int highest = 0;
+    for (const uint32_t other : codes) highest = std::max<int>(highest, table.entries[other * table.tokensPadded + i]);
+    if (table.entries[code * table.tokensPadded + i] >= std::max(1, highest - table.margins[i])) return true;
   }
-  return chosen;
+  return false;
 }
 
 const Case plain("codewords", "entries, codewords and residual sums of every kernel match plain loops", [](Random& random) {
   for (const CodeLoops* loops : comparedLoops()) for (int round = 0; round < 60; ++round) {
     const uint32_t tokens = between(random, 1, 70), stride = paddedTokens(tokens), padded = tableTokens(tokens);
-    const uint32_t rowBytes = between(random, 1, 32), subspaces = 2 * rowBytes, centroids = between(random, 1, 300);
+    const uint32_t centroids = between(random, 1, 300);
     std::uniform_real_distribution<float> value(-1.5f, 1.5f);
     std::vector<float> similarities(size_t(centroids) * stride), floors(stride), factors(stride);
     for (auto* values : {&similarities, &floors, &factors}) {
@@ -62,64 +57,42 @@ const Case plain("codewords", "entries, codewords and residual sums of every ker
     AlignedVector<uint8_t> residuals(size_t(subspaces) * codewords * padded);
     for (auto& byte : residuals) byte = uint8_t(random() % (150 / subspaces));
     std::vector<uint32_t> codes(between(random, 1, 40));
-    std::vector<uint8_t> runs, bytes;
+    std::vector<uint32_t> stored;
+    std::vector<uint8_t> bytes;
     for (auto& code : codes) {
       code = uint32_t(random() % centroids);
-      runs.push_back(uint8_t(between(random, 1, 8)));
-      for (uint32_t b = 0; b < runs.back() * rowBytes; ++b) bytes.push_back(uint8_t(random()));
+      stored.push_back(code | between(random, 1, 8) << centroidBits);
+      for (uint32_t b = 0; b < (stored.back() >> centroidBits) * residualBytes; ++b) bytes.push_back(uint8_t(random()));
     }
-    std::vector<uint8_t> margins(padded);
+    AlignedVector<uint8_t> margins(padded);
     for (auto& margin : margins) margin = uint8_t(round % 3 == 0 ? 255 : random() % 60);
     const uint32_t mask = std::bit_ceil(centroids) - 1;
-    const ResidualTable table{padded, subspaces, entries.data(), mask, factor, residuals.data(), margins.data()};
-    auto rows = uint32_t(bytes.size() / rowBytes);
+    const ResidualTable table{padded, entries.data(), mask, factor, residuals.data(), margins.data()};
+    auto rows = uint32_t(bytes.size() / residualBytes);
     // Runs that claim more than there is.
     if (round % 5 == 0) rows -= std::min(rows, between(random, 0, 6));
-    std::vector<uint32_t> firsts, counts;
-    for (uint32_t k = 0, first = 0; k < codes.size(); first += counts[k++]) {
-      firsts.push_back(first);
-      counts.push_back(std::min<uint32_t>(runs[k], rows - first));
-    }
-    const PackedCodes packed(random, codes);
-    std::vector<ChosenRow> chosen(rows);
-    std::vector<uint8_t> highestOfChunk(padded);
-    uint32_t sumOfHighest = 0;
+    uint32_t sumOfHighest = 0, expected = 0;
     for (uint32_t i = 0; i < padded; ++i) {
-      uint8_t most = 0;
-      for (const uint32_t code : codes) most = std::max(most, entries[code * padded + i]);
-      sumOfHighest += most;
-    }
-    CHECK(loops->highestOfCodes(table, packed.span(), highestOfChunk.data()) == sumOfHighest &&
-          loops->highestOfCodes(table, packed.span(), nullptr) == sumOfHighest);
-    chosen.resize(
-        loops->chooseRows(table, {packed.span(), runs.data(), bytes.data(), rows}, highestOfChunk.data(), chosen.data()));
-    const std::vector<uint32_t> places = worthy(table, codes);
-    size_t row = 0;
-    for (const uint32_t k : places) {
-      for (uint32_t j = 0; j < counts[k]; ++j, ++row) {
-        CHECK(row < chosen.size() && chosen[row].code == codes[k] && chosen[row].place == firsts[k] + j);
-      }
-    }
-    CHECK(row == chosen.size());
-    uint32_t expected = 0;
-    for (uint32_t i = 0; i < padded; ++i) {
-      uint32_t most = 0;
-      for (const uint32_t k : places) {
-        for (uint32_t j = 0; j < counts[k]; ++j) {
-          const uint8_t* next = bytes.data() + (firsts[k] + j) * rowBytes;
+      uint32_t most = 0, mostByBoth = 0, row = 0;
+      for (size_t k = 0; k < codes.size(); ++k) {
+        most = std::max<uint32_t>(most, entries[codes[k] * padded + i]);
+        const bool counts = isWorthy(table, codes, codes[k], i / tableLanes * tableLanes);
+        for (uint32_t j = 0; j < stored[k] >> centroidBits && row < rows; ++j, ++row) {
           uint32_t similarity = uint32_t(entries[codes[k] * padded + i]) * factor >> 8;
           for (uint32_t m = 0; m < subspaces; ++m) {
-            const uint32_t codeword = next[m / 2] >> (m % 2 * 4) & 15, width = loops->tokensTogether(padded);
-            similarity += residuals[((i / width * subspaces + m) * codewords + codeword) * width + i % width];
+            const uint32_t codeword = bytes[row * residualBytes + m / 2] >> (m % 2 * 4) & 15;
+            similarity += residuals[((i / tableLanes * subspaces + m) * codewords + codeword) * tableLanes + i % tableLanes];
           }
-          most = std::max(most, similarity);
+          if (counts) mostByBoth = std::max(mostByBoth, similarity);
         }
       }
-      expected += most;
+      sumOfHighest += most;
+      expected += mostByBoth;
     }
-    CHECK(loops->sumOfResidualMaxima(table, bytes.data(), chosen.data(), uint32_t(chosen.size())) == expected);
+    CHECK(loops->sumOfMaxima(table, stored) == sumOfHighest);
+    CHECK(loops->sumOfResidualMaxima(table, {stored, bytes.data(), rows}) == expected);
 
-    std::vector<uint8_t> least(padded, 0);
+    AlignedVector<uint8_t> least(padded, 0);
     for (uint32_t i = 0; i < tokens; ++i) least[i] = uint8_t(between(random, 0, 255));
     std::vector<TableHit> hits;
     loops->collectHits(entries.data(), centroids, padded, least.data(), hits);
@@ -141,8 +114,7 @@ const Case encoded("codewords", "token vectors of any dimension have the nearest
                    [](Random& random) {
                      const Kernel& kernel = *findKernel("auto");
                      for (const uint32_t odd : {1u, 2u, 7u, 8u, 9u, 96u, 100u, 128u, 256u, 257u, 300u, 1000u, 1024u}) {
-                       CHECK(subspacesOf(odd) % 2 == 0 && subspacesOf(odd) * subspaceDimOf(odd) >= odd);
-                       CHECK(subspacesOf(odd) / 2 <= 32);
+                       CHECK(subspaces * subspaceDimOf(odd) >= odd);
                        const Clusters clusters(random, odd, 5);
                        std::vector<float> values;
                        for (uint32_t r = 0; r < 1100; ++r) {
@@ -162,11 +134,11 @@ const Case encoded("codewords", "token vectors of any dimension have the nearest
                        const uint32_t rows = between(random, 1, 40), width = data.subspaceDim();
                        std::vector<uint32_t> codes(rows);
                        codebook.assign(all.vectors.data(), rows, codes.data());
-                       std::vector<uint8_t> bytes(size_t(rows) * data.rowBytes());
+                       std::vector<uint8_t> bytes(size_t(rows) * residualBytes);
                        codebook.encode(all.vectors.data(), all.scales.data(), rows, codes.data(), bytes.data());
                        double before = 0, after = 0;
                        for (uint32_t r = 0; r < rows; ++r) {
-                         for (uint32_t m = 0; m < data.subspaces(); ++m) {
+                         for (uint32_t m = 0; m < subspaces; ++m) {
                            std::vector<double> distances(codewords, 0.0);
                            for (uint32_t w = 0; w < codewords; ++w) {
                              for (uint32_t d = 0; d < width; ++d) {
@@ -182,7 +154,7 @@ const Case encoded("codewords", "token vectors of any dimension have the nearest
                                if (w == 0) before += left * left;
                              }
                            }
-                           const uint32_t chosen = bytes[r * data.rowBytes() + m / 2] >> (m % 2 * 4) & 15;
+                           const uint32_t chosen = bytes[r * residualBytes + m / 2] >> (m % 2 * 4) & 15;
                            after += distances[chosen];
                            CHECK(distances[chosen] <= *std::min_element(distances.begin(), distances.end()) + 1e-5);
                          }

@@ -141,7 +141,7 @@ bool fuzzCodebook(std::span<const uint8_t> given) {
       std::vector<uint32_t> assigned(rows);
       codebook.assign(record.vectors(), rows, assigned.data());
       for (const uint32_t code : assigned) CHECK(code < codebook.count());
-      std::vector<uint8_t> residuals(size_t(rows) * codebook.data().rowBytes());
+      std::vector<uint8_t> residuals(size_t(rows) * residualBytes);
       codebook.encode(record.vectors(), record.scales(), rows, assigned.data(), residuals.data());
     }
     std::filesystem::remove(path);

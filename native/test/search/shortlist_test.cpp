@@ -1,9 +1,8 @@
-// Compares the best of several parts, and of blocks, with a sort of all.
+// Compares the best of several parts with a sort of all.
 #include "candidates/shortlist.h"
 #include "test/sample.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace maxsimd::test {
 namespace {
@@ -42,46 +41,9 @@ const Case bounded("shortlist", "the best and oldest of all parts are found in a
     });
     std::vector<Shortlisted> together;
     for (const auto& part : parts) together.insert(together.end(), part.begin(), part.end());
-    const std::vector<Shortlisted> found = bestOf(together, count, agesOf);
+    const std::vector<Shortlisted> found = bestBySum(together, count, agesOf);
     CHECK(std::equal(found.begin(), found.end(), expected.begin(), expected.end(), [](const auto& a, const auto& b) {
       return a.sum == b.sum && a.candidate.selection == b.candidate.selection && a.candidate.chunk == b.candidate.chunk;
-    }));
-  }
-});
-
-const Case ofParts("shortlist", "the best of parts are found, in whatever order they are added", [](Random& random) {
-  for (int round = 0; round < 100; ++round) {
-    const uint32_t tokens = between(random, 1, 40), most = tokens * entryMax, chunks = between(random, 1, 20'000);
-    const uint32_t partChunks = 64 * between(random, 1, 120);
-    const size_t count = between(random, 1, 600);
-    LiveChunks live;
-    live.chunks.resize(chunks);
-    const CodedSegment coded{3, &live, nullptr, nullptr};
-    std::vector<uint32_t> sums(chunks);
-    std::vector<Shortlisted> expected;
-    for (uint32_t c = 0; c < chunks; ++c) {
-      sums[c] = uint32_t(random() % (most + 2));
-      if (random() % 4 == 0) continue;
-      live.chunks.set(c);
-      if (sums[c] > 0) expected.push_back({sums[c], {3, c}});
-    }
-    const uint32_t parts = (chunks + partChunks - 1) / partChunks;
-    std::vector<uint32_t> order(parts);
-    std::iota(order.begin(), order.end(), 0u);
-    std::shuffle(order.begin(), order.end(), random);
-    BestOfParts best(tokens, count, parts);
-    for (const uint32_t part : order) {
-      const auto from = std::span(sums).subspan(part * partChunks);
-      best.add(part, coded, part * partChunks, from.first(std::min<size_t>(partChunks, from.size())));
-    }
-    const AgesOf agesOf = [](std::span<const Candidate> candidates) {
-      std::vector<Age> ages;
-      for (const Candidate& candidate : candidates) ages.push_back({candidate.chunk, 0});
-      return ages;
-    };
-    const std::vector<Shortlisted> found = best.best(agesOf), all = bestOf(expected, count, agesOf);
-    CHECK(std::equal(found.begin(), found.end(), all.begin(), all.end(), [](const auto& a, const auto& b) {
-      return a.sum == b.sum && a.candidate.chunk == b.candidate.chunk;
     }));
   }
 });
