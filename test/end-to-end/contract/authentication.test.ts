@@ -173,7 +173,7 @@ describe('Authentication', () => {
     expect((await createKey(stage.server, tenant.id)).key).toMatch(/^qkv_live_/);
   });
 
-  test('[authentication-6] A suspended tenant returns 403 with error code `tenant_suspended`.', async () => {
+  test('[authentication-6, errors-4] A suspended tenant returns 403 with error code `tenant_suspended`.', async () => {
     const tenant = await stage.newTenant();
     const { id } = await makeIndex(tenant.client);
     await put(tenant.client, id, [{ doc_id: 'a', text: 'river' }]);

@@ -52,10 +52,6 @@ describe('Index', () => {
     expectInvalid(await stage.client.createIndex(unknown), 'model_version');
   });
 
-  test('[index-5] `text_retention` | string enum: `none`', async () => {
-    expect((await makeIndex(stage.client)).text_retention).toBe('none');
-  });
-
   test('[index-6] `chunking` | object | `strategy` (string, value `token_window`), `max_tokens` (integer), `overlap_tokens` (integer), `minimum_chunk_tokens` (integer).', async () => {
     const { client } = stage;
     const chunking = { max_tokens: 40, overlap_tokens: 4, minimum_chunk_tokens: 8 };
@@ -106,7 +102,7 @@ describe('Index', () => {
     expect(reply).toEqual({ ...made, recall: null });
   });
 
-  test('[index-9] `created_at` | string, ISO 8601 UTC timestamp', async () => {
+  test('[index-9, conventions-4] `created_at` | string, ISO 8601 UTC timestamp', async () => {
     const before = Date.now();
     const made = await makeIndex(stage.client);
     const created = Date.parse(made.created_at);
@@ -157,7 +153,7 @@ describe('Create an index', () => {
     }
   });
 
-  test('[index-11] `text_retention` (enum `none`), `metadata_schema` (object, descriptive), and one further nested object whose child attributes are not listed.', async () => {
+  test('[index-11, index-5, what-the-service-does-13] `text_retention` (enum `none`), `metadata_schema` (object, descriptive), and one further nested object whose child attributes are not listed.', async () => {
     const { client } = stage;
     const made = await makeIndex(client, {
       text_retention: 'none',
@@ -165,6 +161,13 @@ describe('Create an index', () => {
       chunking: { max_tokens: 64, overlap_tokens: 0, minimum_chunk_tokens: 1 },
     });
     expect(made.chunking).toMatchObject({ max_tokens: 64, overlap_tokens: 0, minimum_chunk_tokens: 1 });
+    expect(made.text_retention).toBe('none');
+    expect((await makeIndex(client)).text_retention).toBe('none');
+    for (const value of ['full', 'None', '', null, true, 0])
+      expectInvalid(
+        await client.createIndex({ name: 'keeps text', text_retention: value }),
+        'text_retention',
+      );
     for (const schema of [null, [], 'text', 7, true]) {
       expectInvalid(
         await client.createIndex({ name: 'bad schema', metadata_schema: schema }),
@@ -287,7 +290,7 @@ describe('Create an index', () => {
     );
   });
 
-  test('[create-an-index-3] The returned model version is immutable for the index.', async () => {
+  test('[create-an-index-3, versioning-4, what-the-service-does-1] The returned model version is immutable for the index.', async () => {
     const { client } = stage;
     const made = await makeIndex(client);
     const change = { body: { model_version: 'another' } };
