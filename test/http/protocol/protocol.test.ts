@@ -224,11 +224,6 @@ describe('bodies over a socket', () => {
   });
 });
 
-test('an idle connection is closed after its keep-alive time', async () => {
-  await using short = await startHttp({ timeouts: { keepAliveMs: 50 } });
-  expect(await exchange(await listen(short), head('GET /healthz'))).toMatch(/^HTTP\/1\.1 200 /);
-});
-
 test('with a certificate the same is served over TLS, and only there', async () => {
   const fixture = (name: string) => readFileSync(new URL(`fixtures/${name}`, import.meta.url));
   const cert = fixture('test-only-cert.pem');
