@@ -5,15 +5,8 @@ import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
 import { find, makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
-import { passages, textOfTokens } from '../../support/running/texts.ts';
-import {
-  deleted,
-  index,
-  indexList,
-  indexPage,
-  rankedWithComponents,
-  type Index,
-} from '../../support/running/wire.ts';
+import { textOfTokens } from '../../support/running/texts.ts';
+import { deleted, index, indexList, indexPage, type Index } from '../../support/running/wire.ts';
 
 const stage = useSharedStage();
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -134,16 +127,6 @@ describe('Create an index', () => {
     expectReply(await other.client.createIndex({ name: 'only one' }), index, 201);
   });
 
-  test('one name wins when two requests create it at the same time', async () => {
-    const replies = await Promise.all(
-      Array.from({ length: 8 }, () => stage.client.createIndex({ name: 'contested' })),
-    );
-    expect(replies.map((reply) => reply.status).toSorted((left, right) => left - right)).toEqual([
-      201,
-      ...Array.from({ length: 7 }, () => 422),
-    ]);
-  });
-
   test('[index-10, index-14, decision-19] `model` (optional; omit unless explicitly instructed to select a supported model during onboarding). Allowed values of `model`: not shown. unknown `model` 422', async () => {
     const { client, server } = stage;
     const named = await makeIndex(client, { model: server.readyLine.model });
@@ -239,43 +222,6 @@ describe('Create an index', () => {
     expect(await chunksOf(36)).toBe(2);
     expect(await chunksOf(37)).toBe(2);
     expect(await chunksOf(100)).toBe(6);
-  });
-
-  test('a remainder joined to the largest window the model allows is still found', async () => {
-    const { client } = stage;
-    const accepts = async (maxTokens: number): Promise<boolean> => {
-      const chunking = { max_tokens: maxTokens, overlap_tokens: 0, minimum_chunk_tokens: 16 };
-      const reply = await client.createIndex({ name: `windows of ${maxTokens}`, chunking });
-      return reply.status === 201;
-    };
-    let [accepted, refused] = [64, 1_000_000];
-    while (refused - accepted > 1) {
-      const middle = Math.floor((accepted + refused) / 2);
-      if (await accepts(middle)) accepted = middle;
-      else refused = middle;
-    }
-    const { id } = await makeIndex(client, {
-      chunking: { max_tokens: accepted, overlap_tokens: 0, minimum_chunk_tokens: 16 },
-    });
-    const ending = 'A pelican rides a bicycle.';
-    const tokensOf = async (text: string): Promise<number> =>
-      (await put(client, id, [{ doc_id: 'joined', text: `${text} ${ending}` }])).usage.input_tokens;
-    // As many passages as fit, and plain words until the text is five tokens longer than the window.
-    let prose = '';
-    let room = 0;
-    for (const passage of passages) {
-      const longer = `${prose}${passage.text} `;
-      const left = accepted + 5 - (await tokensOf(longer));
-      if (left < 0) break;
-      [prose, room] = [longer, left];
-    }
-    expect(await tokensOf(`${textOfTokens(room)} ${prose}`)).toBe(accepted + 5);
-    const reply = await client.search(id, { query: 'pelican on a bicycle', return_components: true });
-    const [best] = expectReply(reply, rankedWithComponents).results;
-    // Its strong matches lie among the last tokens of the text.
-    const last = (best?.components.per_query_token ?? []).map((match) => match.document_token_index);
-    expect(best?.score).toBeGreaterThan(2.5);
-    expect(Math.max(...last)).toBeGreaterThan(accepted - 16);
   });
 
   test('[index-13, decision-6] Internal structure of `metadata_schema`: not shown. any JSON object up to 16 KiB, stored and returned as given (descriptive)', async () => {

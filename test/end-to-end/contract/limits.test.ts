@@ -106,25 +106,6 @@ describe('Limits', () => {
     });
   });
 
-  test('never more requests at the same time than the tenant may, and none is lost', async () => {
-    const tenant = await stage.newTenant({ requestsPerMinute: 100_000, maxConcurrentRequests: 3 });
-    const documents = Array.from({ length: 10 }, (_, position) => ({
-      doc_id: `d${position}`,
-      text: textOfTokens(120),
-    }));
-    const replies = await Promise.all(
-      Array.from({ length: 12 }, () => tenant.client.score({ query: 'river', documents })),
-    );
-    const statuses = replies.map((reply) => reply.status);
-    expect(new Set(statuses)).toEqual(new Set([200, 429]));
-    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(3);
-    for (const reply of replies) {
-      if (reply.status === 429) expectError(reply, 429, 'concurrency_limit_exceeded');
-    }
-    const again = await Promise.all(Array.from({ length: 3 }, () => tenant.client.usage()));
-    expect(again.map((reply) => reply.status)).toEqual([200, 200, 200]);
-  });
-
   test('[errors-9, decision-30] 429 | `usage_limit_exceeded` | Monthly input-token allowance exhausted. for upsert, search and score only: refused when this request would exceed it (reserved atomically, unused part returned); `Retry-After` = seconds to the next UTC month', async () => {
     const tenant = await stage.newTenant({ requestsPerMinute: 1000, inputTokens: 40 });
     const { client } = tenant;

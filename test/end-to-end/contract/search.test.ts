@@ -2,9 +2,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
-import { createRandom } from '../../support/running/random.ts';
 import { find, makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
-import { passages, recombine, textOfTokens } from '../../support/running/texts.ts';
+import { passages, textOfTokens } from '../../support/running/texts.ts';
 import { ranked, rankedWithComponents } from '../../support/running/wire.ts';
 
 const stage = useSharedStage();
@@ -316,31 +315,5 @@ describe('Search an index', () => {
       results: [],
       usage: { input_tokens: 2, chunk_count: 0, candidate_count: 0 },
     });
-  });
-
-  test('the same text finds the same results and scores whatever it was batched with', async () => {
-    const { client } = stage;
-    const random = createRandom(7);
-    const documents = Array.from({ length: 40 }, (_, position) => ({
-      doc_id: `d${position}`,
-      text: recombine(random, random.integer(5, 120)),
-    }));
-    const [together, alone] = [await makeIndex(client), await makeIndex(client)];
-    await put(client, together.id, documents);
-    for (const document of documents) await put(client, alone.id, [document]);
-    for (const passage of passages.slice(0, 8)) {
-      const body = { query: passage.question, top_k: 40 };
-      const [left, right] = [await find(client, together.id, body), await find(client, alone.id, body)];
-      const scores = new Map(
-        right.results.map((result) => [`${result.doc_id} ${result.chunk_index}`, result.score]),
-      );
-      for (const result of left.results) {
-        // At most one int8 step in one component of a hundred.
-        const other = scores.get(`${result.doc_id} ${result.chunk_index}`);
-        if (other !== undefined)
-          expect(Math.abs(result.score - other)).toBeLessThan(0.01 * Math.abs(result.score));
-      }
-      expect(left.results[0]?.doc_id).toBe(right.results[0]?.doc_id);
-    }
   });
 });

@@ -114,19 +114,3 @@ describe('upserting', () => {
     }
   });
 });
-
-describe('deleting a document', () => {
-  it('counts its request exactly once, whether something was deleted or not', async () => {
-    const tenant = await stage.newTenant();
-    const indexId = await tenant.createIndex();
-    await tenant.upsert(indexId, { a: 'one' });
-    for (const docId of ['a', 'a']) {
-      const context = tenant.context();
-      await stage.service.deleteDocument(context, indexId, docId);
-      await stage.service.countRequest(context);
-      await stage.service.countRequest(context);
-    }
-    const { usage } = await stage.service.usage(tenant.context());
-    expect(usage).toMatchObject({ requests: 3, documents: 0 });
-  });
-});
