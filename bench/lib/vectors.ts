@@ -7,10 +7,6 @@ export function dot(a: Float32Array, b: Float32Array): number {
   return sum;
 }
 
-export function norm(row: Float32Array): number {
-  return Math.sqrt(dot(row, row));
-}
-
 /** The value of every f16 bit pattern. */
 const halfValues: Float32Array = Float32Array.from(
   new Float16Array(Uint16Array.from({ length: 65_536 }, (_, bits) => bits).buffer),

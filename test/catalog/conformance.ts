@@ -377,13 +377,6 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       expect(await deleted.commit(await deleted.versions(['d']))).toEqual({ outcome: 'index_missing' });
       expect(await deleted.delete('a')).toEqual({ outcome: 'index_missing' });
     });
-
-    it('survive a restart', async () => {
-      const { id: tenantId } = await newTenant(current().catalog);
-      const index = await newIndex(current().catalog, tenantId);
-      await current().reopen();
-      expect(await current().catalog.listIndexes(tenantId)).toEqual([index]);
-    });
   });
 }
 

@@ -58,39 +58,6 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       expect(await mine.commit(documents, theirs)).toEqual({ outcome: 'index_missing' });
     });
 
-    it('replaced die with the generation that replaces them', async () => {
-      const writer = await start();
-      const [first] = await writer.upsert(['a', 'b']);
-      const documents = await writer.versions(['c', 'a']);
-      const result = await writer.commit(documents);
-      expect(result).toEqual({
-        outcome: 'committed',
-        generation: 2,
-        died: [
-          { docId: 'a', versionId: first?.versionId, segmentId: first?.segmentId, record: first?.record },
-        ],
-      });
-      const { versions, generation } = await writer.catalog.loadIndexState(writer.index.id);
-      expect(generation).toBe(2);
-      expect([...versions.born]).toEqual([1, 1, 2, 2]);
-      expect([...versions.died]).toEqual([2, 0, 0, 0]);
-    });
-
-    it('deleted die, and deleting again changes nothing', async () => {
-      const writer = await start();
-      const [version] = await writer.upsert(['a']);
-      expect(await writer.delete('a')).toMatchObject({
-        outcome: 'committed',
-        generation: 2,
-        died: { docId: 'a', versionId: version?.versionId },
-      });
-      expect(await writer.delete('a')).toEqual({ outcome: 'absent' });
-      expect((await writer.catalog.loadIndexState(writer.index.id)).generation).toBe(2);
-      expect(await writer.catalog.countStored(writer.index.id, ['a'])).toBe(0);
-      await writer.upsert(['a']);
-      expect(await writer.catalog.countStored(writer.index.id, ['a'])).toBe(1);
-    });
-
     it('deleted by version die in one commit, but for those that were replaced', async () => {
       const writer = await start();
       const { tenantId, id: indexId } = writer.index;
@@ -348,18 +315,6 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       await churn;
     });
 
-    it('are found alone, with the version that is live and its place', async () => {
-      const writer = await start();
-      await writer.upsert(['a', 'a\0']);
-      const [version] = await writer.upsert(['a'], '{"n": 1.0}');
-      expect(await writer.catalog.findDocument(writer.index.id, 'a')).toEqual(version);
-      expect(await writer.catalog.findDocument(writer.index.id, 'b')).toBeUndefined();
-      await writer.delete('a');
-      expect(await writer.catalog.findDocument(writer.index.id, 'a')).toBeUndefined();
-      const other = await start();
-      expect(await other.catalog.findDocument(other.index.id, 'a\0')).toBeUndefined();
-    });
-
     it('are counted with their chunks', async () => {
       const writer = await start();
       const { id } = writer.index;
@@ -422,16 +377,6 @@ export function describeDocuments(current: () => CatalogUnderTest): void {
       expect(committed).toHaveLength(6);
       const usage = await writer.catalog.usageTotals(writer.index.tenantId, month);
       expect(usage.documents).toBe(12);
-    });
-
-    it('is freed by deleting', async () => {
-      const writer = await start();
-      await writer.upsert(['a']);
-      await writer.delete('a');
-      const usage = usageOf(writer.index.tenantId);
-      expect(await writer.commit(await writer.versions(['b']), { usage, documentsMax: 1 })).toMatchObject({
-        outcome: 'committed',
-      });
     });
   });
 }

@@ -9,26 +9,6 @@ export function describeSegments(current: () => CatalogUnderTest): void {
   };
 
   describe('segments', () => {
-    it('know how many of their records may be referenced', async () => {
-      const writer = await start();
-      const { catalog, index, segmentId } = writer;
-      const blob = `${index.id}/${segmentId}.seg`;
-      const rows = async () => (await catalog.loadIndexState(index.id)).segments;
-      expect(await rows()).toEqual([
-        { id: segmentId, indexId: index.id, blob, state: 'active', recordsReferenced: 0 },
-      ]);
-      await writer.upsert(['a', 'b']);
-      await writer.versions(['never committed']);
-      await writer.upsert(['c']);
-      expect((await rows())[0]?.recordsReferenced).toBe(4);
-      await writer.delete('c');
-      expect((await rows())[0]?.recordsReferenced).toBe(4);
-      await catalog.forgetDeadVersions(index.id, 9);
-      expect((await rows())[0]?.recordsReferenced).toBe(2);
-      await catalog.sealSegment(segmentId, 4);
-      expect((await rows())[0]?.state).toBe('sealed');
-    });
-
     it('take no record beyond where they were sealed, nor for another index', async () => {
       const [writer, other] = [await start(), await start()];
       const documents = await writer.versions(['a', 'b', 'c']);
@@ -71,37 +51,6 @@ export function describeSegments(current: () => CatalogUnderTest): void {
   });
 
   describe('a merge', () => {
-    it('moves versions, and keeps those dead that died meanwhile', async () => {
-      const writer = await start();
-      const { catalog, index } = writer;
-      const [a, b, c] = await writer.upsert(['a', 'b', 'c']);
-      await writer.delete('c');
-      const target = await newSegment(catalog, index.id);
-      // In the snapshot of the merge a and b are alive. Then b dies, and a new document goes to another segment.
-      await writer.delete('b');
-      const newcomer = await DocumentWriter.start(catalog, index.tenantId);
-      await newcomer.upsert(['a']);
-      await catalog.swapSegments({
-        indexId: index.id,
-        removedSegmentIds: [writer.segmentId],
-        moves: [
-          { versionId: b?.versionId ?? 0, to: { segmentId: target, record: 0 } },
-          { versionId: a?.versionId ?? 0, to: { segmentId: target, record: 1 } },
-        ],
-      });
-      const { segments, versions, generation } = await catalog.loadIndexState(index.id);
-      expect(generation).toBe(3);
-      expect(segments.map(({ id, recordsReferenced }) => [id, recordsReferenced])).toEqual([[target, 2]]);
-      expect([...versions.versionIds]).toEqual([b?.versionId, a?.versionId]);
-      expect([...versions.died]).toEqual([3, 0]);
-      // A reader of an older generation still resolves a version that was not moved.
-      const dropped = c?.versionId ?? 0;
-      expect((await catalog.resolveVersions(index.id, [dropped])).get(dropped)?.docId).toBe('c');
-      expect(await catalog.forgetDeadVersions(index.id, 3)).toBe(2);
-      expect((await catalog.resolveVersions(index.id, [dropped])).size).toBe(0);
-      expect(await writer.delete('a')).toMatchObject({ died: { segmentId: target, record: 1 } });
-    });
-
     it('ignores moves of versions that were forgotten meanwhile', async () => {
       const writer = await start();
       const { catalog, index } = writer;

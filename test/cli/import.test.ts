@@ -1,7 +1,4 @@
 /** `maxsimd import` as a process, against a service that refuses, breaks, and hangs on demand. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
-import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorReply, type ApiDouble } from '../support/http/api-double.ts';
 import { run, runJson, type RunOptions } from '../support/running/command-process.ts';
@@ -59,20 +56,6 @@ describe('an import', () => {
     expect(
       api.requests.filter((request) => request.method === 'POST' && request.path === '/v1/indexes'),
     ).toEqual([]);
-  });
-
-  it('takes a BEIR directory and a gzipped file, text being title, a space, text', async () => {
-    mkdirSync(path.join(directory, 'beir'));
-    input(
-      [{ _id: '7', title: 'A title', text: 'and text', metadata: { year: 1999 } }],
-      'beir/corpus.jsonl.gz',
-    );
-    const { document } = await importFile(path.join(directory, 'beir'));
-    expect(document).toMatchObject({ done: 1, failed: 0 });
-    expect(api.documents.get('7')).toEqual({
-      text: 'A title and text',
-      metadata: { title: 'A title', year: 1999 },
-    });
   });
 
   it('prints a table for people, nothing but it on standard output', async () => {
@@ -162,23 +145,6 @@ describe('what cannot be imported', () => {
     expect(stderr).toContain(`${file}:5: document void: document produced no chunks\n`);
     expect(stderr).not.toContain('conf');
   });
-
-  it('because the service refuses single documents of a request is left out, the rest sent again', async () => {
-    api.intercept = (request) => {
-      const refused = isUpsert(request)
-        ? request.body.documents.findIndex((item: { doc_id: string }) => item.doc_id === 'd3')
-        : -1;
-      const issues = [{ path: `documents.${refused}.metadata`, message: 'too deep', code: 'depth' }];
-      return refused === -1 ? undefined : errorReply(422, 'validation_error', { issues });
-    };
-    const { exitCode, document } = await importFile(input(rows(10)));
-    expect(exitCode).toBe(1);
-    expect(document).toMatchObject({ done: 9, failed: 1 });
-    expect(document.failures).toMatchObject([
-      { line: 4, doc_id: 'd3', error: 'documents.3.metadata: too deep' },
-    ]);
-    expect(api.documents.size).toBe(9);
-  });
 });
 
 describe('a service that asks to wait', () => {
@@ -228,18 +194,6 @@ describe('an import that must stop', () => {
     },
   );
 
-  it('at the stored-document allowance goes on when it is raised', async () => {
-    api.documentsMax = 120;
-    const file = input(rows(200));
-    const stopped = await importFile(file, '--concurrency', '1');
-    expect(stopped.exitCode).toBe(1);
-    expect(stopped.document).toMatchObject({ done: 100, failed: 0, error: { code: 'validation_error' } });
-    expect(api.upserts()).toHaveLength(3);
-    api.documentsMax = 1000;
-    const resumed = await importFile(file);
-    expect(resumed.document).toMatchObject({ done: 200, failed: 0, resumed: 100 });
-  });
-
   it('ends when the service stays away longer than it was asked to wait', async () => {
     api.intercept = (request) => (isUpsert(request) ? { cut: true } : undefined);
     const { exitCode, document } = await importFile(input(rows(5)), '--retry-for', '0.5');
@@ -254,21 +208,6 @@ describe('an import that must stop', () => {
       code: 'timeout',
       message: expect.stringMatching(/no answer .* within 0.3 s/),
     });
-  });
-
-  it('because the input breaks off settles what was sent of it', async () => {
-    const file = path.join(directory, 'cut.jsonl.gz');
-    const whole = gzipSync(
-      rows(2000)
-        .map((row) => `${JSON.stringify(row)}\n`)
-        .join(''),
-    );
-    writeFileSync(file, whole.subarray(0, whole.length / 2));
-    const { exitCode, document } = await importFile(file);
-    expect(exitCode).toBe(1);
-    expect(document.error.code).toBe('input_error');
-    expect(document.done).toBeGreaterThan(0);
-    expect(document.done).toBe(api.documents.size);
   });
 });
 

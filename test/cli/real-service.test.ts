@@ -79,17 +79,6 @@ describe('the command line and the real service', () => {
     });
   });
 
-  it('tell an import that the stored-document allowance is used up', async () => {
-    const { document } = await runJsonHere(
-      ['tenant', 'create', '--name', 'small', '--documents', '3'],
-      operator,
-    );
-    const small = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
-    const imported = await runJsonHere(['import', beir, '--index', 'books'], small);
-    expect(imported.exitCode).toBe(1);
-    expect(imported.document).toMatchObject({ done: 0, failed: 0, error: { code: 'validation_error' } });
-  });
-
   it('find what an import stored by the numbers and dates that the file holds, as they are written', async () => {
     const { document } = await runJsonHere(['tenant', 'create', '--name', 'types'], operator);
     const types = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
@@ -140,31 +129,13 @@ describe('the command line and the real service', () => {
     ]);
   });
 
-  it('say which documents hold text that the model does not know', async () => {
-    const { document } = await runJsonHere(['tenant', 'create', '--name', 'emoji'], operator);
-    const emoji = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
-    const source = path.join(server.scratch.root, 'emoji.csv');
-    writeFileSync(source, 'id,text\nknown,river\nhalf,river 🦆\nwhole,ᏣᎳᎩ\n');
-    const imported = await runJsonHere(['import', source, '--index', 'emoji'], emoji);
-    expect(imported.document.unknown_tokens).toEqual({
-      tokens: 2,
-      share: 0.5,
-      documents: 2,
-      worst: [
-        { doc_id: 'whole', share: 1 },
-        { doc_id: 'half', share: 0.5 },
-      ],
-    });
-  });
-
   it('erase a tenant to the last file, the command line alone where no server runs', async () => {
     await server.stop();
     const segments = path.join(server.scratch.data, 'segments');
     expect(readdirSync(segments)).not.toEqual([]);
     const { document } = await runJsonHere(['tenant', 'delete', tenantId, '--yes'], operator);
     expect(document).toEqual({ tenant_id: tenantId, deleted: true, indexes: 1, files_removed: true });
-    for (const name of ['types', 'notes', 'emoji'])
-      await runJsonHere(['tenant', 'delete', name, '--yes'], operator);
+    for (const name of ['types', 'notes']) await runJsonHere(['tenant', 'delete', name, '--yes'], operator);
     expect(readdirSync(segments, { recursive: true })).toEqual(['catalog-mark']);
   });
 });

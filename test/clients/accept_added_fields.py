@@ -1,15 +1,15 @@
 """Reads answers with the models of two generators; prints a line for each that was read.
 
-Arguments: the folder of `models.py` (datamodel-codegen), the folder of the package `generated_client`
-(openapi-python-client), and a JSON file with pairs of a schema's name and an answer.
+Arguments: the folder of `models.py` (datamodel-codegen) and of the package `generated_client` (openapi-python-client), and a
+JSON file with pairs of a schema's name and an answer.
 """
 
 import importlib
 import json
 import sys
 
-models_folder, package_folder, answers_file = sys.argv[1:]
-sys.path[:0] = [models_folder, package_folder]
+folder, answers_file = sys.argv[1:]
+sys.path.insert(0, folder)
 models = importlib.import_module("models")
 generated = importlib.import_module("generated_client.models")
 

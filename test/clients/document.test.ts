@@ -7,6 +7,7 @@ import {
   generateTypescript,
   generatedFiles,
   generatorsOfPython,
+  makePython,
   writeDocument,
 } from '../../clients/tools/generate.ts';
 import { missingPython, nodeTools, run } from '../../clients/tools/install.ts';
@@ -82,8 +83,8 @@ describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : `
     const given = (await answersOfEveryKind()).map(([name, body]) => [name, withAddedFields(body)]);
     writeFileSync(answers, JSON.stringify(given));
     const script = path.join(import.meta.dirname, 'accept_added_fields.py');
-    const models = path.dirname(path.join(root, generatedFiles.python));
-    const read = await run(path.join(binaries, 'python'), [script, models, folder, answers], folder);
+    await makePython(document, path.join(folder, 'models.py'));
+    const read = await run(path.join(binaries, 'python'), [script, folder, answers], folder);
     expect(read.trim().split('\n')).toHaveLength(2 * given.length);
   });
 });

@@ -118,33 +118,6 @@ test('answers that are not of the service are errors, also a redirect', async ()
   }
 });
 
-test('an import stops at a failure that concerns no single document, and reports what it did', async () => {
-  let batches = 0;
-  double.intercept = ({ path }) => {
-    if (!path.endsWith('/documents')) return undefined;
-    batches += 1;
-    return batches === 3 ? errorReply(401, 'authentication_failed') : undefined;
-  };
-  const documents = Array.from({ length: 400 }, (_, at) => ({ doc_id: `d${at}`, text: 't' }));
-  await expect(connect().import(index, documents, { concurrency: 1 })).rejects.toMatchObject({
-    name: 'ImportError',
-    report: { documents: 100, failed: [] },
-    cause: { code: 'authentication_failed' },
-  });
-  expect(batches).toBe(3);
-});
-
-test('the caller ends an import with a signal', async () => {
-  const stop = new AbortController();
-  const documents = Array.from({ length: 400 }, (_, at) => ({ doc_id: `d${at}`, text: 't' }));
-  const stopped = connect().import(index, documents, {
-    signal: stop.signal,
-    onProgress: () => stop.abort(new Error('enough')),
-  });
-  await expect(stopped).rejects.toThrow('enough');
-  expect(double.upserts().length).toBeLessThan(8);
-});
-
 test('names itself, and keeps its key to printable characters', async () => {
   const agents: (string | null)[] = [];
   const client = connect({

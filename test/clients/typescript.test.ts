@@ -1,6 +1,6 @@
 /** The TypeScript client against the real service. */
 import { expect, test, vi } from 'vitest';
-import { ApiError, ImportError, Maxsimd } from '../../clients/typescript/src/index.ts';
+import { ApiError, Maxsimd } from '../../clients/typescript/src/index.ts';
 import { useSharedStage } from '../support/running/stage.ts';
 import type { TestTenant } from '../support/running/command-line.ts';
 
@@ -155,19 +155,6 @@ test('an import over the concurrency limit slows down and ends whole', async () 
     failed: [],
   });
   expect(new Set(refusals)).toEqual(new Set(['concurrency_limit_exceeded']));
-});
-
-test('an import that the document allowance stops says how far it came', async () => {
-  const tenant = await stage.newTenant({ requestsPerMinute: 1_000_000, documents: 70 });
-  const client = clientOf(tenant);
-  const { id } = await client.createIndex({ name: 'full' });
-  const documents = Array.from({ length: 200 }, (_, at) => ({ doc_id: `d${at}`, text: `stone ${at}` }));
-  const stopped = await rejection(client.import(id, documents, { concurrency: 1 }));
-  expect(stopped).toBeInstanceOf(ImportError);
-  expect(stopped).toMatchObject({
-    report: { documents: 50 },
-    cause: { status: 422, code: 'validation_error' },
-  });
 });
 
 test('over the request rate it waits as it is asked to, until the caller gives up', async () => {

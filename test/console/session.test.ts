@@ -13,14 +13,14 @@ interface Answered {
   readonly error?: unknown;
 }
 
-async function signIn(key: string): Promise<{ readonly cookie: string; readonly header: string }> {
+async function signIn(key: string): Promise<{ readonly cookie: string }> {
   const answer = await fetch(`${stage.server.url}/console/session`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}` },
   });
   expect(answer.status).toBe(204);
   const header = answer.headers.get('set-cookie') ?? '';
-  return { cookie: header.split(';')[0] ?? '', header };
+  return { cookie: header.split(';')[0] ?? '' };
 }
 
 async function ask(
@@ -50,14 +50,6 @@ async function ask(
 }
 
 describe('a session', () => {
-  test('is a cookie that no script reads and no other site sends', async () => {
-    const { header } = await signIn(stage.tenant.key);
-    expect(header).toMatch(
-      /^maxsimd_console=[\w-]+; Path=\/console; Max-Age=43200; HttpOnly; SameSite=Strict$/,
-    );
-    expect(header).not.toContain(stage.tenant.key.slice(9, 20));
-  });
-
   test('reads what its tenant has, with the time of each stage', async () => {
     const { id } = await makeIndex(stage.client);
     await put(stage.client, id, [{ doc_id: 'a', text: 'the tide comes in' }]);
@@ -111,19 +103,6 @@ describe('a session', () => {
     expect((await ask('indexes', { cookie })).body).toEqual({ data: [] });
   });
 
-  test('that is altered in any character is none', async () => {
-    const { cookie } = await signIn(stage.tenant.key);
-    const [name = '', session = ''] = cookie.split('=');
-    for (let at = 0; at < session.length; at += 1) {
-      // The last character has bits that are no part of the bytes.
-      const other = String.fromCharCode((session.charCodeAt(at) & 0x5f) === 0x41 ? 0x4d : 0x41);
-      const altered = `${session.slice(0, at)}${other}${session.slice(at + 1)}`;
-      expect((await ask('usage', { cookie: `${name}=${altered}` })).status, `character ${at}`).toBe(401);
-    }
-    expect((await ask('usage', { cookie: `${name}=` })).status).toBe(401);
-    expect((await ask('usage', {})).status).toBe(401);
-  });
-
   test('counts a look at tokens as a request without tokens of the month, and no further than the rate', async () => {
     const tenant = await stage.newTenant({ requestsPerMinute: 4 });
     const { cookie } = await signIn(tenant.key);
@@ -147,18 +126,6 @@ describe('a session', () => {
     await stage.operate('tenant', 'suspend', suspended.id);
     await expect.poll(async () => (await ask('usage', { cookie: first })).status).toBe(401);
     await expect.poll(async () => (await ask('usage', { cookie: second })).status).toBe(403);
-  });
-
-  test('ends when its owner signs out, and no cookie brings it back', async () => {
-    const { cookie } = await signIn(stage.tenant.key);
-    expect((await ask('usage', { cookie })).status).toBe(200);
-    const signedOut = await fetch(`${stage.server.url}/console/session`, {
-      method: 'DELETE',
-      headers: { cookie },
-    });
-    expect(signedOut.status).toBe(204);
-    expect(signedOut.headers.get('set-cookie')).toMatch(/^maxsimd_console=; .*Max-Age=0;/);
-    await expect.poll(async () => (await ask('usage', { cookie })).status).toBe(401);
   });
 
   test('is of no use to other sites', async () => {

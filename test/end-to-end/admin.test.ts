@@ -68,19 +68,6 @@ describe('the admin API', () => {
     );
   });
 
-  test('makes keys that read and change nothing', async () => {
-    const { api_key: key } = await administer('tenant', 'create', '--name', 'two keys');
-    const full = connect(server().url, key);
-    const { id: index } = await makeIndex(full);
-    await put(full, index, [{ doc_id: 'bee', text: 'Honey bees dance.' }]);
-    const { api_key: reading } = await administer('key', 'create', 'two keys', '--read-only');
-    const reader = connect(server().url, reading);
-    expect((await reader.search(index, { query: 'bees' })).status).toBe(200);
-    const refused = await reader.upsert(index, [{ doc_id: 'bee', text: 'Another.' }]);
-    expect(refused.status).toBe(403);
-    expect(refused.body).toMatchObject({ error: { code: 'permission_denied' } });
-  });
-
   test('is not at the address that tenants know', async () => {
     for (const key of [operatorKey, 'x'])
       expect((await call(`${server().url}/admin/v1/tenants`, { key })).status).toBe(404);

@@ -130,14 +130,6 @@ describe('Restart', () => {
     expect(await server.stop()).toEqual({ code: 0, signal: null });
   });
 
-  test.each(['SIGINT', 'SIGTERM'] as const)('%s ends the server and its encoders', async (signal) => {
-    server = await startServer({ scratch });
-    const encoders = await encodersOf(server.pid);
-    server.signal(signal);
-    expect(await within(30_000, 'the end', server.exited)).toEqual({ code: 0, signal: null });
-    await expectEncodersEnd(encoders);
-  });
-
   test('a kill in the middle of an encoder’s work leaves no orphan', async () => {
     server = await startServer({ scratch });
     const { client } = await newTenant();

@@ -1,6 +1,6 @@
 /**
- * SIGTERM at many moments of a server's first minute, while it starts, warms up, and while its threads fall idle: server and
- * encoder end, with exit code 0 once the server was ready, and no runtime ends by `terminate` on the way.
+ * SIGTERM at many moments of a server's first minute, while its threads fall idle: server and encoder end with exit code 0, and
+ * no runtime ends by `terminate` on the way. `test/app/early-signals.test.ts` has the moments before.
  */
 import { afterAll, describe, expect, test } from 'vitest';
 
@@ -67,17 +67,6 @@ describe('SIGTERM', () => {
       }
       await pause(after * 1000);
       expect(await expectEnd(launched, encoders)).toEqual({ code: 0, signal: null });
-    },
-    400_000,
-  );
-
-  test.each(Array.from({ length: rounds({ short: 4, nightly: 30 }) }, (_, i) => i * 250))(
-    '%i ms after the process began leaves nothing behind',
-    async (afterMs) => {
-      const launched = await launch();
-      await pause(afterMs);
-      const encoders = await encodersOf(launched.pid);
-      await expectEnd(launched, encoders);
     },
     400_000,
   );

@@ -3,7 +3,6 @@
  * processor, of this thread alone, and the least of a few runs, so that a busy machine does not count; the
  * bound has room for one at half the speed. A reader that builds before it looks needs 400 to 1,500 ms.
  */
-import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bodyBytesMax, metadataBytesMax, textBytesMax } from '../../src/http/limits.ts';
 import { startHttp } from '../support/http/http-server.ts';
@@ -126,47 +125,6 @@ describe('no body holds the event loop:', () => {
     const text = payload();
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(bodyBytesMax);
     expect(await holdMs(route, text)).toBeLessThan(holdMsMax);
-  });
-
-  test('whatever it repeats, and wherever', async () => {
-    const places: readonly (readonly [Route, string, string])[] = [
-      ['search', '{"query":"q"', '}'],
-      ['search', '{"query":"q","filter":{"":0', '}}'],
-      ['create', '{"name":"n","metadata_schema":{"":[{"":0', '}]}}'],
-      ['upsert', '{"documents":[{"doc_id":"d","text":"t"', '}]}'],
-      ['score', '{"query":"q","documents":[{"doc_id":"d","text":"t","metadata":{"":0', '}}]}'],
-      ['score', fifty(`"text":"t","metadata":${metadata(',[]')}`).slice(0, -2), '}]}'],
-    ];
-    const value = fc.oneof(
-      fc.json({ maxDepth: 3 }),
-      fc.constantFrom(
-        '{"metadata":{}}',
-        '1e308',
-        '0.00000001',
-        '"\\u0000"',
-        '[[[[[[[[]]]]]]]]',
-        '{"":{"":{"":{}}}}',
-        '" "',
-      ),
-    );
-    const member = fc.record({
-      key: fc.constantFrom('', 'k', 'metadata', '__proto__', 'text'),
-      distinct: fc.boolean(),
-      value,
-    });
-    await fc.assert(
-      fc.asyncProperty(
-        fc.constantFrom(...places),
-        member,
-        async ([route, head, tail], { key, distinct, value: text }) => {
-          const unit = distinct
-            ? (place: number) => `,"${key}${place.toString(36)}":${text}`
-            : `,"${key}":${text}`;
-          expect(await holdMs(route, filled(head, unit, tail, bodyBytesMax))).toBeLessThan(holdMsMax);
-        },
-      ),
-      { numRuns: 15 },
-    );
   });
 });
 

@@ -10,7 +10,6 @@ import {
   engineError,
   expected,
   openStage,
-  segmentsOf,
   type TestDocument,
 } from '../support/stages/index-stage.ts';
 import { useHost } from '../support/stages/use-host.ts';
@@ -126,16 +125,6 @@ describe('failures', () => {
       expect(await docIds(stage)).toEqual(['a', 'b']);
     },
   );
-
-  it('to make a segment leave no trace', async () => {
-    await using stage = await openStage(host);
-    stage.faults.set('createSegment', engineError('no_space'));
-    await expect(stage.upsert(documents)).rejects.toMatchObject({ code: 'service_unavailable' });
-    await stage.upsert(documents);
-    expect(await docIds(stage)).toEqual(['a', 'b']);
-    await stage.reopen();
-    expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
-  });
 
   it('of a commit store nothing', async () => {
     await using stage = await openStage(host);

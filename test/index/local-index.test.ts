@@ -36,39 +36,6 @@ describe('visibility', () => {
     expect(await docIds(stage)).toEqual(['first', 'second']);
   });
 
-  it('is of every document exactly once while they are replaced and segments are merged', async () => {
-    await using stage = await openStage(host, { segmentTokenVectorsMax: 16, wasteAgeMsMax: 0 });
-    const ids = ['a', 'b', 'c', 'd'];
-    await stage.upsert(ids.map((id) => documentAt(id, 0)));
-    const replacing = { now: true };
-    const replace = async (): Promise<void> => {
-      for (let round = 0; round < 60; round += 1) {
-        await stage.upsert([
-          documentAt(ids[round % 4]!, round % 8),
-          documentAt(ids[(round + 1) % 4]!, round % 8),
-        ]);
-      }
-      replacing.now = false;
-    };
-    let searches = 0;
-    const read = async (): Promise<void> => {
-      while (replacing.now) {
-        expect(await docIds(stage)).toEqual(ids);
-        searches += 1;
-      }
-    };
-    const compact = async (): Promise<void> => {
-      while (replacing.now) {
-        await stage.index().maintain();
-        await new Promise(setImmediate);
-      }
-    };
-    await Promise.all([replace(), read(), read(), compact()]);
-    expect(searches).toBeGreaterThan(10);
-    expect(stage.errors).toEqual([]);
-    expect(await docIds(stage)).toEqual(ids);
-  });
-
   it('is in the order of document versions where scores tie, wherever merges put them', async () => {
     await using stage = await openStage(host, { segmentTokenVectorsMax: 4, sealedSegmentsMax: 1 });
     const order = async (topK?: number) =>
@@ -370,16 +337,6 @@ describe('verification in the background', () => {
     await stage.index().verified();
     expect(stage.corrupt).toMatchObject([{ code: 'corrupt', message: expect.stringMatching(/record 0/) }]);
     expect(stage.verification).toEqual({ recordsVerified: 2, recordsDamaged: 1 });
-  });
-
-  it('does not mark an index as damaged for a dead record', async () => {
-    await using stage = await damaged('b');
-    await stage.index().verified();
-    expect(stage.corrupt).toEqual([]);
-    expect(stage.errors).toMatchObject([
-      { message: expect.stringMatching(/record 1.*no search can see it/) },
-    ]);
-    expect(await docIds(stage)).toEqual(['a']);
   });
 
   it.each([

@@ -99,30 +99,6 @@ describe('a record that the catalog names', () => {
     expect([stage.corrupt, stage.errors]).toEqual([[], []]);
   });
 
-  it.each(['sealed', 'active'])('may be gone with the end of a file that is %s', async (state) => {
-    await using stage = await openStage(host, state === 'sealed' ? settings : {});
-    await stage.upsert(documents);
-    await stage.index().settled();
-    expect(await docIds(stage)).toEqual(['a', 'b', 'c']);
-    await truncate(await segmentFile(stage), 0);
-    await expectRefused(stage);
-    await expect.poll(() => stage.corrupt, within).not.toEqual([]);
-  });
-
-  it('is searched again when the end of its file has come back', async () => {
-    await using stage = await sealedStage();
-    const file = await segmentFile(stage);
-    const intact = await readFile(file);
-    await truncate(file, 0);
-    stage.faults.set('verifyRecord', unverified());
-    await expectRefused(stage);
-    await expect.poll(() => stage.errors.splice(0), within).toHaveLength(1);
-    await writeFile(file, intact);
-    await expectRefused(stage);
-    await expect.poll(() => docIds(stage).catch(() => []), within).toEqual(['a', 'b', 'c']);
-    expect([stage.corrupt, stage.errors]).toEqual([[], []]);
-  });
-
   it('that verification finds damaged is read a second time, too', async () => {
     await using stage = await sealedStage();
     const file = await segmentFile(stage);

@@ -69,28 +69,6 @@ const only = (docIds: string) => ({
 });
 
 describe('a document that expires', () => {
-  it('is in no answer from that moment on, although no upkeep has run', async () => {
-    const { put, answers, stored, context, indexId } = await newIndex();
-    const at = stage.clock.ms + 10 * second;
-    await put(['a', 'b'], { expiresAtMs: at });
-    await put(['c']);
-    await put(['d'], { expiresAtMs: at + 1 });
-    expect(await answers()).toEqual(only('abcd'));
-    stage.clock.ms = at - 1;
-    expect(await answers()).toEqual(only('abcd'));
-    expect(await stage.service.getDocument(context(), indexId, 'a')).toMatchObject({ expiresAtMs: at });
-    stage.clock.ms = at;
-    const get = stage.service.getDocument(context(), indexId, 'a');
-    expect(await rejection(get)).toMatchObject({ code: 'not_found' });
-    expect(await stage.service.countDocuments(context(), indexId)).toMatchObject({ documents: 2 });
-    expect(await stored()).toBe(4);
-    expect(await answers()).toEqual(only('cd'));
-    // The search has met them, and ended them.
-    expect(await stored()).toBe(2);
-    stage.clock.ms = at + 1;
-    expect(await answers()).toEqual(only('c'));
-  });
-
   it('leaves its place to others in a search for few results', async () => {
     const { put, search, indexId } = await newIndex();
     const at = stage.clock.ms + second;
@@ -117,36 +95,6 @@ describe('a document that expires', () => {
       more: false,
     });
     expect(await answers()).toEqual(only(''));
-  });
-
-  it('stays when it is replaced without an expiry, or loses its own', async () => {
-    const { put, change, answers } = await newIndex();
-    const at = stage.clock.ms + second;
-    await put(['a', 'b', 'c', 'd'], { expiresAtMs: at });
-    await put(['a']);
-    expect(await change('b', null)).toEqual({ docId: 'b', metadata: '{"kind":["x"]}', chunkCount: 1 });
-    expect(await change('c', at + second)).toMatchObject({ expiresAtMs: at + second });
-    stage.clock.ms = at;
-    expect(await answers()).toEqual(only('abc'));
-    await change('a', at);
-    expect(await answers()).toEqual(only('bc'));
-    await put(['a'], { expiresAtMs: at + second });
-    stage.clock.ms = at + second;
-    expect(await answers()).toEqual(only('b'));
-    await put(['a', 'c']);
-    expect(await answers()).toEqual(only('abc'));
-  });
-
-  it('keeps its expiry when its metadata change, and its metadata when its expiry changes', async () => {
-    const { put, change, context, indexId } = await newIndex();
-    const expiresAtMs = stage.clock.ms + second;
-    await put(['a'], { expiresAtMs });
-    const update = { metadata: '{"n":1}' };
-    const changed = await stage.service.updateDocument(context(), indexId, 'a', update);
-    expect(changed).toEqual({ docId: 'a', metadata: '{"n":1}', chunkCount: 1, expiresAtMs });
-    const later = await change('a', expiresAtMs + 1);
-    expect(later).toEqual({ ...changed, expiresAtMs: expiresAtMs + 1 });
-    expect(await stage.service.getDocument(context(), indexId, 'a')).toMatchObject(later);
   });
 
   it('is ended by upkeep, also in an index that is not open, and frees the allowance then', async () => {

@@ -73,23 +73,6 @@ def test_a_safe_request_is_sent_again_after_a_lost_connection() -> None:
     assert len(double.requests) == 2
 
 
-def test_asyncio_repeats_by_the_same_rules() -> None:
-    double = Double(error(429, "rate_limit_exceeded", 1), httpx.Response(200, json=RANKED))
-
-    async def scenario() -> None:
-        client = AsyncMaxsimd("http://service", "qkv_live_x", transport=httpx.MockTransport(double))
-        first = asyncio.create_task(client.search(INDEX, "q"))
-        while not double.requests:
-            await asyncio.sleep(0)
-        await asyncio.sleep(0.01)
-        await asyncio.gather(first, client.search(INDEX, "q"))
-
-    asyncio.run(scenario())
-    # The second request waited with the first.
-    assert len(double.requests) == 3
-    assert all(later - double.times[0] >= 0.99 for later in double.times[1:])
-
-
 def test_a_request_is_given_up_when_the_next_wait_would_pass_the_bound() -> None:
     double = Double(error(503, "service_unavailable", 3600))
     with pytest.raises(ServiceUnavailableError) as given_up:

@@ -8,10 +8,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         readonly DocumentInput: {
-            /**
-             * @description Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.
-             * @example bee
-             */
+            /** @description Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them. */
             readonly doc_id: string;
             /** @description The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored. */
             readonly text: string;
@@ -64,10 +61,6 @@ export interface components {
             /** @description Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false. */
             readonly exact?: boolean;
         };
-        readonly QueryInput: {
-            /** @description At most 32 searches of this index. Together they ask for at most 500 results, and for components of at most 100 chunks; a grouped search counts as ten chunks per result. Each counts as one search. */
-            readonly queries: readonly components["schemas"]["QueryItemInput"][];
-        };
         readonly ScoreInput: {
             /** @description Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`. */
             readonly query: string;
@@ -77,12 +70,7 @@ export interface components {
             readonly return_components?: boolean;
         };
         readonly FacetsRequestInput: {
-            /**
-             * @description Top-level metadata fields, at most 10, of at most 255 code points.
-             * @example [
-             *       "kind"
-             *     ]
-             */
+            /** @description Top-level metadata fields, at most 10, of at most 255 code points. */
             readonly fields: readonly string[];
             /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */
             readonly filter?: {
@@ -104,10 +92,7 @@ export interface components {
             readonly minimum_chunk_tokens?: number;
         };
         readonly CreateIndexInput: {
-            /**
-             * @description Unique within the tenant.
-             * @example handbook
-             */
+            /** @description Unique within the tenant. */
             readonly name: string;
             /** @description Name of an installed model. Omit it to use the default model. */
             readonly model?: string;
@@ -121,19 +106,6 @@ export interface components {
             };
             readonly chunking?: components["schemas"]["ChunkingOptionsInput"];
         };
-        /** @description Exactly one of the two fields. */
-        readonly UpdateIndexInput: {
-            /**
-             * @description The new name, unique within the tenant.
-             * @example handbook
-             */
-            readonly name?: string;
-            /**
-             * Format: uuid
-             * @description Identifier of another index. The two indexes exchange their names in one step.
-             */
-            readonly swap_name_with?: string;
-        };
         readonly DeleteDocumentsInput: {
             /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */
             readonly filter?: {
@@ -146,81 +118,29 @@ export interface components {
             /** @description Documents to delete at most. Default 1000. */
             readonly limit?: number;
         };
-        readonly UpsertInput: {
-            /** @description Documents with unique `doc_id` values. */
-            readonly documents: readonly components["schemas"]["DocumentInput"][];
-        };
         readonly ListDocumentsInput: {
             /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
-            /**
-             * @description Top-level metadata fields that the answer has, at most 10, in this order. Absent: all.
-             * @example [
-             *       "kind"
-             *     ]
-             */
+            /** @description Top-level metadata fields that the answer has, at most 10, in this order. Absent: all. */
             readonly fields?: readonly string[];
             /** @description Documents per page at most. Default 100. */
             readonly limit?: number;
             /** @description `next_cursor` of the page before. Absent: the first page. */
             readonly cursor?: string;
         };
-        /** @description At least one of the two fields. The other stays as it is. */
-        readonly UpdateDocumentInput: {
-            /** @description Replaces the whole object. */
-            readonly metadata?: {
-                readonly [key: string]: unknown;
-            };
-            /** @description RFC 3339. From then on the document is in no answer. Null: it does not expire any more. */
-            readonly expires_at?: string | null;
-        };
-        readonly RerankTextInput: {
-            /** @description The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored. */
-            readonly text: string;
-        };
-        readonly RerankInput: {
-            /**
-             * @description Name of a model, as for an index, or `default`: the default model.
-             * @example default
-             */
-            readonly model: string;
-            /** @description Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`. */
-            readonly query: string;
-            /** @description Texts, or objects with a text. */
-            readonly documents: readonly (string | components["schemas"]["RerankTextInput"])[];
-            /** @description Results at most. Default: all. */
-            readonly top_n?: number | null;
-            /** @description Adds its text to each result. Default false. */
-            readonly return_documents?: boolean | null;
-            /** @description A document of more tokens refuses the request, because no text is cut. Default: no bound. */
-            readonly max_tokens_per_doc?: number | null;
-            /** @description Only 0, because no request goes before others. */
-            readonly priority?: 0 | null;
-        };
         readonly RequestUsage: {
-            /** @example 3 */
             readonly input_tokens: number;
-            /** @example 3 */
             readonly document_count: number;
-            /** @example 3 */
             readonly chunk_count: number;
-            /** @example 3 */
             readonly candidate_count: number;
-            /** @example 3 */
             readonly latency_ms: number;
         };
         readonly SearchActivity: {
-            /**
-             * @description Answered requests, the errors among them.
-             * @example 3
-             */
+            /** @description Answered requests, the errors among them. */
             readonly searches: number;
-            /**
-             * @description Requests that were answered with 4xx or 5xx.
-             * @example 3
-             */
+            /** @description Requests that were answered with 4xx or 5xx. */
             readonly errors: number;
             /** @description Milliseconds, within a tenth. Null: no search was answered. */
             readonly p50_ms: number | null;
@@ -246,19 +166,14 @@ export interface components {
             readonly data: readonly components["schemas"]["IndexActivity"][];
         };
         readonly Issue: {
-            /**
-             * @description Names joined by dots. Positions in arrays are numbers.
-             * @example documents.3.text
-             */
+            /** @description Names joined by dots. Positions in arrays are numbers. */
             readonly path: string;
             readonly message: string;
-            /** @example too_big */
             readonly code: string;
         };
         readonly ErrorDetail: {
             /**
              * @description Decide by this value.
-             * @example validation_error
              * @enum {string}
              */
             readonly code: "authentication_failed" | "tenant_suspended" | "permission_denied" | "not_found" | "validation_error" | "rate_limit_exceeded" | "concurrency_limit_exceeded" | "usage_limit_exceeded" | "internal_error" | "service_unavailable";
@@ -266,9 +181,6 @@ export interface components {
             readonly message: string;
             /** @description The fields that are invalid, and why. */
             readonly issues?: readonly components["schemas"]["Issue"][];
-        };
-        readonly Error: {
-            readonly error: components["schemas"]["ErrorDetail"];
         };
         /** @description Where it lies in the text that was submitted, in Unicode code points, `end` excluded. A word that is cut at the border of a chunk counts whole. Absent for special tokens, where the tokenizer cannot say, and for documents that were upserted before there were ranges. */
         readonly TextRange: {
@@ -352,28 +264,19 @@ export interface components {
         readonly FacetValue: {
             /** @description Any JSON value. Numbers that are equal are one value. */
             readonly value: unknown;
-            /**
-             * @description Documents with this value.
-             * @example 3
-             */
+            /** @description Documents with this value. */
             readonly count: number;
         };
         readonly Facet: {
             readonly field: string;
-            /**
-             * @description Distinct values of the field.
-             * @example 3
-             */
+            /** @description Distinct values of the field. */
             readonly distinct: number;
             /** @description The most frequent first. Of equal counts numbers come first, in order, then strings by their code points. */
             readonly values: readonly components["schemas"]["FacetValue"][];
         };
         /** @description Counts at the moment of the request. */
         readonly Facets: {
-            /**
-             * @description Documents that match.
-             * @example 3
-             */
+            /** @description Documents that match. */
             readonly documents: number;
             /** @description In the order of the fields. */
             readonly facets: readonly components["schemas"]["Facet"][];
@@ -441,10 +344,7 @@ export interface components {
             readonly deleted: boolean;
         };
         readonly DeletedDocuments: {
-            /**
-             * @description Number of documents that were deleted.
-             * @example 3
-             */
+            /** @description Number of documents that were deleted. */
             readonly deleted: number;
             /** @description True if more documents match. Send the request again. */
             readonly more: boolean;
@@ -452,23 +352,15 @@ export interface components {
             readonly hint?: string;
         };
         readonly DocumentFailure: {
-            /**
-             * @description Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.
-             * @example bee
-             */
+            /** @description Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them. */
             readonly doc_id: string;
             /** @description For people. Do not parse it. */
             readonly error: string;
         };
         readonly UnknownTokens: {
-            /**
-             * @description Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.
-             * @example bee
-             */
+            /** @description Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them. */
             readonly doc_id: string;
-            /** @example 3 */
             readonly unknown_tokens: number;
-            /** @example 3 */
             readonly input_tokens: number;
         };
         readonly UpsertResult: {
@@ -477,9 +369,7 @@ export interface components {
              * @description Identifier of the index: the `id` in the answer that created it.
              */
             readonly index_id: string;
-            /** @example 3 */
             readonly upserted_documents: number;
-            /** @example 3 */
             readonly upserted_chunks: number;
             /** @description Documents that could not be processed. The batch is complete only if this list is empty. */
             readonly failed: readonly components["schemas"]["DocumentFailure"][];
@@ -494,7 +384,6 @@ export interface components {
             readonly metadata: {
                 readonly [key: string]: unknown;
             };
-            /** @example 3 */
             readonly chunk_count: number;
             /**
              * Format: date-time
@@ -510,48 +399,28 @@ export interface components {
         };
         /** @description The numbers at the moment of the request. */
         readonly DocumentCount: {
-            /** @example 3 */
             readonly documents: number;
-            /** @example 3 */
             readonly chunks: number;
         };
         readonly UsageCounts: {
-            /**
-             * @description An integer as a decimal string. Calculate with arbitrary precision.
-             * @example 50000000
-             */
+            /** @description An integer as a decimal string. Calculate with arbitrary precision. */
             readonly input_tokens: string;
-            /** @example 3 */
             readonly requests: number;
-            /** @example 3 */
             readonly document_upserts: number;
-            /** @example 3 */
             readonly searches: number;
-            /** @example 3 */
             readonly scores: number;
-            /** @example 3 */
             readonly documents: number;
         };
         readonly TenantLimits: {
-            /**
-             * @description An integer as a decimal string. Calculate with arbitrary precision.
-             * @example 50000000
-             */
+            /** @description An integer as a decimal string. Calculate with arbitrary precision. */
             readonly input_tokens: string;
-            /** @example 3 */
             readonly documents: number;
-            /** @example 3 */
             readonly requests_per_minute: number;
-            /** @example 3 */
             readonly max_concurrent_requests: number;
         };
         readonly Remaining: {
-            /**
-             * @description An integer as a decimal string. Calculate with arbitrary precision.
-             * @example 50000000
-             */
+            /** @description An integer as a decimal string. Calculate with arbitrary precision. */
             readonly input_tokens: string;
-            /** @example 3 */
             readonly documents: number;
         };
         readonly UsageSummary: {
@@ -575,30 +444,18 @@ export interface components {
             /**
              * Format: date
              * @description A day in UTC.
-             * @example 2026-11-23
              */
             readonly day: string;
-            /**
-             * @description An integer as a decimal string. Calculate with arbitrary precision.
-             * @example 50000000
-             */
+            /** @description An integer as a decimal string. Calculate with arbitrary precision. */
             readonly input_tokens: string;
-            /** @example 3 */
             readonly requests: number;
-            /** @example 3 */
             readonly document_upserts: number;
-            /** @example 3 */
             readonly searches: number;
-            /** @example 3 */
             readonly scores: number;
         };
         readonly UsageDays: {
             /** @description Days without usage are left out. */
             readonly data: readonly components["schemas"]["UsageOfDay"][];
-        };
-        readonly Health: {
-            /** @constant */
-            readonly status: "ok";
         };
         /** @description The state of each part: `ok`, or what is wrong. `objects` (the object store) and `limiter` exist only where several nodes share them. A `limiter` that is `degraded` does not make a node unready. */
         readonly ReadinessChecks: {
@@ -614,14 +471,6 @@ export interface components {
             readonly status: "ready" | "unready";
             readonly checks: components["schemas"]["ReadinessChecks"];
         };
-        /** @description Paths on this server. `console` is absent if the console is off. */
-        readonly Root: {
-            /** @constant */
-            readonly name: "maxsimd";
-            readonly console?: string;
-            readonly docs: string;
-            readonly openapi: string;
-        };
         readonly RerankedDocument: {
             readonly text: string;
         };
@@ -636,7 +485,6 @@ export interface components {
             readonly version: string;
         };
         readonly RerankBilled: {
-            /** @example 3 */
             readonly input_tokens: number;
         };
         /** @description As Cohere has it. */
@@ -646,7 +494,6 @@ export interface components {
         };
         /** @description As Jina has it. */
         readonly RerankUsage: {
-            /** @example 3 */
             readonly total_tokens: number;
         };
         readonly Reranked: {
@@ -658,11 +505,6 @@ export interface components {
             readonly model: string;
             readonly meta: components["schemas"]["RerankMeta"];
             readonly usage: components["schemas"]["RerankUsage"];
-        };
-        readonly OpenApiDocument: {
-            readonly openapi: string;
-        } & {
-            readonly [key: string]: unknown;
         };
     };
     responses: never;

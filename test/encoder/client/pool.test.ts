@@ -32,43 +32,6 @@ async function outcome<T>(work: Promise<T>): Promise<string> {
 }
 
 describe('an encoder that is killed under load', () => {
-  it('costs callers nothing but success or service_unavailable, and is back within seconds', async () => {
-    const { pool, supervisor } = await encodersOfTest({ processes: 2 });
-    const outcomes: string[] = [];
-    const load = { running: true };
-    const querying = async (): Promise<void> => {
-      while (load.running) outcomes.push(await outcome(pool.encodeQuery('token vectors', callOptions(pool))));
-    };
-    const encoding = async (): Promise<void> => {
-      while (load.running) {
-        const texts = Array.from({ length: 8 }, (_, i) => `${'the '.repeat(i * 9)}document`);
-        const documents = encodeAll(pool, texts);
-        const seen = await outcome(documents);
-        outcomes.push(seen);
-        if (seen === 'answered')
-          expect((await documents).map((d) => d.documentIndex)).toEqual(texts.map((_, i) => i));
-      }
-    };
-    const callers = [querying(), querying(), encoding(), encoding()];
-    for (let kill = 0; kill < 4; kill++) {
-      const before = outcomes.length;
-      await eventually(() => outcomes.length > before + 10);
-      const [victim] = supervisor.processIds();
-      process.kill(victim!, 'SIGKILL');
-      await eventually(
-        () => supervisor.processIds().length === 2 && !supervisor.processIds().includes(victim!),
-      );
-    }
-    load.running = false;
-    await Promise.all(callers);
-    expect(new Set(outcomes)).toSatisfy((seen: Set<string>) =>
-      [...seen].every((each) => each === 'answered' || each === 'service_unavailable'),
-    );
-    expect(outcomes.filter((each) => each === 'answered').length).toBeGreaterThan(outcomes.length / 2);
-    await eventually(() => pool.ready());
-    await expect(pool.encodeQuery('after', callOptions(pool))).resolves.toBeDefined();
-  });
-
   it('is waited for by calls that come while it restarts', async () => {
     const { pool, supervisor } = await encodersOfTest({}, { healWaitMs: 10_000 });
     process.kill(supervisor.processIds()[0]!, 'SIGKILL');
@@ -246,30 +209,6 @@ describe('a caller', () => {
         break;
       }
     }
-    const idle = await statisticsOnceIdle(supervisor.addresses[0]!);
-    expect(idle).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
-  });
-
-  it('that aborts a thousand requests leaves nothing behind', async () => {
-    const { pool, supervisor } = encoders;
-    const reasons: unknown[] = [];
-    for (let round = 0; round < 20; round++) {
-      await Promise.all(
-        Array.from({ length: 50 }, async (_, i) => {
-          const controller = new AbortController();
-          const call = callOptions(pool, { signal: controller.signal });
-          const work =
-            i % 2 === 0
-              ? pool.encodeQuery('the late', call)
-              : encodeAll(pool, [longText], { ...call, chunking });
-          setTimeout(() => controller.abort(new Error('gone')), i % 5);
-          await work.catch((error: unknown) => reasons.push((error as Error).message));
-        }),
-      );
-    }
-    expect(reasons.filter((reason) => reason !== 'gone')).toEqual([]);
-    // Its query is the last in the stream.
-    await pool.encodeQuery('the', callOptions(pool));
     const idle = await statisticsOnceIdle(supervisor.addresses[0]!);
     expect(idle).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
   });

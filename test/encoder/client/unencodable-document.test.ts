@@ -58,27 +58,3 @@ describe.each(['failing', 'spoiling'] as const)('a %s text', (kind) => {
     );
   });
 });
-
-describe('texts that end the process', () => {
-  it('are refused, two requests of them at once, and those of a third are not taken for them', async () => {
-    const unencodable = `${model.words.crashing} the`;
-    const innocent = 'the late interaction';
-    const batches = [
-      [innocent, unencodable, innocent],
-      [unencodable, innocent],
-      Array.from({ length: 8 }, () => innocent),
-    ];
-    const deadlineMs = Date.now() + 100_000;
-    const encoded = await Promise.all(
-      batches.map(async (texts) => encodeAll(encoders.pool, texts, { deadlineMs })),
-    );
-    const problems = encoded.map((documents) => documents.map((document) => document.problem));
-    const refused = 'the encoder ends when it runs this text';
-    expect(problems).toEqual(
-      batches.map((texts) => texts.map((text) => (text === unencodable ? refused : undefined))),
-    );
-    expect(encoders.events.filter(({ event }) => event === 'unencodable_document')).toHaveLength(1);
-    const [expected] = await encodeAll(encoders.pool, [innocent]);
-    expect(encoded[2]?.map(({ vectors }) => vectors)).toEqual(batches[2]?.map(() => expected?.vectors));
-  }, 120_000);
-});

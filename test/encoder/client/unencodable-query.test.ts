@@ -52,17 +52,3 @@ describe('a query that the model cannot run', () => {
     expect(events.map(({ event }) => event)).toEqual(['admitted']);
   });
 });
-
-describe('a query that ends the process', () => {
-  it('is refused, and the others of its batch get the same rows as without it', async () => {
-    const { pool, events } = await start();
-    const alone = await pool.encodeQuery(honest, callOptions(pool));
-    const { outcome, others } = await encodeTogether(pool, 12, `${model.words.crashing} the`);
-    const problem = 'the encoder ends when it runs this text';
-    expect(outcome).toMatchObject({ problem, inputTokens: 0, rows: 0 });
-    expect(others).toHaveLength(11);
-    for (const query of others) expectLike(query, alone);
-    expect(events.filter(({ event }) => event === 'unencodable_query')).toHaveLength(1);
-    expect(events.filter(({ event }) => event === 'admitted')).toHaveLength(1 + 3);
-  }, 120_000);
-});

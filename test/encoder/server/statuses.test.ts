@@ -107,13 +107,6 @@ describe('the encoder', () => {
     expect(await ended(client.documents(), messages)).toMatchObject({ code: status.INVALID_ARGUMENT });
   });
 
-  it.each<[string, EncodeQueryRequest]>([
-    ['without a model', { ...query, model: null }],
-    ['beyond its bound', { ...query, text: 'x'.repeat(requestBounds.queryBytes + 1) }],
-  ])('answers INVALID_ARGUMENT to a query %s', async (_, request) => {
-    expect(await client.query(request)).toMatchObject({ failure: { status: status.INVALID_ARGUMENT } });
-  });
-
   it('answers INVALID_ARGUMENT to more texts than it counts the tokens of', async () => {
     const texts = Array.from({ length: requestBounds.documents + 1 }, () => 'x');
     await expect(client.countTokens({ texts, tenantId: 't', model })).rejects.toMatchObject({

@@ -211,22 +211,4 @@ describe('an encoder process by itself', () => {
     await firstLine(entry, args);
     expect(await isServed({ addresses: [address] })).toBe(true);
   });
-
-  it.each([
-    [['--listen', 'unix:/x'], 'model-dir'],
-    [['--listen', 'unix:/x', '--model-dir', tinyModel, '--threads', '-1'], 'threads'],
-    [['--listen', 'unix:/x', '--model-dir', tinyModel, '--provider', 'tpu'], 'provider'],
-    [['--listen', 'unix:/x', '--model-dir', tinyModel, '--tls-cert', 'x'], 'tls-key'],
-    [['--listen', 'unix:/x', '--model-dir', tinyModel, '--colour', 'red'], 'colour'],
-    [['--listen', 'unix:/x', '--model-dir', '/nonexistent'], 'nonexistent'],
-  ])('refuses %j and names what is wrong', async (args, named) => {
-    const child = spawn(process.execPath, [entry, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
-    let errors = '';
-    child.stderr.on('data', (data: Buffer) => {
-      errors += data.toString();
-    });
-    const [code] = (await once(child, 'close')) as [number];
-    expect(code).not.toBe(0);
-    expect(errors).toContain(named);
-  });
 });

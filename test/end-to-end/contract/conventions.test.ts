@@ -15,7 +15,7 @@ import { makeScratch } from '../../support/running/launch.ts';
 import { startServer } from '../../support/running/server.ts';
 import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
 import { passages } from '../../support/running/texts.ts';
-import { decimalString, timestamp } from '../../support/running/wire.ts';
+import { decimalString } from '../../support/running/wire.ts';
 
 const stage = useStage({ sharedEncoder: true });
 
@@ -75,18 +75,6 @@ describe('Conventions', () => {
   test('the correlation id stands in the log of the request, for logging and support', async () => {
     await stage.client.send('GET', '/v1/usage', { headers: { 'x-request-id': 'find-me-in-the-log' } });
     await expect.poll(() => stage.server.output().stderr).toContain('find-me-in-the-log');
-  });
-
-  test('[conventions-4] Timestamps are ISO 8601 UTC.', async () => {
-    const { client } = stage;
-    const before = Date.now();
-    const { created_at: createdAt } = await makeIndex(client);
-    const usage = await readUsage(client);
-    for (const moment of [createdAt, usage.period_start, usage.period_end]) {
-      expect(timestamp.parse(moment)).toMatch(/Z$/);
-    }
-    expect(Date.parse(createdAt)).toBeGreaterThanOrEqual(before);
-    expect(Date.parse(createdAt)).toBeLessThanOrEqual(Date.now());
   });
 
   test('[conventions-5] Token totals in the usage summary are decimal strings (to avoid integer precision loss); clients calculate with arbitrary-precision integers.', async () => {

@@ -5,15 +5,8 @@ import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
 import { find, makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
-import { passages, textOfTokens } from '../../support/running/texts.ts';
-import {
-  deleted,
-  index,
-  indexList,
-  indexPage,
-  rankedWithComponents,
-  type Index,
-} from '../../support/running/wire.ts';
+import { textOfTokens } from '../../support/running/texts.ts';
+import { deleted, index, indexList, indexPage, type Index } from '../../support/running/wire.ts';
 
 const stage = useSharedStage();
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -50,10 +43,6 @@ describe('Index', () => {
     expect(chosen.model_version).toBe(made.model_version);
     const unknown = { name: 'of no version', model_version: `${made.model_version}-other` };
     expectInvalid(await stage.client.createIndex(unknown), 'model_version');
-  });
-
-  test('[index-5] `text_retention` | string enum: `none`', async () => {
-    expect((await makeIndex(stage.client)).text_retention).toBe('none');
   });
 
   test('[index-6] `chunking` | object | `strategy` (string, value `token_window`), `max_tokens` (integer), `overlap_tokens` (integer), `minimum_chunk_tokens` (integer).', async () => {
@@ -106,7 +95,7 @@ describe('Index', () => {
     expect(reply).toEqual({ ...made, recall: null });
   });
 
-  test('[index-9] `created_at` | string, ISO 8601 UTC timestamp', async () => {
+  test('[index-9, conventions-4] `created_at` | string, ISO 8601 UTC timestamp', async () => {
     const before = Date.now();
     const made = await makeIndex(stage.client);
     const created = Date.parse(made.created_at);
@@ -138,16 +127,6 @@ describe('Create an index', () => {
     expectReply(await other.client.createIndex({ name: 'only one' }), index, 201);
   });
 
-  test('one name wins when two requests create it at the same time', async () => {
-    const replies = await Promise.all(
-      Array.from({ length: 8 }, () => stage.client.createIndex({ name: 'contested' })),
-    );
-    expect(replies.map((reply) => reply.status).toSorted((left, right) => left - right)).toEqual([
-      201,
-      ...Array.from({ length: 7 }, () => 422),
-    ]);
-  });
-
   test('[index-10, index-14, decision-19] `model` (optional; omit unless explicitly instructed to select a supported model during onboarding). Allowed values of `model`: not shown. unknown `model` 422', async () => {
     const { client, server } = stage;
     const named = await makeIndex(client, { model: server.readyLine.model });
@@ -157,7 +136,7 @@ describe('Create an index', () => {
     }
   });
 
-  test('[index-11] `text_retention` (enum `none`), `metadata_schema` (object, descriptive), and one further nested object whose child attributes are not listed.', async () => {
+  test('[index-11, index-5, what-the-service-does-13] `text_retention` (enum `none`), `metadata_schema` (object, descriptive), and one further nested object whose child attributes are not listed.', async () => {
     const { client } = stage;
     const made = await makeIndex(client, {
       text_retention: 'none',
@@ -165,6 +144,13 @@ describe('Create an index', () => {
       chunking: { max_tokens: 64, overlap_tokens: 0, minimum_chunk_tokens: 1 },
     });
     expect(made.chunking).toMatchObject({ max_tokens: 64, overlap_tokens: 0, minimum_chunk_tokens: 1 });
+    expect(made.text_retention).toBe('none');
+    expect((await makeIndex(client)).text_retention).toBe('none');
+    for (const value of ['full', 'None', '', null, true, 0])
+      expectInvalid(
+        await client.createIndex({ name: 'keeps text', text_retention: value }),
+        'text_retention',
+      );
     for (const schema of [null, [], 'text', 7, true]) {
       expectInvalid(
         await client.createIndex({ name: 'bad schema', metadata_schema: schema }),
@@ -238,43 +224,6 @@ describe('Create an index', () => {
     expect(await chunksOf(100)).toBe(6);
   });
 
-  test('a remainder joined to the largest window the model allows is still found', async () => {
-    const { client } = stage;
-    const accepts = async (maxTokens: number): Promise<boolean> => {
-      const chunking = { max_tokens: maxTokens, overlap_tokens: 0, minimum_chunk_tokens: 16 };
-      const reply = await client.createIndex({ name: `windows of ${maxTokens}`, chunking });
-      return reply.status === 201;
-    };
-    let [accepted, refused] = [64, 1_000_000];
-    while (refused - accepted > 1) {
-      const middle = Math.floor((accepted + refused) / 2);
-      if (await accepts(middle)) accepted = middle;
-      else refused = middle;
-    }
-    const { id } = await makeIndex(client, {
-      chunking: { max_tokens: accepted, overlap_tokens: 0, minimum_chunk_tokens: 16 },
-    });
-    const ending = 'A pelican rides a bicycle.';
-    const tokensOf = async (text: string): Promise<number> =>
-      (await put(client, id, [{ doc_id: 'joined', text: `${text} ${ending}` }])).usage.input_tokens;
-    // As many passages as fit, and plain words until the text is five tokens longer than the window.
-    let prose = '';
-    let room = 0;
-    for (const passage of passages) {
-      const longer = `${prose}${passage.text} `;
-      const left = accepted + 5 - (await tokensOf(longer));
-      if (left < 0) break;
-      [prose, room] = [longer, left];
-    }
-    expect(await tokensOf(`${textOfTokens(room)} ${prose}`)).toBe(accepted + 5);
-    const reply = await client.search(id, { query: 'pelican on a bicycle', return_components: true });
-    const [best] = expectReply(reply, rankedWithComponents).results;
-    // Its strong matches lie among the last tokens of the text.
-    const last = (best?.components.per_query_token ?? []).map((match) => match.document_token_index);
-    expect(best?.score).toBeGreaterThan(2.5);
-    expect(Math.max(...last)).toBeGreaterThan(accepted - 16);
-  });
-
   test('[index-13, decision-6] Internal structure of `metadata_schema`: not shown. any JSON object up to 16 KiB, stored and returned as given (descriptive)', async () => {
     const { client } = stage;
     const ofBytes = (bytes: number): Record<string, string> => ({ k: 'x'.repeat(bytes - '{"k":""}'.length) });
@@ -287,7 +236,7 @@ describe('Create an index', () => {
     );
   });
 
-  test('[create-an-index-3] The returned model version is immutable for the index.', async () => {
+  test('[create-an-index-3, versioning-4, what-the-service-does-1] The returned model version is immutable for the index.', async () => {
     const { client } = stage;
     const made = await makeIndex(client);
     const change = { body: { model_version: 'another' } };

@@ -27,7 +27,7 @@ describe('Score transient documents', () => {
     expectInvalid(await client.score({ query: `${atLimit} `, documents: [document] }), 'query');
   });
 
-  test('[score-transient-documents-2] `documents` (array of DocumentInput, required, 1 to 50 items, `doc_id` unique within the request)', async () => {
+  test('[score-transient-documents-2, limits-7] `documents` (array of DocumentInput, required, 1 to 50 items, `doc_id` unique within the request)', async () => {
     const { client } = stage;
     const of = (count: number): { doc_id: string; text: string }[] =>
       Array.from({ length: count }, (_, position) => ({ doc_id: `d${position}`, text: 'river' }));
@@ -39,7 +39,7 @@ describe('Score transient documents', () => {
     expect((await score({ query: 'river', documents: of(1) })).results).toHaveLength(1);
   });
 
-  test('[document-input-4] The score endpoint takes the same three fields per document (`doc_id` unique within the request).', async () => {
+  test('[document-input-4, limits-8] The score endpoint takes the same three fields per document (`doc_id` unique within the request).', async () => {
     const { client } = stage;
     const bad: readonly (readonly [string, unknown])[] = [
       ['documents.0.doc_id', { doc_id: '', text: 'river' }],
@@ -81,7 +81,7 @@ describe('Score transient documents', () => {
     }
   });
 
-  test('[score-transient-documents-4, decision-13] The documents are ranked for this one query and are not added to any index. one result per document (its best chunk), best first', async () => {
+  test('[score-transient-documents-4, decision-13, what-the-service-does-8] The documents are ranked for this one query and are not added to any index. one result per document (its best chunk), best first', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     // The answer stands in the last chunk of a long document, among others that do not have it.
@@ -151,7 +151,7 @@ describe('Score transient documents', () => {
     expect(usage).toMatchObject({ input_tokens: 3 + 4 * 300, chunk_count: 0, candidate_count: 4 });
   });
 
-  test('[score-transient-documents-5] Nothing is persisted as indexed content. An aggregate usage event is recorded.', async () => {
+  test('[score-transient-documents-5, what-the-service-does-11, what-the-service-does-12] Nothing is persisted as indexed content. An aggregate usage event is recorded.', async () => {
     const tenant = await stage.newTenant();
     const list = async (): Promise<string[]> =>
       (await readdir(stage.server.scratch.data, { recursive: true })).toSorted();

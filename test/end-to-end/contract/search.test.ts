@@ -2,9 +2,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
-import { createRandom } from '../../support/running/random.ts';
 import { find, makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
-import { passages, recombine, textOfTokens } from '../../support/running/texts.ts';
+import { passages, textOfTokens } from '../../support/running/texts.ts';
 import { ranked, rankedWithComponents } from '../../support/running/wire.ts';
 
 const stage = useSharedStage();
@@ -33,7 +32,7 @@ describe('Search an index', () => {
     expectInvalid(await stage.client.search('not-a-uuid', { query: 'river' }), 'index_id');
   });
 
-  test('[search-an-index-2] `query` | string | Required, length at least 1, at most 8 KiB as UTF-8.', async () => {
+  test('[search-an-index-2, limits-9] `query` | string | Required, length at least 1, at most 8 KiB as UTF-8.', async () => {
     const { client } = stage;
     for (const query of [undefined, '', null, 7, {}, ['river']]) {
       expectInvalid(await client.search(library, { query }), 'query');
@@ -69,7 +68,7 @@ describe('Search an index', () => {
     expect(reply.results[0]?.components.per_query_token.length).toBeGreaterThanOrEqual(100);
   });
 
-  test('[search-an-index-3] `top_k` | integer | Optional; maximum final results returned; 1 to 100.', async () => {
+  test('[search-an-index-3, limits-10] `top_k` | integer | Optional; maximum final results returned; 1 to 100.', async () => {
     const { client } = stage;
     for (const topK of [0, -1, 101, 1.5, '10', null, true]) {
       expectInvalid(await client.search(library, { query: 'river', top_k: topK }), 'top_k');
@@ -82,7 +81,7 @@ describe('Search an index', () => {
     }
   });
 
-  test('[search-an-index-4] `candidate_k` | integer | Optional; retrieval breadth considered before final ranking; 1 to 500.', async () => {
+  test('[search-an-index-4, limits-11] `candidate_k` | integer | Optional; retrieval breadth considered before final ranking; 1 to 500.', async () => {
     const { client } = stage;
     for (const candidateK of [0, -1, 501, 2.5, '10', null]) {
       expectInvalid(await client.search(library, { query: 'river', candidate_k: candidateK }), 'candidate_k');
@@ -92,7 +91,7 @@ describe('Search an index', () => {
     }
   });
 
-  test('[search-an-index-5] `filter` | object | Optional; exact matches against top-level metadata fields.', async () => {
+  test('[search-an-index-5, what-the-service-does-14] `filter` | object | Optional; exact matches against top-level metadata fields.', async () => {
     const { client } = stage;
     const { results } = await find(client, library, { query: 'bread', filter: { subject: 'tea' } });
     expect(docsOf(results)).toEqual(['tea']);
@@ -213,7 +212,7 @@ describe('Search an index', () => {
     for (const body of [[], null, 'river', 7]) expectInvalid(await stage.client.search(library, body));
   });
 
-  test('[search-an-index-7] Response: `{ results: [Result item, ...], usage: request usage object }`. Results are relevance-ranked chunk references; source text is not included.', async () => {
+  test('[search-an-index-7, what-the-service-does-4, what-the-service-does-6, what-the-service-does-7] Response: `{ results: [Result item, ...], usage: request usage object }`. Results are relevance-ranked chunk references; source text is not included.', async () => {
     const { client } = stage;
     let first = 0;
     for (const passage of passages) {
@@ -228,7 +227,7 @@ describe('Search an index', () => {
     expect(first).toBeGreaterThanOrEqual(Math.ceil(passages.length * 0.9));
   });
 
-  test('[result-item-1] Result item: `doc_id` | string; `chunk_id` | string; `chunk_index` | integer; `score` | number; `metadata` | object (the metadata of the document)', async () => {
+  test('[result-item-1, what-the-service-does-5] Result item: `doc_id` | string; `chunk_id` | string; `chunk_index` | integer; `score` | number; `metadata` | object (the metadata of the document)', async () => {
     const { results } = await find(stage.client, library, { query: 'river', top_k: 100 });
     for (const result of results) {
       expect(Object.keys(result).toSorted()).toEqual([
@@ -316,31 +315,5 @@ describe('Search an index', () => {
       results: [],
       usage: { input_tokens: 2, chunk_count: 0, candidate_count: 0 },
     });
-  });
-
-  test('the same text finds the same results and scores whatever it was batched with', async () => {
-    const { client } = stage;
-    const random = createRandom(7);
-    const documents = Array.from({ length: 40 }, (_, position) => ({
-      doc_id: `d${position}`,
-      text: recombine(random, random.integer(5, 120)),
-    }));
-    const [together, alone] = [await makeIndex(client), await makeIndex(client)];
-    await put(client, together.id, documents);
-    for (const document of documents) await put(client, alone.id, [document]);
-    for (const passage of passages.slice(0, 8)) {
-      const body = { query: passage.question, top_k: 40 };
-      const [left, right] = [await find(client, together.id, body), await find(client, alone.id, body)];
-      const scores = new Map(
-        right.results.map((result) => [`${result.doc_id} ${result.chunk_index}`, result.score]),
-      );
-      for (const result of left.results) {
-        // At most one int8 step in one component of a hundred.
-        const other = scores.get(`${result.doc_id} ${result.chunk_index}`);
-        if (other !== undefined)
-          expect(Math.abs(result.score - other)).toBeLessThan(0.01 * Math.abs(result.score));
-      }
-      expect(left.results[0]?.doc_id).toBe(right.results[0]?.doc_id);
-    }
   });
 });

@@ -19,7 +19,7 @@ async function upsertRaw(indexId: string, rawBody: string): Promise<Reply> {
 }
 
 describe('Document input', () => {
-  test('[document-input-1] `doc_id` | string | yes | Length 1 to 255. Identity of the document within one index (idempotency identity).', async () => {
+  test('[document-input-1, limits-12] `doc_id` | string | yes | Length 1 to 255. Identity of the document within one index (idempotency identity).', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     for (const docId of ['', 'x'.repeat(256), undefined, null, 7, {}, ['a']]) {
@@ -72,7 +72,7 @@ describe('Document input', () => {
     expect((await find(client, id, { query: 'river' })).results).toHaveLength(6);
   });
 
-  test('[document-input-2] `text` | string | yes | Non-empty, at most 100 KiB encoded as UTF-8.', async () => {
+  test('[document-input-2, limits-8] `text` | string | yes | Non-empty, at most 100 KiB encoded as UTF-8.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     for (const text of ['', undefined, null, 7, {}, ['river']]) {
@@ -199,7 +199,7 @@ describe('Upsert documents', () => {
     }
   });
 
-  test('[upsert-documents-2] `documents` is required, 1 to 50 items, and no other top-level property is allowed.', async () => {
+  test('[upsert-documents-2, limits-7] `documents` is required, 1 to 50 items, and no other top-level property is allowed.', async () => {
     const { id } = await makeIndex(stage.client);
     const of = (count: number): unknown[] =>
       Array.from({ length: count }, (_, position) => ({ doc_id: `d${position}`, text: 'river' }));
@@ -257,7 +257,7 @@ describe('Upsert documents', () => {
     });
   });
 
-  test('[upsert-documents-6, states-and-transitions-4, states-and-transitions-3] Each document is created or replaced by `doc_id` within the index. An upsert with an existing `doc_id` replaces the stored document. Documents have no state field.', async () => {
+  test('[upsert-documents-6, states-and-transitions-4, states-and-transitions-3, what-the-service-does-2, what-the-service-does-3] Each document is created or replaced by `doc_id` within the index. An upsert with an existing `doc_id` replaces the stored document. Documents have no state field.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client, {
       chunking: { max_tokens: 20, overlap_tokens: 0, minimum_chunk_tokens: 1 },
@@ -282,7 +282,7 @@ describe('Upsert documents', () => {
     for (const result of results) expect(result).not.toHaveProperty('status');
   });
 
-  test('[upsert-documents-7, upsert-documents-8] A syntactically valid batch returns HTTP 200 after all items are evaluated, even if individual items fail. Clients must inspect `failed` before treating the batch as complete.', async () => {
+  test('[upsert-documents-7, upsert-documents-8, errors-17] A syntactically valid batch returns HTTP 200 after all items are evaluated, even if individual items fail. Clients must inspect `failed` before treating the batch as complete.', async () => {
     const { client } = stage;
     const { id } = await makeIndex(client);
     const reply = expectReply(

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { call, expectError } from '../../support/running/client.ts';
 import { readOpenApi } from '../../support/running/openapi.ts';
 import { repositoryRoot } from '../../support/running/launch.ts';
-import { makeIndex, useSharedStage } from '../../support/running/stage.ts';
+import { useSharedStage } from '../../support/running/stage.ts';
 
 const stage = useSharedStage();
 
@@ -71,20 +71,6 @@ describe('Versioning', () => {
   test('[versioning-3] Partner-impacting changes are recorded in a changelog.', async () => {
     const changelog = await readFile(path.join(repositoryRoot, 'CHANGELOG.md'), 'utf8');
     expect(changelog).toContain('0.1.0-alpha');
-  });
-
-  test('[versioning-4] The model version of an index is immutable; moving to another model version means creating a new index and re-ingesting its documents.', async () => {
-    const made = await makeIndex(stage.client);
-    const document = await readOpenApi(stage.server.url);
-    expect(Object.keys(document.paths[`/v1/indexes/{index_id}`] ?? {}).toSorted()).toEqual([
-      'delete',
-      'get',
-      'patch',
-    ]);
-    const reply = await stage.client.send('PATCH', `/v1/indexes/${made.id}`, {
-      body: { model_version: 'x' },
-    });
-    expect(expectError(reply, 422, 'validation_error').issues?.[0]?.path).toBe('model_version');
   });
 
   test('[versioning-5] Deprecation and compatibility policy beyond these points: not shown.', async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { connect, expectReply, type Client } from '../../support/running/client.ts';
 import { createTenant, runCommand, runJson } from '../../support/running/command-line.ts';
-import { makeScratch, repositoryRoot, type Scratch } from '../../support/running/launch.ts';
+import { makeScratch, type Scratch } from '../../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 import { ranked, type Index } from '../../support/running/wire.ts';
@@ -78,20 +78,4 @@ describe('rows of two bits', () => {
     client = connect(server.url, client.key);
     expect((await find(client, index.id, query)).results).toEqual(before.results);
   });
-});
-
-test('an export that is added with few bits has rows of few bits', async () => {
-  const scratch = await makeScratch();
-  const tiny = path.join(repositoryRoot, 'test/fixtures/colbert-tiny/1');
-  expect(await exitCode(scratch, 'models', 'add', tiny, '--name', 'tiny', '--row-bits', '4')).toBe(0);
-  const server = await startServer({ scratch, env: { MAXSIMD_MODEL: 'tiny' } });
-  const { client } = await createTenant(server);
-  const index = await makeIndex(client);
-  await put(client, index.id, documents);
-  const { results } = await find(client, index.id, { ...query, top_k: 1 });
-  expect(results[0]?.score).toBeGreaterThan(0);
-  const { data } = await runJson(scratch.data, ['index', 'inspect', index.id], inspected);
-  expect(data[0]?.segments).toMatchObject([{ dim: 16, row_bits: 4 }]);
-  await server.stop();
-  await scratch.remove();
 });

@@ -23,13 +23,6 @@ async function expectReturned(metadata: string): Promise<void> {
 }
 
 describe('metadata', () => {
-  test('keys that mean something to JavaScript are data', async () => {
-    await expectReturned('{"__proto__":{"admin":true},"constructor":{"prototype":{"x":1}},"toString":null}');
-    await expectReturned('{"a":{"__proto__":[{"__proto__":1}]},"hasOwnProperty":"x","":"empty"}');
-    expect(({} as Record<string, unknown>)['admin']).toBeUndefined();
-    expect(({} as Record<string, unknown>)['x']).toBeUndefined();
-  });
-
   test('numbers come back to the digit, whatever a double would make of them', async () => {
     await expectReturned('{"id":12345678901234567890,"ns":[1763725871000000001],"n":-9007199254740993}');
     await expectReturned('{"one":1.0,"third":0.30000000000000004,"big":1E+300,"zero":-0,"beyond":[1e400]}');
@@ -37,15 +30,6 @@ describe('metadata', () => {
 
   test('repeated keys and escapes come back as they came', async () => {
     await expectReturned('{"a":1,"a":{"b":2,"b":2},"\\u0061":"\\u00e9\\/"}');
-  });
-
-  test('is an object, nothing else', async () => {
-    for (const metadata of ['[]', 'null', '"x"', '1', 'true']) {
-      expect(await roundTrip(metadata)).toMatchObject({
-        status: 422,
-        issues: [{ path: 'documents.0.metadata', code: 'invalid_type' }],
-      });
-    }
   });
 
   test('16 KiB as they are returned pass, one byte more does not', async () => {
@@ -76,15 +60,6 @@ describe('metadata', () => {
     const { status, body } = await roundTrip(wide);
     expect(status).toBe(200);
     expect(body).toContain('"metadata":{"a b":[1,"c  d"],"e":{}}}');
-  });
-
-  test('16 levels pass, 17 do not, of objects and of arrays', async () => {
-    const objects = (levels: number) => `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`;
-    const arrays = (levels: number) => `{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`;
-    for (const nested of [objects, arrays]) {
-      await expectReturned(nested(16));
-      expect(await roundTrip(nested(17))).toMatchObject({ status: 422, issues: [{ code: 'too_deep' }] });
-    }
   });
 
   test('a lone surrogate comes back as the escape that came in', async () => {

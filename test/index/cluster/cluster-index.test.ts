@@ -95,43 +95,6 @@ describe('every node', () => {
     await compare(two, texts.length);
     await compare(await stage.newNode(), texts.length);
   });
-
-  it('sees every document exactly once while all of them write and one merges', async () => {
-    await using stage = await servers.openStage();
-    const nodes: Node[] = [];
-    for (let place = 0; place < 3; place += 1) {
-      nodes.push(await stage.newNode({ settings: { sealedSegmentsMax: 2, wasteAgeMsMax: 0 } }));
-    }
-    const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
-    await nodes[0]!.upsert(ids.map((id) => document(id, 0)));
-    const writing = { left: nodes.length };
-    const write = async (node: Node, own: readonly string[]): Promise<void> => {
-      for (let version = 1; version <= 25; version += 1) {
-        await node.upsert(own.map((id) => document(id, version)));
-        const found = await node.found();
-        for (const id of own) expect(found).toContain(shown(id, version));
-      }
-      writing.left -= 1;
-    };
-    const read = async (node: Node): Promise<void> => {
-      while (writing.left > 0) {
-        const found = await node.found();
-        expect(found.map((text) => text.split(' ')[0])).toEqual(ids);
-      }
-    };
-    await Promise.all([
-      ...nodes.map((node, place) => write(node, ids.slice(2 * place, 2 * place + 2))),
-      ...nodes.map(read),
-    ]);
-    const merged = await stage.catalog.readHead(stage.indexId);
-    expect(merged?.generation).toBe(76);
-    expect(merged?.layout).toBeGreaterThan(0);
-    for (const node of nodes) {
-      await node.index().maintain();
-      expect(await node.found()).toEqual(ids.map((id) => shown(id, 25)));
-      expect(node.errors).toEqual([]);
-    }
-  }, 60_000);
 });
 
 describe('a node', () => {

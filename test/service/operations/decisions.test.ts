@@ -1,7 +1,6 @@
 /** Defaults, bounds and orders that are decided by plain functions. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ServiceError } from '../../../src/errors.ts';
 import { monthBounds, monthOf, secondsToNextMonth } from '../../../src/service/calendar-month.ts';
 import { chunkingOf } from '../../../src/service/operations/create-index.ts';
 import { breadthOf } from '../../../src/service/operations/search.ts';
@@ -45,26 +44,6 @@ describe('the chunking of an index', () => {
         expect(chunking.minimumChunkTokens).toBeLessThanOrEqual(maxTokens);
       }),
     );
-  });
-
-  it.each([
-    [{ maxTokens: 511 }, 'chunking.max_tokens'],
-    [{ maxTokens: 0 }, 'chunking.max_tokens'],
-    [{ maxTokens: 10, overlapTokens: 10 }, 'chunking.overlap_tokens'],
-    [{ overlapTokens: -1 }, 'chunking.overlap_tokens'],
-    [{ maxTokens: 10, minimumChunkTokens: 11 }, 'chunking.minimum_chunk_tokens'],
-    [{ minimumChunkTokens: -1 }, 'chunking.minimum_chunk_tokens'],
-  ])('%j is refused at %s', (request, path) => {
-    const refusal = (() => {
-      try {
-        return chunkingOf(model, request);
-      } catch (error) {
-        return error;
-      }
-    })();
-    expect(refusal).toBeInstanceOf(ServiceError);
-    expect((refusal as ServiceError).httpStatus).toBe(422);
-    expect((refusal as ServiceError).issues?.map((issue) => issue.path)).toContain(path);
   });
 });
 

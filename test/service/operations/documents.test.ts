@@ -16,75 +16,6 @@ beforeAll(async () => {
 afterAll(() => stage[Symbol.asyncDispose]());
 
 describe('upserting', () => {
-  it('stores documents, answers with their counts and charges their tokens', async () => {
-    const { createIndex, context } = await stage.newTenant();
-    const indexId = await createIndex();
-    const request = context();
-    const documents = documentsOf({ a: 'one two three', b: 'four '.repeat(300) });
-    const answer = await stage.service.upsertDocuments(request, indexId, documents);
-    expect(request.spent).toEqual({ inputTokens: 303, documents: 2 });
-    expect(answer).toMatchObject({
-      indexId,
-      upsertedDocuments: 2,
-      upsertedChunks: 3,
-      failed: [],
-      usage: { inputTokens: 303, documentCount: 2, chunkCount: 3, candidateCount: 0 },
-    });
-    const { usage } = await stage.service.usage(context());
-    expect(usage).toMatchObject({ inputTokens: 303n, documentUpserts: 2, documents: 2, requests: 1 });
-  });
-
-  it('reports a document without chunks as failed, stores the others, and charges only those', async () => {
-    const tenant = await stage.newTenant();
-    const indexId = await tenant.createIndex();
-    await tenant.upsert(indexId, { a: 'first text' });
-    const answer = await tenant.upsert(indexId, { a: '  ', b: 'other words' });
-    expect(answer).toMatchObject({
-      upsertedDocuments: 1,
-      upsertedChunks: 1,
-      failed: [{ docId: 'a', error: 'the document produced no chunks' }],
-      usage: { inputTokens: 2 },
-    });
-    // A failed replacement keeps the old version.
-    const { results } = await tenant.search(indexId, 'first');
-    expect(results.map(({ docId }) => docId).toSorted()).toEqual(['a', 'b']);
-    const { usage } = await stage.service.usage(tenant.context());
-    expect(usage).toMatchObject({ documentUpserts: 2, documents: 2, requests: 3 });
-  });
-
-  it('reports a document that cannot be encoded as failed, with the reason, and charges nothing for it', async () => {
-    const tenant = await stage.newTenant();
-    const indexId = await tenant.createIndex();
-    stage.encoder.problemOf = (text) => (text.includes('unencodable') ? 'no model takes this' : undefined);
-    try {
-      const answer = await tenant.upsert(indexId, {
-        a: 'first text',
-        b: 'some unencodable word',
-        c: 'third',
-      });
-      expect(answer).toMatchObject({
-        upsertedDocuments: 2,
-        failed: [{ docId: 'b', error: 'no model takes this' }],
-        usage: { inputTokens: 3, documentCount: 2, chunkCount: 2 },
-      });
-      const { usage } = await stage.service.usage(tenant.context());
-      expect(usage).toMatchObject({ inputTokens: 3n, documentUpserts: 2, documents: 2 });
-    } finally {
-      stage.encoder.problemOf = () => undefined;
-    }
-  });
-
-  it('answers a batch in which nothing could be stored, without a charge', async () => {
-    const tenant = await stage.newTenant();
-    const indexId = await tenant.createIndex();
-    const context = tenant.context();
-    const answer = await stage.service.upsertDocuments(context, indexId, documentsOf({ a: ' ', b: '\n' }));
-    expect(answer).toMatchObject({ upsertedDocuments: 0, failed: [{ docId: 'a' }, { docId: 'b' }] });
-    await stage.service.countRequest(context);
-    const { usage } = await stage.service.usage(tenant.context());
-    expect(usage).toMatchObject({ inputTokens: 0n, documentUpserts: 0, documents: 0, requests: 1 });
-  });
-
   it('is refused before inference when the stored-document allowance cannot hold it', async () => {
     const tenant = await stage.newTenant({ documents: 2 });
     const indexId = await tenant.createIndex();
@@ -101,17 +32,6 @@ describe('upserting', () => {
     expect((await tenant.upsert(indexId, { a: 'again', b: 'two', c: ' ' })).upsertedDocuments).toBe(2);
     const { usage, remaining } = await stage.service.usage(tenant.context());
     expect([usage.documents, remaining.documents, usage.inputTokens]).toEqual([2, 0, 3n]);
-  });
-
-  it('holds the allowance also against upserts at the same time', async () => {
-    const tenant = await stage.newTenant({ documents: 5 });
-    const indexId = await tenant.createIndex();
-    const outcomes = await Promise.allSettled(
-      Array.from({ length: 8 }, (_upsert, place) => tenant.upsert(indexId, { [`d${place}`]: 'words' })),
-    );
-    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(5);
-    const { usage } = await stage.service.usage(tenant.context());
-    expect(usage).toMatchObject({ documents: 5, documentUpserts: 5, inputTokens: 5n });
   });
 
   it('past its deadline is 503 with Retry-After, and nothing is stored or charged', async () => {
@@ -192,50 +112,5 @@ describe('upserting', () => {
     } finally {
       stage.encoder.served = served;
     }
-  });
-});
-
-describe('deleting a document', () => {
-  it('is seen by the next search, and is idempotent', async () => {
-    const tenant = await stage.newTenant();
-    const indexId = await tenant.createIndex();
-    await tenant.upsert(indexId, { a: 'one', b: 'two' });
-    expect(await stage.service.deleteDocument(tenant.context(), indexId, 'a')).toBe(true);
-    expect((await tenant.search(indexId, 'one')).results.map(({ docId }) => docId)).toEqual(['b']);
-    expect(await stage.service.deleteDocument(tenant.context(), indexId, 'a')).toBe(false);
-    expect(await stage.service.deleteDocument(tenant.context(), indexId, 'never')).toBe(false);
-  });
-
-  it('counts its request exactly once, whether something was deleted or not', async () => {
-    const tenant = await stage.newTenant();
-    const indexId = await tenant.createIndex();
-    await tenant.upsert(indexId, { a: 'one' });
-    for (const docId of ['a', 'a']) {
-      const context = tenant.context();
-      await stage.service.deleteDocument(context, indexId, docId);
-      await stage.service.countRequest(context);
-      await stage.service.countRequest(context);
-    }
-    const { usage } = await stage.service.usage(tenant.context());
-    expect(usage).toMatchObject({ requests: 3, documents: 0 });
-  });
-
-  it('in the index of another tenant is 404', async () => {
-    const owner = await stage.newTenant();
-    const other = await stage.newTenant();
-    const indexId = await owner.createIndex();
-    await owner.upsert(indexId, { a: 'one' });
-    const { service } = stage;
-    const attempts = [
-      service.deleteDocument(other.context(), indexId, 'a'),
-      service.getIndex(other.context(), indexId),
-      other.search(indexId, 'one'),
-      other.upsert(indexId, { a: 'mine' }),
-    ];
-    for (const refused of await Promise.all(attempts.map(rejection))) {
-      expect(refused).toMatchObject({ code: 'not_found' });
-    }
-    expect(await service.deleteIndex(other.context(), indexId)).toBe(false);
-    expect((await owner.search(indexId, 'one')).results).toHaveLength(1);
   });
 });

@@ -28,36 +28,6 @@ const scoreOf = (
   stage.service.score(own.context(), { query, documents: documentsOf(texts, '{"m":1}'), returnComponents });
 
 describe('searching', () => {
-  it('ranks the chunks and answers with their references', async () => {
-    const indexId = await tenant.createIndex();
-    await stage.service.upsertDocuments(tenant.context(), indexId, [
-      { docId: 'a', text: 'red green', metadata: '{"lang":"en","deep":{"x":[1]}}' },
-      { docId: 'b', text: 'blue', metadata: '{}' },
-    ]);
-    const answer = await tenant.search(indexId, 'red green');
-    expect(docIds(answer)).toEqual(['a', 'b']);
-    expect(answer.results[0]).toMatchObject({ chunkIndex: 0, metadata: '{"lang":"en","deep":{"x":[1]}}' });
-    expect(answer.usage).toMatchObject({
-      inputTokens: 2,
-      documentCount: 0,
-      chunkCount: 2,
-      candidateCount: 2,
-    });
-    expect(answer.results[0]?.components).toBeUndefined();
-  });
-
-  it('finds nothing in an empty index, and charges the query', async () => {
-    const own = await stage.newTenant();
-    const indexId = await own.createIndex();
-    const answer = await own.search(indexId, 'one two');
-    expect(answer).toMatchObject({
-      results: [],
-      usage: { inputTokens: 2, chunkCount: 0, candidateCount: 0 },
-    });
-    const { usage } = await stage.service.usage(own.context());
-    expect(usage).toMatchObject({ inputTokens: 2n, searches: 1, requests: 1 });
-  });
-
   it('orders ties by the older document version, and reads nothing of those that top_k cuts', async () => {
     const indexId = await tenant.createIndex();
     const texts = Object.fromEntries(['d', 'b', 'e', 'a', 'c'].map((id) => [id, 'same words']));
@@ -72,38 +42,6 @@ describe('searching', () => {
     resolve.mockRestore();
     expect(docIds(await tenant.search(indexId, 'same'))).toEqual(['d', 'e', 'a', 'c', 'b']);
     expect(docIds(await tenant.search(indexId, 'same', { topK: 2, candidateK: 1 }))).toEqual(['d', 'e']);
-  });
-
-  it('gives chunks ids of their own that last until the document is replaced', async () => {
-    const indexId = await tenant.createIndex();
-    const chunkIds = async () =>
-      Object.fromEntries(
-        (await tenant.search(indexId, 'w', { topK: 100 })).results.map(({ docId, chunkIndex, chunkId }) => [
-          `${docId} ${chunkIndex}`,
-          chunkId,
-        ]),
-      );
-    await tenant.upsert(indexId, { a: 'w '.repeat(600), b: 'w' });
-    const before = await chunkIds();
-    expect(new Set(Object.values(before)).size).toBe(4);
-    await tenant.upsert(indexId, { b: 'w x' });
-    const after = await chunkIds();
-    expect(after['b 0']).not.toBe(before['b 0']);
-    for (const chunk of ['a 0', 'a 1', 'a 2']) expect(after[chunk]).toBe(before[chunk]);
-  });
-
-  it('shows components that add up to the score', async () => {
-    const indexId = await tenant.createIndex();
-    await tenant.upsert(indexId, { a: 'red green blue', b: 'other' });
-    const { results } = await tenant.search(indexId, 'green blue', { returnComponents: true });
-    expect(results).toHaveLength(2);
-    for (const { score, components } of results) {
-      expect(components?.maxsim).toBe(score);
-      expect(components?.similarities).toHaveLength(2);
-      const sum = components?.similarities.reduce((total, similarity) => total + similarity, 0);
-      expect(sum).toBeCloseTo(score, 4);
-    }
-    expect([...(results[0]?.components?.documentTokens ?? [])]).toEqual([1, 2]);
   });
 
   it('says where chunks and matched tokens lie in the text, in code points, as a score does', async () => {
@@ -132,53 +70,6 @@ describe('searching', () => {
     // New metadata move the record, and nothing in the text.
     await stage.service.updateDocument(tenant.context(), indexId, 'a', { metadata: '{"new":1}' });
     expect((await tenant.search(indexId, '東京', { topK: 1 })).results[0]).toMatchObject({ textRange });
-  });
-
-  it('filters by JSON equality of top-level fields', async () => {
-    const indexId = await tenant.createIndex();
-    const metadata: Record<string, Record<string, unknown>> = {
-      one: { n: 1, s: 'x' },
-      nul: { n: null },
-      text: { n: '1', s: 'x' },
-      list: { n: [1, 2] },
-      object: { n: { a: 1, b: [true] } },
-      missing: {},
-    };
-    await stage.service.upsertDocuments(
-      tenant.context(),
-      indexId,
-      Object.entries(metadata).map(([docId, fields]) => ({
-        docId,
-        text: 'w',
-        metadata: JSON.stringify(fields),
-      })),
-    );
-    const matching = async (filter: Record<string, unknown>) =>
-      docIds(await tenant.search(indexId, 'w', { filter: JSON.stringify(filter) })).toSorted();
-    expect(await matching({ n: 1 })).toEqual(['one']);
-    expect(await matching({ n: null })).toEqual(['nul']);
-    expect(await matching({ n: '1' })).toEqual(['text']);
-    expect(await matching({ n: [1, 2] })).toEqual(['list']);
-    expect(await matching({ n: [2, 1] })).toEqual([]);
-    expect(await matching({ n: { b: [true], a: 1 } })).toEqual(['object']);
-    expect(await matching({ n: '1', s: 'x' })).toEqual(['text']);
-    expect(await matching({ s: 'x' })).toEqual(['one', 'text']);
-    expect(await matching({ unknown: 1 })).toEqual([]);
-    expect(await matching({})).toHaveLength(6);
-  });
-
-  it('sees a document that is replaced all the time exactly once', async () => {
-    const indexId = await tenant.createIndex();
-    await tenant.upsert(indexId, { a: 'start', b: 'other' });
-    const running = { now: true };
-    const replace = async () => {
-      for (let round = 0; round < 30; round += 1) await tenant.upsert(indexId, { a: `w${round}` });
-      running.now = false;
-    };
-    const search = async () => {
-      while (running.now) expect(docIds(await tenant.search(indexId, 'w')).toSorted()).toEqual(['a', 'b']);
-    };
-    await Promise.all([replace(), search(), search()]);
   });
 
   it('that fails is not charged', async () => {
@@ -273,40 +164,6 @@ describe('work', () => {
 });
 
 describe('scoring', () => {
-  it('ranks documents by their best chunk and stores nothing but the usage', async () => {
-    const own = await stage.newTenant();
-    const answer = await scoreOf(own, 'needle', {
-      far: 'other words',
-      near: `${'hay '.repeat(300)} needle`,
-      blank: ' ',
-    });
-    expect(answer.results).toMatchObject([
-      { docId: 'near', chunkId: 'transient_2', chunkIndex: 1, metadata: '{"m":1}' },
-      { docId: 'far', chunkId: 'transient_0', chunkIndex: 0 },
-    ]);
-    expect(answer.usage).toMatchObject({
-      inputTokens: 304,
-      documentCount: 0,
-      chunkCount: 0,
-      candidateCount: 3,
-    });
-    const { usage } = await stage.service.usage(own.context());
-    expect(usage).toMatchObject({ inputTokens: 304n, scores: 1, requests: 1, documents: 0, searches: 0 });
-    expect(await stage.service.listIndexes(own.context())).toEqual([]);
-  });
-
-  it('gives the scores that a search gives', async () => {
-    const own = await stage.newTenant();
-    const indexId = await own.createIndex();
-    const texts = { a: 'red green blue', b: 'blue', c: 'red' };
-    await own.upsert(indexId, texts);
-    const searched = await own.search(indexId, 'red blue', { returnComponents: true });
-    const scored = await scoreOf(own, 'red blue', texts, true);
-    const parts = ({ results }: RankedResponse) =>
-      results.map(({ docId, score: points, components }) => ({ docId, points, components }));
-    expect(parts(scored)).toEqual(parts(searched));
-  });
-
   it('orders ties as the documents were submitted', async () => {
     expect(docIds(await scoreOf(tenant, 'w', { c: 'w', x: 'w w', a: 'w', b: 'w' }))).toEqual([
       'c',
@@ -371,16 +228,5 @@ describe('the monthly allowance', () => {
     const { usage, remaining } = await service.usage(own.context());
     expect([usage.inputTokens, remaining.inputTokens]).toEqual([10n, 0n]);
     expect(await rejection(own.search(indexId, 'one'))).toMatchObject({ code: 'usage_limit_exceeded' });
-  });
-
-  it('is never exceeded by requests at the same time', async () => {
-    const own = await stage.newTenant({ inputTokens: 25n });
-    const indexId = await own.createIndex();
-    const outcomes = await Promise.allSettled(
-      Array.from({ length: 20 }, () => own.search(indexId, 'one two three')),
-    );
-    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(8);
-    const { usage } = await stage.service.usage(own.context());
-    expect(usage).toMatchObject({ inputTokens: 24n, searches: 8 });
   });
 });

@@ -35,8 +35,6 @@ export class WordEncoder implements EncoderPool {
   /** Texts that were encoded, without those whose tokens were only counted. */
   readonly inferred: string[] = [];
   /** Awaited before each document is yielded. */
-  /** Why a text cannot be encoded. */
-  problemOf: (text: string) => string | undefined = () => undefined;
   beforeDocument: (text: string) => Promise<void> = async () => undefined;
   beforeQuery: (text: string) => Promise<void> = async () => undefined;
   closed = false;
@@ -97,17 +95,14 @@ export class WordEncoder implements EncoderPool {
     for (const [documentIndex, text] of [...texts.entries()].toReversed()) {
       await unlessAborted(this.beforeDocument(text), options.signal);
       this.inferred.push(text);
-      const problem = this.problemOf(text);
-      const inputTokens = wordsOf(text).length;
-      const words = problem === undefined ? wordsOf(text) : [];
+      const words = wordsOf(text);
       const { maxTokens } = options.chunking;
       const chunkRows = Uint32Array.from({ length: Math.ceil(words.length / maxTokens) }, (_chunk, index) =>
         Math.min(maxTokens, words.length - index * maxTokens),
       );
       yield {
         documentIndex,
-        inputTokens,
-        ...(problem === undefined ? {} : { problem }),
+        inputTokens: words.length,
         chunkRows,
         vectors: documentVectors(words),
         scales: new Uint16Array(words.length).fill(wordScaleBits),

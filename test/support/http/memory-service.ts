@@ -13,11 +13,11 @@ import type {
   Service,
 } from '../../../src/service/contract.ts';
 
-export const apiKey = 'qkv_live_test';
+const apiKey = 'qkv_live_test';
 export const authorization = `Bearer ${apiKey}`;
 export const memorySession = 'a session';
 
-export const tenant: Tenant = {
+const tenant: Tenant = {
   id: 'tenant-1',
   name: 'Test',
   suspended: false,

@@ -6,7 +6,7 @@ import { z } from 'zod';
 
 const count = z.int().min(0);
 /** ISO 8601, UTC. */
-export const timestamp = z.iso.datetime({ offset: false });
+const timestamp = z.iso.datetime({ offset: false });
 export const decimalString = z.string().regex(/^(0|[1-9][0-9]*)$/);
 const customerObject = z.record(z.string(), z.unknown());
 
@@ -63,7 +63,7 @@ export interface DocumentInput {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
-export const requestUsage = z.strictObject({
+const requestUsage = z.strictObject({
   input_tokens: count,
   document_count: count,
   chunk_count: count,
@@ -87,7 +87,7 @@ export type Upserted = z.output<typeof upserted>;
 /** Absent for documents of earlier releases, and in a text that has no place for it. */
 const textRange = z.strictObject({ start: count, end: count }).optional();
 
-export const components = z.strictObject({
+const components = z.strictObject({
   maxsim: z.number(),
   per_query_token: z.array(
     z.strictObject({

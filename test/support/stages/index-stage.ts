@@ -408,7 +408,7 @@ export function engineError(code: string, callsBefore = 0): Error {
 }
 
 /** MaxSim of one chunk in double precision. */
-export function maxsim(chunk: readonly (readonly number[])[]): number {
+function maxsim(chunk: readonly (readonly number[])[]): number {
   let sum = 0;
   for (let token = 0; token < query.length / dim; token += 1) {
     const similarities = chunk.map((row) =>

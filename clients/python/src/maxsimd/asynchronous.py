@@ -1,10 +1,10 @@
-"""The client for asyncio, the twin of `synchronous.py`."""
+"""The client for asyncio. `hatch_build.py` makes its twin that blocks of this file."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from random import random
 from types import TracebackType
@@ -15,8 +15,9 @@ import httpx
 
 from . import calls
 from .calls import Answer, Call, Document, Query
-from .errors import APIError, ConnectionFailed, ImportStopped
-from .imports import Batch, ImportProgress, ImportReport, Item, item_of, refused_items
+from .errors import APIError, ConnectionFailed
+from .import_tasks import Import
+from .imports import ImportProgress, ImportReport
 from .models import (
     Activity,
     ChunkingOptionsInput,
@@ -33,8 +34,7 @@ from .models import (
     UsageOfDay,
     UsageSummary,
 )
-from .retry import CONNECT_SECONDS_MAX, is_refused_for_now, repeat_delay, repeat_seconds_max
-from .synchronous import OnRetry
+from .retry import CONNECT_SECONDS_MAX, OnRetry, is_refused_for_now, repeat_delay, repeat_seconds_max
 
 
 class AsyncMaxsimd:
@@ -361,14 +361,20 @@ class AsyncMaxsimd:
             report = await client.import_documents(index_id, [{"doc_id": "bee", "text": "Honey bees dance."}])
             print(report.documents, report.failed)
         """
-        return await _Import(self, index_id, concurrency, on_progress).run(documents)
+        return await Import(self, index_id, concurrency, on_progress).run(documents)
 
-    async def _send(self, call: Call[Answer], on_retry: OnRetry | None = None) -> Answer:
+    async def _send(
+        self,
+        call: Call[Answer],
+        on_retry: OnRetry | None = None,
+        wait: Callable[[float], Awaitable[None]] | None = None,
+    ) -> Answer:
+        sleep: Callable[[float], Awaitable[None]] = wait or asyncio.sleep
         started = time.monotonic()
         attempts = 0
         while True:
             while (pause := self._paused_until - time.monotonic()) > 0:
-                await asyncio.sleep(pause)
+                await sleep(pause)
             attempts += 1
             attempted = time.monotonic()
             try:
@@ -390,7 +396,7 @@ class AsyncMaxsimd:
                 if isinstance(error, APIError) and error.code == "rate_limit_exceeded":
                     self._paused_until = max(self._paused_until, time.monotonic() + delay)
                 else:
-                    await asyncio.sleep(delay)
+                    await sleep(delay)
 
     async def _attempt(self, call: Call[Answer]) -> Answer:
         content_type = {} if call.body is None else {"content-type": "application/json"}
@@ -404,82 +410,3 @@ class AsyncMaxsimd:
             raise failure from error
         self._was_connected = True
         return calls.read_answer(call, response)
-
-
-class _Import:
-    def __init__(
-        self,
-        client: AsyncMaxsimd,
-        index_id: UUID | str,
-        concurrency: int,
-        on_progress: Callable[[ImportProgress], None] | None,
-    ) -> None:
-        self._client = client
-        self._index_id = index_id
-        self._concurrency = max(1, concurrency)
-        self._on_progress = on_progress
-        self._report = ImportReport()
-        self._in_flight: dict[asyncio.Task[None], Batch] = {}
-
-    async def run(self, documents: Iterable[Document] | AsyncIterable[Document]) -> ImportReport:
-        try:
-            batch = Batch()
-            async for document in _each(documents):
-                item = item_of(document)
-                if not batch.fits(item):
-                    await self._start(batch)
-                    batch = Batch()
-                if any(item.doc_id in other.items for other in self._in_flight.values()):
-                    await self._settle(0)
-                batch.add(item)
-            if batch.items:
-                await self._start(batch)
-            await self._settle(0)
-        except Exception as error:
-            raise ImportStopped(error, self._report) from error
-        finally:
-            for task in self._in_flight:
-                task.cancel()
-            await asyncio.gather(*self._in_flight, return_exceptions=True)
-        return self._report
-
-    async def _start(self, batch: Batch) -> None:
-        await self._settle(self._concurrency - 1)
-        self._in_flight[asyncio.create_task(self._upsert(list(batch.items.values())))] = batch
-
-    async def _settle(self, in_flight_max: int) -> None:
-        """Waits until no more than so many are in flight; raises what one of them raised."""
-        while len(self._in_flight) > in_flight_max:
-            done, _ = await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                del self._in_flight[task]
-                task.result()
-
-    async def _upsert(self, items: list[Item]) -> None:
-        """Sends the items until none is left that the service refuses alone."""
-        while items:
-            call = calls.upsert_json(self._index_id, [item.json for item in items], items[0].expires_at, is_patient=True)
-            try:
-                self._report.add(await self._client._send(call, self._slow_down))
-                break
-            except APIError as error:
-                refused = refused_items(error, items)
-                if not refused:
-                    raise
-                self._report.failed.extend(refused.values())
-                items = [item for item in items if item.doc_id not in refused]
-        if self._on_progress is not None:
-            self._on_progress(self._report.progress)
-
-    def _slow_down(self, error: Exception, _delay: float) -> None:
-        if isinstance(error, APIError) and error.code == "concurrency_limit_exceeded":
-            self._concurrency = max(1, self._concurrency - 1)
-
-
-async def _each(documents: Iterable[Document] | AsyncIterable[Document]) -> AsyncIterator[Document]:
-    if isinstance(documents, AsyncIterable):
-        async for document in documents:
-            yield document
-    else:
-        for document in documents:
-            yield document

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any, Dict, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 
 class DocumentInput(BaseModel):
@@ -18,7 +18,6 @@ class DocumentInput(BaseModel):
         str,
         Field(
             description="Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.",
-            examples=["bee"],
             max_length=255,
             min_length=1,
         ),
@@ -34,60 +33,6 @@ class DocumentInput(BaseModel):
         dict[str, Any] | None,
         Field(
             description="Any JSON object of yours; `{}` if absent. At most 16 KiB, white space between tokens not counted, and 16 levels deep. Results return it as it was sent. If a key occurs twice, filters use its last value."
-        ),
-    ] = None
-
-
-class SearchInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    query: Annotated[
-        str,
-        Field(
-            description="Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`.",
-            min_length=1,
-        ),
-    ]
-    top_k: Annotated[
-        int | None, Field(description="Results at most. Default 10.", ge=1, le=100)
-    ] = None
-    candidate_k: Annotated[
-        int | None,
-        Field(
-            description="Chunks that are scored exactly. A larger number misses fewer results and takes longer. Default min(500, max(200, 5 x `top_k`)). A value below `top_k` is raised to it.",
-            ge=1,
-            le=500,
-        ),
-    ] = None
-    filter: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary."
-        ),
-    ] = None
-    where: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
-        ),
-    ] = None
-    return_components: Annotated[
-        bool | None,
-        Field(
-            description="Adds component scores to each result, for diagnosis. Default false."
-        ),
-    ] = None
-    group_by_document: Annotated[
-        bool | None,
-        Field(
-            description="Ranks documents by their best chunks. Each result is a document with up to ten of its chunks. Default false."
-        ),
-    ] = None
-    exact: Annotated[
-        bool | None,
-        Field(
-            description="Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false."
         ),
     ] = None
 
@@ -146,78 +91,6 @@ class QueryItemInput(BaseModel):
     ] = None
 
 
-class QueryInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    queries: Annotated[
-        list[QueryItemInput],
-        Field(
-            description="At most 32 searches of this index. Together they ask for at most 500 results, and for components of at most 100 chunks; a grouped search counts as ten chunks per result. Each counts as one search.",
-            max_length=32,
-            min_length=1,
-        ),
-    ]
-
-
-class ScoreInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    query: Annotated[
-        str,
-        Field(
-            description="Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`.",
-            min_length=1,
-        ),
-    ]
-    documents: Annotated[
-        list[DocumentInput],
-        Field(
-            description="Documents with unique `doc_id` values.",
-            max_length=50,
-            min_length=1,
-        ),
-    ]
-    return_components: Annotated[
-        bool | None,
-        Field(
-            description="Adds component scores to each result, for diagnosis. Default false."
-        ),
-    ] = None
-
-
-class FacetsRequestInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    fields: Annotated[
-        list[str],
-        Field(
-            description="Top-level metadata fields, at most 10, of at most 255 code points.",
-            examples=[["kind"]],
-            max_length=10,
-            min_length=1,
-        ),
-    ]
-    filter: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary."
-        ),
-    ] = None
-    where: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
-        ),
-    ] = None
-    limit: Annotated[
-        int | None,
-        Field(description="Values of each field at most. Default 10.", ge=1, le=100),
-    ] = None
-
-
 class ChunkingOptionsInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
@@ -245,248 +118,20 @@ class ChunkingOptionsInput(BaseModel):
     ] = None
 
 
-class CreateIndexInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    name: Annotated[
-        str,
-        Field(
-            description="Unique within the tenant.",
-            examples=["handbook"],
-            max_length=255,
-            min_length=1,
-        ),
-    ]
-    model: Annotated[
-        str | None,
-        Field(
-            description="Name of an installed model. Omit it to use the default model.",
-            max_length=255,
-            min_length=1,
-        ),
-    ] = None
-    model_version: Annotated[
-        str | None,
-        Field(
-            description="Selects one of several installed versions. Default: the configured version of the default model, or the newest version of another model.",
-            max_length=255,
-            min_length=1,
-        ),
-    ] = None
-    text_retention: Literal["none"] | None = None
-    metadata_schema: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="A description of your metadata for people: any object of at most 16 KiB and 16 levels. It is returned as it was sent, and nothing is checked against it. Default `{}`."
-        ),
-    ] = None
-    chunking: ChunkingOptionsInput | None = None
-
-
-class UpdateIndexInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    name: Annotated[
-        str | None,
-        Field(
-            description="The new name, unique within the tenant.",
-            examples=["handbook"],
-            max_length=255,
-            min_length=1,
-        ),
-    ] = None
-    swap_name_with: Annotated[
-        UUID | None,
-        Field(
-            description="Identifier of another index. The two indexes exchange their names in one step."
-        ),
-    ] = None
-
-
-class DeleteDocumentsInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    filter: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary."
-        ),
-    ] = None
-    where: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
-        ),
-    ] = None
-    limit: Annotated[
-        int | None,
-        Field(description="Documents to delete at most. Default 1000.", ge=1, le=1000),
-    ] = None
-
-
-class UpsertInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    documents: Annotated[
-        list[DocumentInput],
-        Field(
-            description="Documents with unique `doc_id` values.",
-            max_length=50,
-            min_length=1,
-        ),
-    ]
-
-
-class ListDocumentsInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    where: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
-        ),
-    ] = None
-    fields: Annotated[
-        list[str] | None,
-        Field(
-            description="Top-level metadata fields that the answer has, at most 10, in this order. Absent: all.",
-            examples=[["kind"]],
-            max_length=10,
-        ),
-    ] = None
-    limit: Annotated[
-        int | None,
-        Field(description="Documents per page at most. Default 100.", ge=1, le=1000),
-    ] = None
-    cursor: Annotated[
-        str | None,
-        Field(description="`next_cursor` of the page before. Absent: the first page."),
-    ] = None
-
-
-class UpdateDocumentInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    metadata: Annotated[
-        dict[str, Any] | None, Field(description="Replaces the whole object.")
-    ] = None
-    expires_at: Annotated[
-        AwareDatetime | None,
-        Field(
-            description="RFC 3339. From then on the document is in no answer. Null: it does not expire any more."
-        ),
-    ] = None
-
-
-class RerankTextInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    text: Annotated[
-        str,
-        Field(
-            description="The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored.",
-            min_length=1,
-        ),
-    ]
-
-
-class Documents(RootModel[str]):
-    root: Annotated[
-        str,
-        Field(
-            description="The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored.",
-            min_length=1,
-        ),
-    ]
-
-
-class TopN(RootModel[int]):
-    root: Annotated[int, Field(description="Results at most. Default: all.", ge=1)]
-
-
-class MaxTokensPerDoc(RootModel[int]):
-    root: Annotated[
-        int,
-        Field(
-            description="A document of more tokens refuses the request, because no text is cut. Default: no bound.",
-            ge=1,
-        ),
-    ]
-
-
-class RerankInput(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-    )
-    model: Annotated[
-        str,
-        Field(
-            description="Name of a model, as for an index, or `default`: the default model.",
-            examples=["default"],
-            max_length=255,
-            min_length=1,
-        ),
-    ]
-    query: Annotated[
-        str,
-        Field(
-            description="Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`.",
-            min_length=1,
-        ),
-    ]
-    documents: Annotated[
-        list[Documents | RerankTextInput],
-        Field(
-            description="Texts, or objects with a text.", max_length=50, min_length=1
-        ),
-    ]
-    top_n: Annotated[
-        TopN | None, Field(description="Results at most. Default: all.")
-    ] = None
-    return_documents: Annotated[
-        bool | None, Field(description="Adds its text to each result. Default false.")
-    ] = None
-    max_tokens_per_doc: Annotated[
-        MaxTokensPerDoc | None,
-        Field(
-            description="A document of more tokens refuses the request, because no text is cut. Default: no bound."
-        ),
-    ] = None
-    priority: Annotated[
-        Literal[0] | None,
-        Field(description="Only 0, because no request goes before others."),
-    ] = None
-
-
 class RequestUsage(BaseModel):
-    input_tokens: Annotated[int, Field(examples=[3], ge=0)]
-    document_count: Annotated[int, Field(examples=[3], ge=0)]
-    chunk_count: Annotated[int, Field(examples=[3], ge=0)]
-    candidate_count: Annotated[int, Field(examples=[3], ge=0)]
-    latency_ms: Annotated[int, Field(examples=[3], ge=0)]
+    input_tokens: Annotated[int, Field(ge=0)]
+    document_count: Annotated[int, Field(ge=0)]
+    chunk_count: Annotated[int, Field(ge=0)]
+    candidate_count: Annotated[int, Field(ge=0)]
+    latency_ms: Annotated[int, Field(ge=0)]
 
 
 class SearchActivity(BaseModel):
     searches: Annotated[
-        int,
-        Field(
-            description="Answered requests, the errors among them.", examples=[3], ge=0
-        ),
+        int, Field(description="Answered requests, the errors among them.", ge=0)
     ]
     errors: Annotated[
-        int,
-        Field(
-            description="Requests that were answered with 4xx or 5xx.",
-            examples=[3],
-            ge=0,
-        ),
+        int, Field(description="Requests that were answered with 4xx or 5xx.", ge=0)
     ]
     p50_ms: Annotated[
         float | None,
@@ -532,29 +177,10 @@ class Activity(BaseModel):
 
 class Issue(BaseModel):
     path: Annotated[
-        str,
-        Field(
-            description="Names joined by dots. Positions in arrays are numbers.",
-            examples=["documents.3.text"],
-        ),
+        str, Field(description="Names joined by dots. Positions in arrays are numbers.")
     ]
     message: str
-    code: Annotated[str, Field(examples=["too_big"])]
-
-
-class ErrorDetail(BaseModel):
-    code: Annotated[
-        Literal["authentication_failed", "tenant_suspended", "permission_denied", "not_found", "validation_error", "rate_limit_exceeded", "concurrency_limit_exceeded", "usage_limit_exceeded", "internal_error", "service_unavailable"],
-        Field(description="Decide by this value.", examples=["validation_error"]),
-    ]
-    message: Annotated[str, Field(description="For people. Do not parse it.")]
-    issues: Annotated[
-        list[Issue] | None, Field(description="The fields that are invalid, and why.")
-    ] = None
-
-
-class Error(BaseModel):
-    error: ErrorDetail
+    code: str
 
 
 class TextRange(BaseModel):
@@ -688,16 +314,12 @@ class FacetValue(BaseModel):
     value: Annotated[
         Any, Field(description="Any JSON value. Numbers that are equal are one value.")
     ]
-    count: Annotated[
-        int, Field(description="Documents with this value.", examples=[3], ge=0)
-    ]
+    count: Annotated[int, Field(description="Documents with this value.", ge=0)]
 
 
 class Facet(BaseModel):
     field: str
-    distinct: Annotated[
-        int, Field(description="Distinct values of the field.", examples=[3], ge=0)
-    ]
+    distinct: Annotated[int, Field(description="Distinct values of the field.", ge=0)]
     values: Annotated[
         list[FacetValue],
         Field(
@@ -707,9 +329,7 @@ class Facet(BaseModel):
 
 
 class Facets(BaseModel):
-    documents: Annotated[
-        int, Field(description="Documents that match.", examples=[3], ge=0)
-    ]
+    documents: Annotated[int, Field(description="Documents that match.", ge=0)]
     facets: Annotated[list[Facet], Field(description="In the order of the fields.")]
     hint: Annotated[
         str | None,
@@ -785,8 +405,7 @@ class Deleted(BaseModel):
 
 class DeletedDocuments(BaseModel):
     deleted: Annotated[
-        int,
-        Field(description="Number of documents that were deleted.", examples=[3], ge=0),
+        int, Field(description="Number of documents that were deleted.", ge=0)
     ]
     more: Annotated[
         bool, Field(description="True if more documents match. Send the request again.")
@@ -804,7 +423,6 @@ class DocumentFailure(BaseModel):
         str,
         Field(
             description="Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.",
-            examples=["bee"],
             max_length=255,
             min_length=1,
         ),
@@ -817,13 +435,12 @@ class UnknownTokens(BaseModel):
         str,
         Field(
             description="Identifies the document within its index. 1 to 255 Unicode code points. `.` and `..` are refused, because no URL path can address them.",
-            examples=["bee"],
             max_length=255,
             min_length=1,
         ),
     ]
-    unknown_tokens: Annotated[int, Field(examples=[3], ge=0)]
-    input_tokens: Annotated[int, Field(examples=[3], ge=0)]
+    unknown_tokens: Annotated[int, Field(ge=0)]
+    input_tokens: Annotated[int, Field(ge=0)]
 
 
 class UpsertResult(BaseModel):
@@ -833,8 +450,8 @@ class UpsertResult(BaseModel):
             description="Identifier of the index: the `id` in the answer that created it."
         ),
     ]
-    upserted_documents: Annotated[int, Field(examples=[3], ge=0)]
-    upserted_chunks: Annotated[int, Field(examples=[3], ge=0)]
+    upserted_documents: Annotated[int, Field(ge=0)]
+    upserted_chunks: Annotated[int, Field(ge=0)]
     failed: Annotated[
         list[DocumentFailure],
         Field(
@@ -853,7 +470,7 @@ class UpsertResult(BaseModel):
 class StoredDocument(BaseModel):
     doc_id: str
     metadata: Annotated[dict[str, Any], Field(description="As it was sent.")]
-    chunk_count: Annotated[int, Field(examples=[3], ge=1)]
+    chunk_count: Annotated[int, Field(ge=1)]
     expires_at: Annotated[
         AwareDatetime | None,
         Field(
@@ -876,8 +493,8 @@ class DocumentList(BaseModel):
 
 
 class DocumentCount(BaseModel):
-    documents: Annotated[int, Field(examples=[3], ge=0)]
-    chunks: Annotated[int, Field(examples=[3], ge=0)]
+    documents: Annotated[int, Field(ge=0)]
+    chunks: Annotated[int, Field(ge=0)]
 
 
 class UsageCounts(BaseModel):
@@ -885,15 +502,14 @@ class UsageCounts(BaseModel):
         str,
         Field(
             description="An integer as a decimal string. Calculate with arbitrary precision.",
-            examples=["50000000"],
             pattern="^\\d+$",
         ),
     ]
-    requests: Annotated[int, Field(examples=[3], ge=0)]
-    document_upserts: Annotated[int, Field(examples=[3], ge=0)]
-    searches: Annotated[int, Field(examples=[3], ge=0)]
-    scores: Annotated[int, Field(examples=[3], ge=0)]
-    documents: Annotated[int, Field(examples=[3], ge=0)]
+    requests: Annotated[int, Field(ge=0)]
+    document_upserts: Annotated[int, Field(ge=0)]
+    searches: Annotated[int, Field(ge=0)]
+    scores: Annotated[int, Field(ge=0)]
+    documents: Annotated[int, Field(ge=0)]
 
 
 class TenantLimits(BaseModel):
@@ -901,13 +517,12 @@ class TenantLimits(BaseModel):
         str,
         Field(
             description="An integer as a decimal string. Calculate with arbitrary precision.",
-            examples=["50000000"],
             pattern="^\\d+$",
         ),
     ]
-    documents: Annotated[int, Field(examples=[3], ge=0)]
-    requests_per_minute: Annotated[int, Field(examples=[3], ge=0)]
-    max_concurrent_requests: Annotated[int, Field(examples=[3], ge=0)]
+    documents: Annotated[int, Field(ge=0)]
+    requests_per_minute: Annotated[int, Field(ge=0)]
+    max_concurrent_requests: Annotated[int, Field(ge=0)]
 
 
 class Remaining(BaseModel):
@@ -915,11 +530,10 @@ class Remaining(BaseModel):
         str,
         Field(
             description="An integer as a decimal string. Calculate with arbitrary precision.",
-            examples=["50000000"],
             pattern="^\\d+$",
         ),
     ]
-    documents: Annotated[int, Field(examples=[3], ge=0)]
+    documents: Annotated[int, Field(ge=0)]
 
 
 class UsageSummary(BaseModel):
@@ -936,29 +550,24 @@ class UsageSummary(BaseModel):
 
 
 class UsageOfDay(BaseModel):
-    day: Annotated[date, Field(description="A day in UTC.", examples=["2026-11-23"])]
+    day: Annotated[date, Field(description="A day in UTC.")]
     input_tokens: Annotated[
         str,
         Field(
             description="An integer as a decimal string. Calculate with arbitrary precision.",
-            examples=["50000000"],
             pattern="^\\d+$",
         ),
     ]
-    requests: Annotated[int, Field(examples=[3], ge=0)]
-    document_upserts: Annotated[int, Field(examples=[3], ge=0)]
-    searches: Annotated[int, Field(examples=[3], ge=0)]
-    scores: Annotated[int, Field(examples=[3], ge=0)]
+    requests: Annotated[int, Field(ge=0)]
+    document_upserts: Annotated[int, Field(ge=0)]
+    searches: Annotated[int, Field(ge=0)]
+    scores: Annotated[int, Field(ge=0)]
 
 
 class UsageDays(BaseModel):
     data: Annotated[
         list[UsageOfDay], Field(description="Days without usage are left out.")
     ]
-
-
-class Health(BaseModel):
-    status: Literal["ok"]
 
 
 class ReadinessChecks(BaseModel):
@@ -973,67 +582,3 @@ class ReadinessChecks(BaseModel):
 class Readiness(BaseModel):
     status: Literal["ready", "unready"]
     checks: ReadinessChecks
-
-
-class Root(BaseModel):
-    name: Literal["maxsimd"]
-    console: str | None = None
-    docs: str
-    openapi: str
-
-
-class RerankedDocument(BaseModel):
-    text: str
-
-
-class RerankResult(BaseModel):
-    index: Annotated[
-        int, Field(description="Position of the document in the request.", ge=0)
-    ]
-    relevance_score: Annotated[
-        float,
-        Field(
-            description="Orders the documents of one query by one model. It is no probability, and has no fixed range."
-        ),
-    ]
-    document: RerankedDocument | None = None
-
-
-class RerankVersion(BaseModel):
-    version: str
-
-
-class RerankBilled(BaseModel):
-    input_tokens: Annotated[int, Field(examples=[3], ge=0)]
-
-
-class RerankMeta(BaseModel):
-    api_version: RerankVersion
-    billed_units: RerankBilled
-
-
-class RerankUsage(BaseModel):
-    total_tokens: Annotated[int, Field(examples=[3], ge=0)]
-
-
-class Reranked(BaseModel):
-    results: Annotated[
-        list[RerankResult],
-        Field(
-            description="Best first. Of equal scores the document that was sent first comes first. A document without a token has no result."
-        ),
-    ]
-    id: Annotated[str, Field(description="The `x-request-id`.")]
-    model: Annotated[str, Field(description="As it was sent.")]
-    meta: RerankMeta
-    usage: RerankUsage
-
-
-class OpenApiDocument(BaseModel):
-    model_config = ConfigDict(
-        extra="allow",
-    )
-    __annotations__ = {
-        "__pydantic_extra__": Dict[str, Any],
-    }
-    openapi: str

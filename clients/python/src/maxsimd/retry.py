@@ -16,6 +16,8 @@ from math import ldexp
 
 from .errors import APIError, ConnectionFailed
 
+OnRetry = Callable[[Exception, float], None]
+
 CONNECT_SECONDS_MAX = 4.0
 """One attempt ends within the 5 s of a service that was never reached."""
 _BACKOFF_BASE = 0.5

@@ -157,49 +157,6 @@ describe('where', () => {
     }
   });
 
-  test('finds items of arrays, fields that exist, and dates', async () => {
-    const { client } = stage;
-    const { id } = await makeIndex(client);
-    const metadata = {
-      a: { tags: ['new', 'bees', 7], at: '2026-11-27T09:30:00+01:00' },
-      b: { tags: [], at: '2026-11-27' },
-      c: { tags: 'bees', at: null },
-      d: { at: '27.11.2026' },
-    };
-    await put(
-      client,
-      id,
-      Object.entries(metadata).map(([doc_id, fields]) => ({ doc_id, text: 'river', metadata: fields })),
-    );
-    expect(await meeting({ tags: { contains: 'bees' } }, id)).toEqual(['a']);
-    expect(await meeting({ tags: { contains_any: ['none', 7.0] } }, id)).toEqual(['a']);
-    expect(await meeting({ tags: { exists: true } }, id)).toEqual(['a', 'b', 'c']);
-    expect(await meeting({ tags: { exists: false } }, id)).toEqual(['d']);
-    expect(await meeting({ at: { exists: true, not: { contains: 1 } } }, id)).toEqual(['a', 'b', 'c', 'd']);
-    expect(await meeting({ at: { after: '2026-11-27' } }, id)).toEqual(['a']);
-    expect(await meeting({ at: { before: '2026-11-27T08:30:00.000000001Z' } }, id)).toEqual(['a', 'b']);
-    expect(await meeting({ at: { before: '2026-11-27T08:30:00Z' } }, id)).toEqual(['b']);
-    const remove = await client.deleteDocuments(id, {
-      where: { at: { after: '2026-11-26', before: '2026-11-28' } },
-    });
-    expect(expectReply(remove, deletedDocuments)).toEqual({ deleted: 2, more: false });
-    expect(await meeting({}, id)).toEqual(['c', 'd']);
-  });
-
-  test('sees every upsert and delete that was answered before', async () => {
-    const { client } = stage;
-    const { id } = await makeIndex(client);
-    for (let n = 0; n < 6; n += 1) {
-      const document = { doc_id: `d${n % 4}`, text: 'river', metadata: { n } };
-      await put(client, id, [document]);
-      const newest = Array.from({ length: Math.min(4, n + 1) }, (_, back) => `d${(n - back) % 4}`);
-      expect(await meeting({ n: { gt: n - 4 } }, id)).toEqual(newest.toSorted());
-    }
-    await client.deleteDocument(id, 'd1');
-    expect(await meeting({ n: { gt: -1 } }, id)).toEqual(['d0', 'd2', 'd3']);
-    expect(await meeting({ n: { not: 4 } }, id)).toEqual(['d2', 'd3']);
-  });
-
   test('is refused by its place where it is none', async () => {
     const { client } = stage;
     for (const [where, path] of [
