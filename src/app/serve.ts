@@ -275,7 +275,7 @@ async function greeting(config: Config, { catalog, keyPepper }: Backend, url: st
 /** Loads the packages of traces only if they are needed. */
 async function tracesOf(config: Config, logger: Logger, metrics: Metrics): Promise<Traces | undefined> {
   const countSpans = countTraceSpans(metrics);
-  const { MAXSIMD_TRACES_URL: url, MAXSIMD_TRACES_SHARE: share } = config;
+  const { MAXSIMD_TRACES_URL: url, OTEL_TRACES_SAMPLER_ARG: share } = config;
   if (url === '') return undefined;
   const { startTraces } = await import('./telemetry/traces.ts');
   return startTraces({
