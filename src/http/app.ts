@@ -29,6 +29,10 @@ export interface ListenerOptions {
   readonly trustProxy?: boolean;
   /** Further connections are closed at once; absent = no bound. */
   readonly connectionsMax?: number;
+  /** Shared by listeners that have one bound together. */
+  readonly openConnections?: Int32Array;
+  /** Shared by listeners whose large bodies have one room; absent = a room of its own. */
+  readonly room?: Pick<BodyRoom, 'open'>;
   /** Once aborted, new requests get 503 and connections close after their answer. The health routes still answer. */
   readonly drain?: AbortSignal;
 }
@@ -57,6 +61,7 @@ export function createApp(
         observer,
         turns,
         connectionsMax: options.connectionsMax ?? Infinity,
+        openConnections: options.openConnections,
       }),
     trustProxy: options.trustProxy ?? false,
     bodyLimit: bodyBytesMax,
@@ -99,11 +104,7 @@ export function createApp(
   acceptJsonBodies(app, {
     bytesMax: bodyBytesMax,
     timeoutMs: timeouts.bodyMs,
-    room: new BodyRoom({
-      bytesMax: largeBodiesBytesMax,
-      waitMs: timeouts.bodyWaitMs,
-      patienceMs: timeouts.bodyPatienceMs,
-    }),
+    room: options.room ?? largeBodyRoom(timeouts),
   });
   app.setValidatorCompiler<z.ZodType>(({ schema }) => (data) => {
     const result = schema.safeParse(data);
@@ -116,6 +117,10 @@ export function createApp(
     throw unknownRoute();
   });
   return { app, drain };
+}
+
+export function largeBodyRoom({ bodyWaitMs, bodyPatienceMs }: HttpTimeouts): BodyRoom {
+  return new BodyRoom({ bytesMax: largeBodiesBytesMax, waitMs: bodyWaitMs, patienceMs: bodyPatienceMs });
 }
 
 function drainSignal(app: FastifyInstance, given: AbortSignal | undefined): AbortSignal {

@@ -362,6 +362,4 @@ export interface Service {
   countRequest(context: RequestContext): Promise<void>;
   countLeft(context: RequestContext): Promise<void>;
   readiness(): Promise<Readiness>;
-  /** Admits no more requests (503), waits for those in flight, then closes everything below. */
-  drain(): Promise<void>;
 }

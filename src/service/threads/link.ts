@@ -2,13 +2,8 @@
  * Calls between two threads, in both directions, by name and with plain data. Messages of one turn of the event loop go as one,
  * because each message costs a wake-up of the other thread.
  */
+import type { MessagePort, Worker } from 'node:worker_threads';
 import { assertInvariant, fromFailure, toFailure, type Failure } from '../../errors.ts';
-
-/** A `Worker`, or the `parentPort` of one. */
-export interface Port {
-  postMessage(message: unknown): void;
-  on(event: 'message', listener: (message: never) => void): unknown;
-}
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the parameters follow from the name
 export type Handlers = Readonly<Record<string, (...input: any[]) => unknown>>;
@@ -21,6 +16,9 @@ interface Batch {
   readonly calls: readonly Call[];
   readonly replies: readonly Reply[];
 }
+
+/** The other thread, as each of both sees it. */
+export type Port = Pick<Worker, 'postMessage' | 'on'> | Pick<MessagePort, 'postMessage' | 'on'>;
 
 export class Link {
   readonly #port: Port;

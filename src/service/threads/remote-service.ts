@@ -11,7 +11,7 @@ import { once } from '../once.ts';
 import { StageTimings, type Stage } from '../stage-timings.ts';
 import type { Handlers, Link } from './link.ts';
 
-/** Plain methods take no context. The service ends where it runs. */
+/** Plain methods take no context. */
 const kinds = {
   admit: 'admission',
   admitSession: 'admission',
@@ -43,9 +43,8 @@ const kinds = {
   countRequest: 'operation',
   countLeft: 'operation',
   readiness: 'plain',
-} as const satisfies Record<keyof RemoteService, 'admission' | 'operation' | 'plain'>;
+} as const satisfies Record<keyof Service, 'admission' | 'operation' | 'plain'>;
 
-export type RemoteService = Omit<Service, 'drain'>;
 type Kind = (typeof kinds)[keyof typeof kinds];
 type Method = (...input: readonly unknown[]) => Promise<unknown>;
 
@@ -61,7 +60,7 @@ interface Outcome {
   readonly spent: RequestContext['spent'];
 }
 
-export function remoteService(link: Link): RemoteService {
+export function remoteService(link: Link): Service {
   const numbers = new WeakMap<Tenant, number>();
   let last = 0;
   const makers: Readonly<Record<Kind, (name: string) => Method>> = {
@@ -88,12 +87,17 @@ export function remoteService(link: Link): RemoteService {
       },
   };
   const methods = Object.entries(kinds).map(([name, kind]) => [name, makers[kind](name)]);
-  return Object.fromEntries(methods) as RemoteService;
+  return Object.fromEntries(methods) as Service;
 }
 
 async function operate(
   link: Link,
-  { name, number, context, input }: { name: string; number: number; context: RequestContext; input: unknown[] },
+  {
+    name,
+    number,
+    context,
+    input,
+  }: { name: string; number: number; context: RequestContext; input: unknown[] },
 ): Promise<unknown> {
   const { requestId, deadlineMs, startedAtMs, signal, timings, spent } = context;
   const facts: RequestFacts = { requestId, deadlineMs, startedAtMs };
@@ -120,7 +124,7 @@ interface HeldRequest {
 }
 
 /** `close`: the other thread has ended. Its requests are cancelled, and release their permits once their work has ended. */
-export function hostService(service: RemoteService): { readonly handlers: Handlers; close(): void } {
+export function hostService(service: Service): { readonly handlers: Handlers; close(): void } {
   const requests = new Map<number, HeldRequest>();
   let closed = false;
   const methods = service as unknown as Readonly<Record<string, Method>>;
