@@ -22,7 +22,7 @@ describe('upserting', () => {
     const request = context();
     const documents = documentsOf({ a: 'one two three', b: 'four '.repeat(300) });
     const answer = await stage.service.upsertDocuments(request, indexId, documents);
-    expect(request.spent).toEqual({ inputTokens: 303, documents: 2 });
+    expect(request.spent).toEqual({ inputTokens: 303, documents: 2, isCharged: true });
     expect(answer).toMatchObject({
       indexId,
       upsertedDocuments: 2,
@@ -154,7 +154,7 @@ describe('upserting', () => {
     for (let times = 0; times < 2; times++) await stage.service.countLeft(context);
     const { usage } = await stage.service.usage(tenant.context());
     expect(usage).toMatchObject({ inputTokens: 3n, documents: 0, requests: 1 });
-    expect(context.spent).toEqual({ inputTokens: 3, documents: 0 });
+    expect(context.spent).toEqual({ inputTokens: 3, documents: 0, isCharged: true });
     expect((await tenant.upsert(indexId, { c: 'c d e f' })).upsertedDocuments).toBe(1);
   });
 
