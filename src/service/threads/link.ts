@@ -83,11 +83,9 @@ export class Link {
   }
 
   async #reply(number: number, handler: Handlers[string], input: readonly unknown[]): Promise<void> {
-    try {
-      this.#replies.push([number, await handler(...input)]);
-    } catch (error) {
-      this.#replies.push([number, undefined, toFailure(error)]);
-    }
+    const reply = await replyOf(number, handler, input);
+    // Batches have left meanwhile.
+    this.#replies.push(reply);
     this.#sendSoon();
   }
 
@@ -96,5 +94,13 @@ export class Link {
     this.#pending.delete(number);
     if (failure === undefined) settled?.resolve(value);
     else settled?.reject(fromFailure(failure));
+  }
+}
+
+async function replyOf(number: number, handler: Handlers[string], input: readonly unknown[]): Promise<Reply> {
+  try {
+    return [number, await handler(...input)];
+  } catch (error) {
+    return [number, undefined, toFailure(error)];
   }
 }

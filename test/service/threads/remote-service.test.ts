@@ -108,6 +108,19 @@ it.each([
   expect(context.spent.inputTokens).toBe(9);
 });
 
+it('answers that come late, after others have gone, are not lost', async () => {
+  const { service, remote } = stage();
+  const { context } = await admitted(remote);
+  const ends = [1, 2, 3].map(() => Promise.withResolvers<void>());
+  service.before = () => ends[service.calls.length - 1]!.promise;
+  const operations = ends.map(() => remote.usage(context));
+  await until(() => service.calls.length === 3);
+  for (const at of [1, 2, 0]) {
+    ends[at]!.resolve();
+    await operations[at];
+  }
+});
+
 it('when the client leaves, the operation is cancelled, and goes on until it has ended', async () => {
   const { service, remote } = stage();
   const client = new AbortController();
