@@ -13,7 +13,7 @@ import { acceptJsonBodies } from './body/body.ts';
 import { BodyRoom } from './body/body-room.ts';
 import { answerErrors, answerFrameworkErrors } from './error-answers.ts';
 import { protocolError, validationError } from './error-body.ts';
-import { largeBodiesBytesMax, pathParameterCharactersMax } from './limits.ts';
+import { bodyBytesMax, largeBodiesBytesMax, pathParameterCharactersMax } from './limits.ts';
 import { clientGoneStatus, unmatchedRoute, type RequestObserver } from './observation.ts';
 import { ConnectionTurns } from './protocol/connection-turns.ts';
 import { createListener, type HttpTimeouts, type TlsIdentity } from './protocol/listener.ts';
@@ -50,7 +50,7 @@ declare module 'fastify' {
 export function createApp(
   options: ListenerOptions & { readonly timeouts: HttpTimeouts; readonly bodyBytesMax: number },
 ): { readonly app: FastifyInstance; readonly drain: AbortSignal } {
-  const { observer, timeouts, bodyBytesMax } = options;
+  const { observer, timeouts } = options;
   const turns = new ConnectionTurns();
   const app: FastifyInstance = Fastify({
     // For `localhost` Fastify adds listeners of its own. Without this factory they would lack the protocol's answers.
@@ -64,7 +64,7 @@ export function createApp(
         openConnections: options.openConnections,
       }),
     trustProxy: options.trustProxy ?? false,
-    bodyLimit: bodyBytesMax,
+    bodyLimit: options.bodyBytesMax,
     routerOptions: { maxParamLength: pathParameterCharactersMax },
     genReqId: (request) => requestIdOf(request.headers),
     // Fastify's answer has neither our body nor the request id. The draining hook below answers instead.
@@ -102,7 +102,7 @@ export function createApp(
   });
 
   acceptJsonBodies(app, {
-    bytesMax: bodyBytesMax,
+    bytesMax: options.bodyBytesMax,
     timeoutMs: timeouts.bodyMs,
     room: options.room ?? largeBodyRoom(timeouts),
   });
@@ -120,7 +120,12 @@ export function createApp(
 }
 
 export function largeBodyRoom({ bodyWaitMs, bodyPatienceMs }: HttpTimeouts): BodyRoom {
-  return new BodyRoom({ bytesMax: largeBodiesBytesMax, waitMs: bodyWaitMs, patienceMs: bodyPatienceMs });
+  return new BodyRoom({
+    bytesMax: largeBodiesBytesMax,
+    bodyBytesMax,
+    waitMs: bodyWaitMs,
+    patienceMs: bodyPatienceMs,
+  });
 }
 
 function drainSignal(app: FastifyInstance, given: AbortSignal | undefined): AbortSignal {
