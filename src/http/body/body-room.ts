@@ -7,8 +7,8 @@
  * each. A tenant that holds nothing finds room, however much the others want. Switches share their buffers by the same rule:
  * A. Choudhury, E. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998.
  *
- * Of the tenant's share so much stays free that the first of its arriving bodies can end. Bodies that arrive together, a piece
- * of each in turn, would fill it otherwise, and none would be whole.
+ * A part of the share stays free, so that the first of a tenant's arriving bodies can end. Bodies that arrive together, a piece
+ * of each in turn, would fill the share otherwise, and none would be whole.
  *
  * A body without room waits unread, in the kernel's buffers and in the client. After a while it takes the place of another
  * body: the one that has been arriving longest, if its tenant holds more. So slow senders lose. A body that has arrived
@@ -18,7 +18,7 @@ import { ServiceError } from '../../errors.ts';
 
 export interface BodyRoomOptions {
   readonly bytesMax: number;
-  /** Of one body; absent = nothing is kept free for a tenant's first body. */
+  /** The largest body; absent = nothing is kept free for a tenant's first body. */
   readonly bodyBytesMax?: number;
   /** How long a body waits for room before its request is refused. */
   readonly waitMs: number;
@@ -94,7 +94,7 @@ export class BodyRoom {
     }
   }
 
-  /** Of the tenant that holds least, the waiting body that began first. */
+  /** The waiting body that began first, of the tenant that holds least. */
   #next(): [Body, Wait] | undefined {
     let next: [Body, Wait] | undefined;
     for (const body of this.#arriving) {

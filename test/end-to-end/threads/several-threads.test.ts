@@ -18,9 +18,7 @@ import { ranked } from '../../support/running/wire.ts';
 const threads = 3;
 const env = { MAXSIMD_API_THREADS: String(threads) };
 const stage = useStage({ env, metrics: true, sharedEncoder: true });
-const failingThread = pathToFileURL(
-  path.resolve(import.meta.dirname, '../../support/failing-thread.ts'),
-).href;
+const failingThread = pathToFileURL(path.join(import.meta.dirname, 'failing-thread.ts')).href;
 
 const rawScore = JSON.stringify({ query: 'river', documents: [{ doc_id: 'a', text: 'stone' }] });
 
@@ -123,13 +121,15 @@ test('a thread that fails ends the service cleanly, with exit code 1', async () 
   const { id } = await makeIndex(client);
   await put(client, id, [{ doc_id: 'a', text: 'river' }]);
   // Requests in flight on each of the threads.
-  const asked = Array.from({ length: 12 }, async () => {
-    const connection = await openRaw(server.url);
-    await connection.flush(
-      `POST /v1/score HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${rawScore.length}\r\n\r\n${rawScore}`,
-    );
-    return connection.reply();
-  });
+  const asked = Promise.allSettled(
+    Array.from({ length: 12 }, async () => {
+      const connection = await openRaw(server.url);
+      await connection.flush(
+        `POST /v1/score HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${rawScore.length}\r\n\r\n${rawScore}`,
+      );
+      return connection.reply();
+    }),
+  );
   await writeFile(file, '');
   expect(await within(60_000, 'the end', server.exited)).toEqual({ code: 1, signal: null });
   const lines = server.output().stderr.split('\n');
@@ -137,7 +137,7 @@ test('a thread that fails ends the service cleanly, with exit code 1', async () 
     expect.stringContaining('this is a bug: planted'),
   ]);
   expect(lines.some((line) => line.includes('"closed"'))).toBe(true);
-  const outcomes = await Promise.allSettled(asked);
+  const outcomes = await asked;
   for (const outcome of outcomes)
     if (outcome.status === 'fulfilled') expect([200, 503]).toContain(outcome.value.status);
   const again = await startServer({ scratch, sharedEncoder: true, env });

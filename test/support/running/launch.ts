@@ -83,7 +83,7 @@ export function childEnvironment(own: Readonly<Record<string, string>>): Record<
   };
 }
 
-/** Threads of the API of every server, for a run of other tests (`end-to-end/threads.test.ts`). */
+/** Threads of the API of every server, for a run of other tests (`end-to-end/threads`). */
 const apiThreads = process.env['TEST_API_THREADS'];
 
 /** Variables by which every process of the tests takes part in a cluster (`end-to-end/cluster`); none without one. */
