@@ -71,6 +71,7 @@ export class Link {
       const batch: Batch = { calls: this.#calls, replies: this.#replies };
       this.#calls = [];
       this.#replies = [];
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
       this.#port.postMessage(batch);
     });
   }

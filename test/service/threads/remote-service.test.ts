@@ -115,7 +115,7 @@ it('answers that come late, after others have gone, are not lost', async () => {
   await until(() => service.calls.length === 3);
   for (const at of [1, 2, 0]) {
     ends[at]!.resolve();
-    await operations[at];
+    expect(await operations[at]).toMatchObject({ periodStartMs: Date.UTC(2026, 0, 1) });
   }
 });
 
