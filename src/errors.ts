@@ -79,6 +79,50 @@ export class ServiceError extends Error {
   }
 }
 
+/** An error as plain data, for another thread: structured clone drops the class and the code of an error. */
+export interface Failure {
+  readonly name: string;
+  readonly message: string;
+  readonly stack: string;
+  /** A code of Node or of the table. */
+  readonly code?: string;
+  /** Present when the failure is a `ServiceError`. */
+  readonly answer?: Omit<ServiceErrorOptions, 'cause'>;
+  readonly cause?: Failure;
+}
+
+export function toFailure(thrown: unknown): Failure {
+  const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+  const { name, message, stack = '' } = error;
+  return {
+    name,
+    message,
+    stack,
+    ...('code' in error && { code: String(error.code) }),
+    ...(error instanceof ServiceError && { answer: answerOf(error) }),
+    ...(error.cause !== undefined && { cause: toFailure(error.cause) }),
+  };
+}
+
+function answerOf({ httpStatus, issues, retryAfterSeconds, rate, tenantId }: ServiceError) {
+  return {
+    httpStatus,
+    ...(issues !== undefined && { issues }),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    ...(rate !== undefined && { rate }),
+    ...(tenantId !== undefined && { tenantId }),
+  };
+}
+
+export function fromFailure({ name, message, stack, code, answer, cause: from }: Failure): Error {
+  const cause = from && fromFailure(from);
+  const error =
+    answer === undefined
+      ? Object.assign(new Error(message, cause && { cause }), { name }, code !== undefined && { code })
+      : new ServiceError(code as ErrorCode, message, { ...answer, cause });
+  return Object.assign(error, { stack });
+}
+
 export function invalid(path: string, message: string, code = 'invalid'): ServiceError {
   return new ServiceError('validation_error', message, { issues: [{ path, message, code }] });
 }

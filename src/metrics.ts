@@ -2,7 +2,7 @@
  * The one importer of prom-client: the registry behind `/metrics`. Other layers pass plain functions and get plain functions
  * back. Labels are bounded sets (route patterns, stages, codes, the busiest tenants), never documents or texts.
  */
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { AggregatorRegistry, Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 
 const metricPrefix = 'maxsimd_';
 
@@ -53,7 +53,13 @@ export interface Metrics {
   descriptions(): readonly RegisteredMetric[];
   readonly contentType: string;
   render(): Promise<string>;
+  /** The values now, as plain data for `include` in another thread. */
+  snapshot(): Promise<MetricsSnapshot>;
+  /** From now on `render` adds the values of other threads to these. */
+  include(others: () => Promise<readonly MetricsSnapshot[]>): void;
 }
+
+export type MetricsSnapshot = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
 /** Seconds; dense between 0.1 ms and 1 s, the times of engine and encoder. */
 export const latencyBucketsSeconds: readonly number[] = [
@@ -61,10 +67,11 @@ export const latencyBucketsSeconds: readonly number[] = [
   120,
 ];
 
-/** A fresh registry with process and event-loop metrics (`maxsimd_process_*`, `maxsimd_nodejs_*`). */
-export function createMetrics(): Metrics {
+/** A fresh registry. That of a process has process and event-loop metrics (`maxsimd_process_*`, `maxsimd_nodejs_*`). */
+export function createMetrics(of: 'process' | 'thread' = 'process'): Metrics {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry, prefix: metricPrefix });
+  if (of === 'process') collectDefaultMetrics({ register: registry, prefix: metricPrefix });
+  let others: (() => Promise<readonly MetricsSnapshot[]>) | undefined;
 
   const registered: RegisteredMetric[] = [];
   const shared = (type: RegisteredMetric['type'], description: MetricDescription) => {
@@ -128,7 +135,15 @@ export function createMetrics(): Metrics {
     registerHistogram,
     descriptions: () => registered.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     contentType: registry.contentType,
-    render: () => registry.metrics(),
+    async render() {
+      if (others === undefined) return registry.metrics();
+      const all = [await registry.getMetricsAsJSON(), ...(await others())];
+      // Some metrics of the process would be left out of a sum.
+      const summed = all.map((one) => one.map((metric) => ({ ...metric, aggregator: 'sum' as const })));
+      return AggregatorRegistry.aggregate(summed).metrics();
+    },
+    snapshot: () => registry.getMetricsAsJSON(),
+    include: (given) => void (others = given),
   };
 }
 

@@ -3,6 +3,7 @@
  * docs/reference/configuration.md is generated from the schema (`describeConfig`).
  */
 import { readFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
 import { dnsNameOf } from '../encoder/client/dns-name.ts';
@@ -31,6 +32,11 @@ const configShape = {
   MAXSIMD_HTTP_PORT: wholeNumber(0, 65535)
     .default(8080)
     .describe('Port of the API; 0 = any free port (printed).'),
+  MAXSIMD_API_THREADS: wholeNumber(0, 64)
+    .default(0)
+    .describe(
+      'Threads that serve the API; 0 = a quarter of the cores, 1 at least and 8 at most. Only Linux has more than 1.',
+    ),
   MAXSIMD_HTTP_KEEP_ALIVE_MS: wholeNumber(1_000, 86_400_000)
     .default(75_000)
     .describe(
@@ -178,11 +184,8 @@ const configShape = {
   )
     .default('')
     .describe(
-      'Collector that traces are sent to, by OTLP over HTTP: the whole address, `http://host:4318/v1/traces`; empty = no traces. The standard `OTEL_EXPORTER_OTLP_` variables set headers, compression and the like.',
+      'Collector that traces are sent to, by OTLP over HTTP: the whole address, `http://host:4318/v1/traces`; empty = no traces. The standard `OTEL_EXPORTER_OTLP_` variables set headers, compression and the like, and `OTEL_TRACES_SAMPLER_ARG` the share of requests that are traced, 0 to 1.',
     ),
-  MAXSIMD_TRACES_SHARE: numberIn(0, 1)
-    .default(1)
-    .describe('Share of requests that are traced, 0 to 1. A caller’s `traceparent` decides for its own.'),
   MAXSIMD_CONSOLE: flag
     .default(true)
     .describe('Serve a page at `/console` where people work with their indexes, with an API key.'),
@@ -224,7 +227,10 @@ const constants: Constants = {
   engineDeviceLibrary: '',
 };
 
-const schema = z.strictObject(configShape);
+/** The share of requests that are traced. It is OpenTelemetry's own variable, so it matters only where traces are on. */
+const tracesShare = 'OTEL_TRACES_SAMPLER_ARG';
+
+const schema = z.strictObject({ ...configShape, [tracesShare]: numberIn(0, 1).default(1) });
 
 export type Config = Readonly<z.output<typeof schema> & Constants>;
 
@@ -268,6 +274,7 @@ export function parseConfig(
       ([name, value]) => name.startsWith(prefix) && value !== undefined && !ignored.has(name),
     ),
   );
+  if (own['MAXSIMD_TRACES_URL'] && environment[tracesShare]) own[tracesShare] = environment[tracesShare];
   const result = schema.safeParse(own);
   if (!result.success) {
     const lines = result.error.issues.flatMap((issue) =>
@@ -305,6 +312,19 @@ function unknownVariable(name: string): string {
     known.map((each) => each.slice(prefix.length)),
   );
   return `${name} is not a variable of maxsimd${near === undefined ? '' : ` (did you mean ${prefix}${near}?)`}`;
+}
+
+const coresOfApiThread = 4;
+const apiThreadsDefaultMax = 8;
+
+export function apiThreadsOf({ MAXSIMD_API_THREADS: threads }: Pick<Config, 'MAXSIMD_API_THREADS'>): number {
+  // Elsewhere the system gives all connections of a port to one of its listeners, or refuses the second.
+  const mayShare = process.platform === 'linux';
+  if (threads > 1 && !mayShare) {
+    throw new ConfigError(`MAXSIMD_API_THREADS: threads share a port on Linux alone; set it to 1`);
+  }
+  if (threads > 0 || !mayShare) return Math.max(1, threads);
+  return Math.max(1, Math.min(apiThreadsDefaultMax, Math.floor(availableParallelism() / coresOfApiThread)));
 }
 
 export function isClustered(config: Pick<Config, 'MAXSIMD_CATALOG_URL'>): boolean {

@@ -23,11 +23,15 @@ export async function checkPorts(config: Config): Promise<void> {
     },
   ];
   for (const { name, host, port } of places) {
-    if (port === -1) continue;
-    const server = createServer();
-    await listenAt({ name, host, port }, () => listen(server, host, port));
-    await new Promise((resolve) => server.close(resolve));
+    if (port !== -1) await listenAt({ name, host, port }, () => assertPortIsFree({ host, port }));
   }
+}
+
+/** Listeners that share a port refuse this one, which does not. */
+export async function assertPortIsFree({ host, port }: Pick<Place, 'host' | 'port'>): Promise<void> {
+  const server = createServer();
+  await listen(server, host, port);
+  await new Promise((resolve) => server.close(resolve));
 }
 
 /** Makes a failure of `listen` an error that names the variable. */

@@ -20,4 +20,5 @@ export const removedSettings: Readonly<Record<string, string>> = {
   SEGMENT_TOKEN_VECTORS: 'segments are sealed at 131,072 token vectors',
   TLS_CERT_FILE: 'set MAXSIMD_TLS_FILES=certificate.pem,key.pem',
   TLS_KEY_FILE: 'set MAXSIMD_TLS_FILES=certificate.pem,key.pem',
+  TRACES_SHARE: 'set OTEL_TRACES_SAMPLER_ARG',
 };

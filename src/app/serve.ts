@@ -3,23 +3,23 @@
  * output says that it is ready. SIGTERM or SIGINT drains it, and it exits with 0. A start that fails closes all it has
  * opened and throws an error whose message is one line for a person.
  */
-import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
-import { whyAway } from '../away-reasons.ts';
 import { adminServer, listenForOperators, type AdminServer } from './admin.ts';
 import { prepareDataDirectory } from '../catalog/data-directory.ts';
 import type { Catalog } from '../catalog/contract.ts';
 import { openDataDirectory, type Backend } from './backend.ts';
-import { ConfigError, isClustered, modelFoldersOf, type Config } from './config.ts';
+import { apiThreadsOf, ConfigError, isClustered, modelFoldersOf, type Config } from './config.ts';
 import { findInstalled, installedModels } from '../encoder/model/installed-models.ts';
 import { greetFirstTenant } from './first-tenant.ts';
+import { openFront, type Front } from './front/front.ts';
+import { openThreadedFront } from './front/threaded-front.ts';
 import { readConsolePage } from '../http/console/page.ts';
-import { createRequestObserver } from '../http/observation.ts';
+import { createRequestObserver, type RequestObserver } from '../http/observation.ts';
 import type { TlsIdentity } from '../http/protocol/listener.ts';
-import { createHttpServer } from '../http/server.ts';
+import { registerTenantMetrics } from '../http/tenant-metrics.ts';
 import { unlessAsked } from '../end-signals.ts';
 import { createEngine, type NativeEngine } from '../index/engine/native.ts';
-import { consoleDirectory, programVersion } from '../installation.ts';
+import { consoleDirectory } from '../installation.ts';
 import { engineDeviceOf, watchEngineDevice } from './engine-device.ts';
 import { createLogger, type Logger } from '../logging.ts';
 import { isLoopback } from '../loopback.ts';
@@ -33,15 +33,12 @@ import { EncoderStartFailure } from '../encoder/supervision/supervisor.ts';
 import { createService, type RunningService } from '../service/create-service.ts';
 import { defaultModel } from '../service/indexes/served-models.ts';
 import { defaultRecallSettings, type RecallSettings } from '../index/recall/measuring.ts';
-import { countTraceSpans, registerServiceMetrics } from './telemetry/service-metrics.ts';
-import type { Traces } from './telemetry/traces.ts';
+import { registerServiceMetrics } from './telemetry/service-metrics.ts';
 import { onShutdown } from './shutdown.ts';
 import { startEncoders, type Encoders } from './encoders.ts';
-import { followTlsFiles, readTlsFiles } from './tls-files.ts';
+import { followTlsFiles, readTlsFiles, renewIdentity } from './tls-files.ts';
 import { collectYoungBuffers } from '../process-tuning.ts';
 
-/** Below the 4,096 descriptors that some systems allow. */
-const connectionsMax = 4_000;
 /** How long files and child processes may take to close after the drain. Then the process ends by force. */
 const closeMs = 4_000;
 /** How long the last refusals may take to be sent, once the work in flight is done. */
@@ -87,7 +84,7 @@ async function start(config: Config, { asked, ignored }: Life): Promise<void> {
 
   await warnOfMissingModels(config, running.backend.catalog, logger);
   const model = await untilServed(state, running.encoders);
-  const url = await listen(config, listeners, tls);
+  const url = await listen(config, listeners);
   endWhenAsked(state, running, listeners);
 
   const { kernel, threads } = running.engine.info;
@@ -165,55 +162,60 @@ function recallSettingsOf({ MAXSIMD_RECALL_TARGET: target, measuresAll }: Config
 }
 
 interface Listeners {
-  readonly http: Awaited<ReturnType<typeof createHttpServer>>;
+  readonly front: Front;
   readonly admin: AdminServer | undefined;
   readonly metricsServer: ReturnType<typeof createMetricsServer>;
-  readonly traces: Traces | undefined;
   readonly draining: AbortController;
 }
 
 async function openListeners(
-  { config, logger, metrics, opened }: Start,
-  { service, backend }: Running,
+  state: Start,
+  running: Running,
   tls: TlsIdentity | undefined,
 ): Promise<Listeners> {
-  const traces = await tracesOf(config, logger, metrics);
+  const { config, logger, metrics, opened } = state;
+  const { front, observer } = await frontOf(state, running, tls);
+  opened.defer(() => front.close());
   const draining = new AbortController();
-  const listener = {
-    observer: createRequestObserver(logger, metrics, traces),
-    drain: draining.signal,
-    trustProxy: config.MAXSIMD_TRUST_PROXY,
-    ...(tls === undefined ? {} : { tls }),
-  };
-  const page = config.MAXSIMD_CONSOLE ? await readConsolePage(consoleDirectory()) : undefined;
-  const http = opened.adopt(
-    await createHttpServer({
-      ...listener,
-      service,
-      ...(page === undefined ? {} : { console: page }),
-      ...(backend.node === undefined ? {} : { node: backend.node }),
-      connectionsMax,
-      timeouts: {
-        searchMs: config.MAXSIMD_TIMEOUT_SEARCH_MS,
-        upsertMs: config.MAXSIMD_TIMEOUT_UPSERT_MS,
-        keepAliveMs: config.MAXSIMD_HTTP_KEEP_ALIVE_MS,
-      },
-    }),
-    (app) => app.close(),
-  );
   const admin = opened.adopt(
-    await adminServer(config, backend, { ...listener, ...(page === undefined ? {} : { page }) }),
+    await adminServer(config, running.backend, {
+      observer,
+      drain: draining.signal,
+      trustProxy: config.MAXSIMD_TRUST_PROXY,
+      ...(tls === undefined ? {} : { tls }),
+      ...(config.MAXSIMD_CONSOLE ? { page: await readConsolePage(consoleDirectory()) } : {}),
+    }),
     (app) => app?.close(),
   );
   if (tls !== undefined) {
-    const servers = [http.server, ...(admin === undefined ? [] : [admin.server])];
-    opened.use(followTlsFiles(config, { current: tls, servers, logger }));
+    const use = (identity: TlsIdentity): void => {
+      front.renewIdentity(identity);
+      if (admin !== undefined) renewIdentity(admin.server, identity);
+    };
+    opened.use(followTlsFiles(config, { current: tls, use, logger }));
   }
   const metricsServer = createMetricsServer(metrics, (error) =>
     logger.error({ err: error }, 'metrics could not be read'),
   );
   opened.defer(() => closeNow(metricsServer));
-  return { http, admin, metricsServer, traces, draining };
+  return { front, admin, metricsServer, draining };
+}
+
+/** The API, in this thread or in threads of its own, and the observer of this thread. */
+async function frontOf(
+  { config, logger, metrics }: Start,
+  { service, backend }: Running,
+  tls: TlsIdentity | undefined,
+): Promise<{ readonly front: Front; readonly observer: RequestObserver }> {
+  const threads = apiThreadsOf(config);
+  const parts = { config, metrics, service, node: backend.node, tls, threads };
+  const observeTenant = registerTenantMetrics(metrics);
+  if (threads === 1) {
+    const front = await openFront({ ...parts, logger, observeTenant });
+    return { front, observer: front.observer };
+  }
+  const front = await openThreadedFront({ ...parts, observeTenant });
+  return { front, observer: createRequestObserver(logger, metrics, undefined, observeTenant) };
 }
 
 /** The default model, once an encoder serves it. */
@@ -228,36 +230,31 @@ async function untilServed({ config, asked }: Start, encoders: Encoders): Promis
 }
 
 /** Returns the address of the API. */
-async function listen(
-  config: Config,
-  { http, admin, metricsServer }: Listeners,
-  tls: TlsIdentity | undefined,
-): Promise<string> {
+async function listen(config: Config, { front, admin, metricsServer }: Listeners): Promise<string> {
   const { MAXSIMD_HTTP_HOST: host, MAXSIMD_HTTP_PORT: port } = config;
-  const address = await listenAt({ name: 'MAXSIMD_HTTP', host, port }, () => http.listen({ host, port }));
+  const address = await listenAt({ name: 'MAXSIMD_HTTP', host, port }, () => front.listen({ host, port }));
   await listenForOperators(admin, config);
   await listenForMetrics(metricsServer, config);
-  // Fastify did not make the listener, and takes it for a plain one.
-  return tls === undefined ? address : address.replace(/^http:/, 'https:');
+  return address;
 }
 
 /** SIGTERM waits for requests in flight, as long as an upsert may take. */
 function endWhenAsked({ config, asked, logger }: Start, running: Running, listeners: Listeners): void {
-  const { http, admin, metricsServer, traces, draining } = listeners;
+  const { front, admin, metricsServer, draining } = listeners;
   const drainMs = config.MAXSIMD_TIMEOUT_UPSERT_MS;
   const onError = (error: unknown): void => logger.fatal({ err: error }, 'shutting down after a defect');
   onShutdown({ asked, drainMs, closeMs, onError }, async () => {
     logger.info('draining');
     draining.abort();
+    front.drain();
     await running.backend.leave();
     // A request that is not done by then loses its connection, which ends its work. Commits under way complete.
-    const cut = setTimeout(() => http.server.closeAllConnections(), drainMs);
+    const cut = setTimeout(() => front.cut(), drainMs);
     await running.service.drain();
     clearTimeout(cut);
     // Node also waits for connections without a request. They end with the process.
-    await Promise.race([Promise.all([http.close(), admin?.close()]), pause(lastAnswersMs)]);
+    await Promise.all([front.close(), Promise.race([admin?.close(), pause(lastAnswersMs)])]);
     await closeNow(metricsServer);
-    await traces?.close();
     await running.encoders.close();
     await running.backend.close();
     logger.info('closed');
@@ -270,28 +267,6 @@ async function greeting(config: Config, { catalog, keyPepper }: Backend, url: st
   const directory = config.MAXSIMD_DATA_DIR;
   const terminal = process.stdout.isTTY;
   return (await greetFirstTenant(catalog, { pepper: keyPepper, url, directory, terminal })) ?? '';
-}
-
-/** Loads the packages of traces only if they are needed. */
-async function tracesOf(config: Config, logger: Logger, metrics: Metrics): Promise<Traces | undefined> {
-  const countSpans = countTraceSpans(metrics);
-  const { MAXSIMD_TRACES_URL: url, MAXSIMD_TRACES_SHARE: share } = config;
-  if (url === '') return undefined;
-  const { startTraces } = await import('./telemetry/traces.ts');
-  return startTraces({
-    url,
-    share,
-    version: programVersion(),
-    instance: `${hostname()}:${process.pid}`,
-    onSpans: (outcome, spans) => countSpans({ outcome }, spans),
-    onChange: (isAway, cause) =>
-      isAway
-        ? logger.warn(
-            { err: cause, reason: whyAway(cause) },
-            'the trace collector is away: spans are dropped',
-          )
-        : logger.info('the trace collector takes spans again'),
-  });
 }
 
 /** Loads the clients of shared services only if they are needed. */

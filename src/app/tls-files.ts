@@ -31,24 +31,24 @@ function assertUsable(identity: TlsIdentity): void {
   }
 }
 
-/** Gives new certificates to the servers. Files that cannot be used change nothing and are logged once. */
+/** Hands on new certificates. Files that cannot be used change nothing and are logged once. */
 export function followTlsFiles(
   config: TlsConfig,
   options: {
     readonly current: TlsIdentity;
-    readonly servers: readonly object[];
+    readonly use: (identity: TlsIdentity) => void;
     readonly logger: Logger;
     readonly everyMs?: number;
   },
 ): Disposable {
-  const { servers, logger, everyMs = everyMsDefault } = options;
+  const { use, logger, everyMs = everyMsDefault } = options;
   let { current } = options;
   let reported = '';
   const look = async (): Promise<void> => {
     try {
       const read = await readTlsFiles(config);
       if (read === undefined || isSame(read, current)) return;
-      for (const server of servers) if (server instanceof SecureServer) server.setSecureContext(read);
+      use(read);
       current = read;
       reported = '';
       logger.info('new connections use the new TLS certificate');
@@ -63,6 +63,11 @@ export function followTlsFiles(
     void look().then(() => (timer = setTimeout(again, everyMs).unref()));
   }, everyMs).unref();
   return { [Symbol.dispose]: () => clearTimeout(timer) };
+}
+
+/** New connections use the identity. A server without TLS stays as it is. */
+export function renewIdentity(server: object, identity: TlsIdentity): void {
+  if (server instanceof SecureServer) server.setSecureContext(identity);
 }
 
 function isSame(left: TlsIdentity, right: TlsIdentity): boolean {

@@ -13,7 +13,7 @@ import { acceptJsonBodies } from './body/body.ts';
 import { BodyRoom } from './body/body-room.ts';
 import { answerErrors, answerFrameworkErrors } from './error-answers.ts';
 import { protocolError, validationError } from './error-body.ts';
-import { largeBodiesBytesMax, pathParameterCharactersMax } from './limits.ts';
+import { bodyBytesMax, largeBodiesBytesMax, pathParameterCharactersMax } from './limits.ts';
 import { clientGoneStatus, unmatchedRoute, type RequestObserver } from './observation.ts';
 import { ConnectionTurns } from './protocol/connection-turns.ts';
 import { createListener, type HttpTimeouts, type TlsIdentity } from './protocol/listener.ts';
@@ -29,6 +29,10 @@ export interface ListenerOptions {
   readonly trustProxy?: boolean;
   /** Further connections are closed at once; absent = no bound. */
   readonly connectionsMax?: number;
+  /** Shared by listeners that have one bound together. */
+  readonly openConnections?: Int32Array;
+  /** Shared by listeners whose large bodies have one room; absent = a room of its own. */
+  readonly room?: Pick<BodyRoom, 'open'>;
   /** Once aborted, new requests get 503 and connections close after their answer. The health routes still answer. */
   readonly drain?: AbortSignal;
 }
@@ -46,7 +50,7 @@ declare module 'fastify' {
 export function createApp(
   options: ListenerOptions & { readonly timeouts: HttpTimeouts; readonly bodyBytesMax: number },
 ): { readonly app: FastifyInstance; readonly drain: AbortSignal } {
-  const { observer, timeouts, bodyBytesMax } = options;
+  const { observer, timeouts } = options;
   const turns = new ConnectionTurns();
   const app: FastifyInstance = Fastify({
     // For `localhost` Fastify adds listeners of its own. Without this factory they would lack the protocol's answers.
@@ -57,9 +61,10 @@ export function createApp(
         observer,
         turns,
         connectionsMax: options.connectionsMax ?? Infinity,
+        openConnections: options.openConnections,
       }),
     trustProxy: options.trustProxy ?? false,
-    bodyLimit: bodyBytesMax,
+    bodyLimit: options.bodyBytesMax,
     routerOptions: { maxParamLength: pathParameterCharactersMax },
     genReqId: (request) => requestIdOf(request.headers),
     // Fastify's answer has neither our body nor the request id. The draining hook below answers instead.
@@ -99,13 +104,9 @@ export function createApp(
   });
 
   acceptJsonBodies(app, {
-    bytesMax: bodyBytesMax,
+    bytesMax: options.bodyBytesMax,
     timeoutMs: timeouts.bodyMs,
-    room: new BodyRoom({
-      bytesMax: largeBodiesBytesMax,
-      waitMs: timeouts.bodyWaitMs,
-      patienceMs: timeouts.bodyPatienceMs,
-    }),
+    room: options.room ?? largeBodyRoom(timeouts),
   });
   app.setValidatorCompiler<z.ZodType>(({ schema }) => (data) => {
     const result = schema.safeParse(data);
@@ -118,6 +119,15 @@ export function createApp(
     throw unknownRoute();
   });
   return { app, drain };
+}
+
+export function largeBodyRoom({ bodyWaitMs, bodyPatienceMs }: HttpTimeouts): BodyRoom {
+  return new BodyRoom({
+    bytesMax: largeBodiesBytesMax,
+    bodyBytesMax,
+    waitMs: bodyWaitMs,
+    patienceMs: bodyPatienceMs,
+  });
 }
 
 function drainSignal(app: FastifyInstance, given: AbortSignal | undefined): AbortSignal {

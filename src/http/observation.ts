@@ -8,7 +8,7 @@ import { latencyBucketsSeconds } from '../metrics.ts';
 import type { Metrics } from '../metrics.ts';
 import type { ProtocolObserver } from './protocol/protocol.ts';
 import type { RequestScope } from './request-scope.ts';
-import { registerTenantMetrics } from './tenant-metrics.ts';
+import { registerTenantMetrics, type TenantRequest } from './tenant-metrics.ts';
 
 /** Status noted for a request whose client left before the answer; never sent. */
 export const clientGoneStatus = 499;
@@ -39,11 +39,11 @@ export function createRequestObserver(
   logger: Logger,
   metrics: Metrics,
   traces?: RequestTraces,
+  observeTenant: (request: TenantRequest) => void = registerTenantMetrics(metrics),
 ): RequestObserver {
   let inFlight = 0;
   metrics.registerGauge({ name: 'http_requests_in_flight', help: 'Requests in flight.' }, () => inFlight);
   const { count, connectionRefused, observeDuration, observeStage } = requestMetrics(metrics);
-  const observeTenant = registerTenantMetrics(metrics);
   return {
     started() {
       inFlight += 1;

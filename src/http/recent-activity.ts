@@ -40,7 +40,17 @@ export interface IndexActivity {
   readonly hour: ActivityFigures;
 }
 
-export class RecentActivity {
+type MaybeLater<Value> = Value | Promise<Value>;
+
+/** The activity of the process, from any of its threads. */
+export interface Activity {
+  note(answer: SearchAnswer): void;
+  fromMs(): MaybeLater<number>;
+  indexesOf(tenantId: string): MaybeLater<readonly string[]>;
+  of(tenantId: string, indexId: string): MaybeLater<IndexActivity>;
+}
+
+export class RecentActivity implements Activity {
   /** Tenant and index -> minute since the epoch -> counts. */
   readonly #kept = new LRUCache<string, Map<number, Counts>>({ max: indexesMax });
   readonly #nowMs: () => number;

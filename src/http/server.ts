@@ -21,7 +21,7 @@ import { indexRoutes } from './routes/indexes.ts';
 import { rankingRoutes } from './routes/ranking.ts';
 import { rerankRoute } from './routes/rerank.ts';
 import { usageRoutes } from './routes/usage.ts';
-import { RecentActivity } from './recent-activity.ts';
+import { RecentActivity, type Activity } from './recent-activity.ts';
 import { describeApi } from './schemas/openapi.ts';
 import { serviceDocument } from './schemas/service-document.ts';
 
@@ -30,6 +30,8 @@ export interface HttpServerOptions extends ListenerOptions {
   readonly console?: ConsolePage;
   /** The name of this node in a cluster. */
   readonly node?: string;
+  /** Absent = an activity of its own. */
+  readonly activity?: Activity;
   readonly timeouts?: Partial<HttpTimeouts>;
 }
 
@@ -41,7 +43,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
   await describeApi(app, serviceDocument);
   await app.register(healthRoutes(service, drain));
   await app.register(rootRoute(options.console !== undefined));
-  const activity = new RecentActivity();
+  const activity = options.activity ?? new RecentActivity();
   const activityOf = activityRoute(activity, options.node);
   const admitted = {
     '/v1': [...indexRoutes, ...documentRoutes, ...rankingRoutes, usageRoutes, activityOf],

@@ -36,9 +36,9 @@ export interface RequestContext {
   readonly timings: StageTimings;
   /**
    * Tokens that the encoder has run for it so far, and documents that it has committed. The tokens are charged when the caller
-   * leaves before the answer.
+   * leaves before the answer. `isCharged`: an operation counts the request with its usage.
    */
-  readonly spent: { inputTokens: number; documents: number };
+  readonly spent: { inputTokens: number; documents: number; isCharged?: true };
 }
 
 export interface AdmittedRequest {
@@ -362,6 +362,4 @@ export interface Service {
   countRequest(context: RequestContext): Promise<void>;
   countLeft(context: RequestContext): Promise<void>;
   readiness(): Promise<Readiness>;
-  /** Admits no more requests (503), waits for those in flight, then closes everything below. */
-  drain(): Promise<void>;
 }

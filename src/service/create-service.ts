@@ -71,6 +71,8 @@ export interface ServiceStatistics {
 }
 
 export interface RunningService extends Service {
+  /** Admits no more requests (503), waits for those in flight, then closes everything below. */
+  drain(): Promise<void>;
   statistics(): ServiceStatistics;
   /** Makes a round of upkeep now. Rounds also come by themselves. */
   maintain(): Promise<void>;
@@ -198,10 +200,8 @@ function composed(deps: ServiceDeps) {
   return { operation, admission, readiness, inFlight, store, recallTarget: settings.recall.target };
 }
 
-type Requests = Omit<Service, 'drain'>;
-
 /** The requests of the service, each bound to its operation. */
-function requestsOf({ operation, admission, readiness }: ReturnType<typeof composed>): Requests {
+function requestsOf({ operation, admission, readiness }: ReturnType<typeof composed>): Service {
   const { catalog, indexes, usage } = operation;
   const searchWait = new PromisedWait(() => performance.now());
   return {

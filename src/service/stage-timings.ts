@@ -21,6 +21,11 @@ export class StageTimings {
     this.#stages.set(name, noted === undefined ? stage : { ...noted, ms: noted.ms + stage.ms });
   }
 
+  /** Takes a stage as another thread has it so far. */
+  set(name: string, stage: Stage): void {
+    this.#stages.set(name, stage);
+  }
+
   /** Notes parts whose starts are unknown: they count as one after the other, from the start of `whole`. */
   noteParts(whole: string, parts: Readonly<Record<string, number>>): void {
     const noted = this.#stages.get(whole);

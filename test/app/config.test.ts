@@ -21,7 +21,6 @@ describe('a bad value is answered with what would be right', () => {
     ['MAXSIMD_HTTP_PORT', '80.5', 'must be a whole number from 0 to 65535, got "80.5"'],
     ['MAXSIMD_HTTP_PORT', '65536', 'must be a whole number from 0 to 65535, got "65536"'],
     ['MAXSIMD_METRICS_PORT', 'x', 'must be auto, or a whole number from -1 to 65535, got "x"'],
-    ['MAXSIMD_TRACES_SHARE', '2', 'must be a number from 0 to 1, got "2"'],
     ['MAXSIMD_TRUST_PROXY', 'yes', 'must be true, false, 1 or 0, got "yes"'],
     ['MAXSIMD_PROVIDER', 'tpu', 'must be auto, cpu, cuda, or cuda: and numbers of GPUs, as in cuda:0,1'],
     ['MAXSIMD_TLS_FILES', 'certificate.pem', 'must be certificate.pem,key.pem'],
@@ -30,6 +29,14 @@ describe('a bad value is answered with what would be right', () => {
     ['MAXSIMD_BLOBS_URL', 'bucket', 'must be s3://bucket/prefix'],
   ])('%s=%s', (name, value, words) => {
     expect(refusal({ [name]: value })).toBe(`${name} ${words}`);
+  });
+
+  it('the share of traces is checked where traces are on', () => {
+    const share = { OTEL_TRACES_SAMPLER_ARG: '2' };
+    expect(refusal({ ...share, MAXSIMD_TRACES_URL: 'http://host:4318/v1/traces' })).toBe(
+      'OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1, got "2"',
+    );
+    expect(parseConfig(share).OTEL_TRACES_SAMPLER_ARG).toBe(1);
   });
 
   it('and no password is repeated', () => {

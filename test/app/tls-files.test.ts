@@ -3,7 +3,7 @@ import path from 'node:path';
 import { connect } from 'node:tls';
 import { expect, it } from 'vitest';
 import { ConfigError } from '../../src/app/config.ts';
-import { followTlsFiles, readTlsFiles } from '../../src/app/tls-files.ts';
+import { followTlsFiles, readTlsFiles, renewIdentity } from '../../src/app/tls-files.ts';
 import { createLogger } from '../../src/logging.ts';
 import { startHttp } from '../support/http/http-server.ts';
 import { listen } from '../support/http/sockets.ts';
@@ -43,7 +43,7 @@ it('a certificate that is replaced is shown to new connections; files that canno
   const lines: string[] = [];
   using _following = followTlsFiles(config, {
     current: current!,
-    servers: [http.app.server],
+    use: (identity) => renewIdentity(http.app.server, identity),
     logger: createLogger({ level: 'info', destination: { write: (line) => void lines.push(line) } }),
     everyMs: 5,
   });

@@ -24,6 +24,7 @@ test('before a collector that hangs, few spans wait, all others are counted as d
   const traces = startTraces({
     url: `http://127.0.0.1:${(collector.address() as AddressInfo).port}/v1/traces`,
     share: 1,
+    threads: 1,
     version: '1',
     instance: 'here',
     onSpans: (outcome, spans) => (counts[outcome] += spans),

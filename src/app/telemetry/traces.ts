@@ -24,6 +24,8 @@ export interface TracesOptions {
   readonly url: string;
   /** Share of requests to trace, 0 to 1. A caller may decide for its own requests. */
   readonly share: number;
+  /** Threads with traces. Each holds its part of the spans that may wait. */
+  readonly threads: number;
   readonly version: string;
   readonly instance: string;
   onSpans(outcome: 'sent' | 'dropped', spans: number): void;
@@ -42,6 +44,7 @@ const sendEveryMs = 1_000;
 const lastSpansMs = 1_000;
 
 export function startTraces(options: TracesOptions): Traces {
+  const spansMax = Math.ceil(waitingSpansMax / options.threads);
   let waiting = 0;
   let isAway = false;
   const exporter = new OTLPTraceExporter({ url: options.url });
@@ -69,7 +72,7 @@ export function startTraces(options: TracesOptions): Traces {
     spanProcessors: [
       new BatchSpanProcessor({
         exporter: observed,
-        maxQueueSize: waitingSpansMax,
+        maxQueueSize: spansMax,
         scheduledDelayMillis: sendEveryMs,
       }),
     ],
@@ -90,7 +93,7 @@ export function startTraces(options: TracesOptions): Traces {
       const { traceId } = root.spanContext();
       const rootContext = trace.setSpan(ROOT_CONTEXT, root);
       const stages = new Map(scope.timings.entries());
-      if (waiting + 1 + stages.size > waitingSpansMax) {
+      if (waiting + 1 + stages.size > spansMax) {
         options.onSpans('dropped', 1 + stages.size);
         return traceId;
       }

@@ -7,6 +7,9 @@
  * each. A tenant that holds nothing finds room, however much the others want. Switches share their buffers by the same rule:
  * A. Choudhury, E. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998.
  *
+ * A part of the share stays free, so that the first of a tenant's arriving bodies can end. Bodies that arrive together, a piece
+ * of each in turn, would fill the share otherwise, and none would be whole.
+ *
  * A body without room waits unread, in the kernel's buffers and in the client. After a while it takes the place of another
  * body: the one that has been arriving longest, if its tenant holds more. So slow senders lose. A body that has arrived
  * whole keeps its place.
@@ -15,6 +18,8 @@ import { ServiceError } from '../../errors.ts';
 
 export interface BodyRoomOptions {
   readonly bytesMax: number;
+  /** The largest body; absent = nothing is kept free for a tenant's first body. */
+  readonly bodyBytesMax?: number;
   /** How long a body waits for room before its request is refused. */
   readonly waitMs: number;
   /** After this wait a body takes the place of a slower one. */
@@ -89,18 +94,31 @@ export class BodyRoom {
     }
   }
 
-  /** The first waiting body of the tenant that holds least. */
+  /** The waiting body that began first, of the tenant that holds least. */
   #next(): [Body, Wait] | undefined {
     let next: [Body, Wait] | undefined;
-    for (const entry of this.#waiting) {
-      if (next === undefined || this.#heldBy(entry[0]) < this.#heldBy(next[0])) next = entry;
+    for (const body of this.#arriving) {
+      const wait = this.#waiting.get(body);
+      if (wait !== undefined && (next === undefined || this.#heldBy(body) < this.#heldBy(next[0])))
+        next = [body, wait];
     }
     return next;
   }
 
-  /** Whether its tenant would then hold no more than is left free. */
+  /** Whether its tenant would then hold no more than is left free, with the rest of its first body. */
   #fits(body: Body, { bytes }: Wait): boolean {
-    return this.#heldBy(body) + bytes <= this.#options.bytesMax - this.#held - bytes;
+    const more = bytes + this.#keptFree(body);
+    return this.#heldBy(body) + more <= this.#options.bytesMax - this.#held - more;
+  }
+
+  /** The room that the first of its tenant's arriving bodies may still want. */
+  #keptFree(body: Body): number {
+    const { bodyBytesMax = 0 } = this.#options;
+    for (const first of this.#arriving) {
+      if (first.tenantId !== body.tenantId) continue;
+      return first === body ? 0 : Math.max(0, bodyBytesMax - first.held);
+    }
+    return 0;
   }
 
   /** Makes room for a body that has waited long: slower bodies of tenants that hold more lose their places. */

@@ -20,7 +20,7 @@ export interface BodyLimits {
   readonly bytesMax: number;
   readonly timeoutMs: number;
   /** A body of more than `smallBodyBytes` takes room here until its request is over. */
-  readonly room: BodyRoom;
+  readonly room: Pick<BodyRoom, 'open'>;
 }
 
 /** Makes JSON in UTF-8 the only body that the server takes. An empty body counts as none: some clients send a JSON content type with DELETE. */
@@ -136,7 +136,11 @@ function notGzip(): ServiceError {
   return invalid('', 'the body is not gzip', 'malformed_gzip');
 }
 
-function placeOf({ scope }: FastifyRequest, room: BodyRoom, lose: (reason: ServiceError) => void): BodyPlace {
+function placeOf(
+  { scope }: FastifyRequest,
+  room: BodyLimits['room'],
+  lose: (reason: ServiceError) => void,
+): BodyPlace {
   assertInvariant(scope.context !== undefined, 'only tenants send large bodies');
   return room.open(scope.context.tenant.id, lose);
 }

@@ -76,7 +76,10 @@ class Gathering {
       this.#hasEnded = true;
       if (!this.#isTakingRoom) this.#finish();
     },
-    broken: () => this.#fail(this.#options.errors.broken()),
+    // A stream also closes after its end, and by then the body may still wait for room.
+    broken: () => {
+      if (!this.#hasEnded) this.#fail(this.#options.errors.broken());
+    },
   };
 
   #add(piece: Buffer): void {

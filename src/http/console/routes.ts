@@ -9,7 +9,7 @@ import { sessionMs } from '../../service/session.ts';
 import type { StageTimings } from '../../service/stage-timings.ts';
 import { admitRequests, unknownRoute, type RouteTimeouts } from '../admission.ts';
 import type { RequestObserver } from '../observation.ts';
-import type { RecentActivity } from '../recent-activity.ts';
+import type { Activity } from '../recent-activity.ts';
 import { watchSearches, type activityRoute } from '../routes/activity.ts';
 import { documentRoutes } from '../routes/documents.ts';
 import { indexRoutes } from '../routes/indexes.ts';
@@ -24,7 +24,7 @@ export interface ConsoleOptions {
   readonly service: Service;
   readonly observer: RequestObserver;
   readonly timeouts: RouteTimeouts;
-  readonly activity: RecentActivity;
+  readonly activity: Activity;
   readonly activityOf: ReturnType<typeof activityRoute>;
 }
 

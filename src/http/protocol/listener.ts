@@ -38,6 +38,8 @@ export const defaultHttpTimeouts: HttpTimeouts = {
 export interface TlsIdentity {
   readonly cert: string | Buffer;
   readonly key: string | Buffer;
+  /** 48 bytes; listeners with the same ones resume each other's sessions. Absent = random. */
+  readonly ticketKeys?: Buffer;
 }
 
 export function createListener(
@@ -48,6 +50,8 @@ export function createListener(
     readonly observer: ProtocolObserver;
     readonly turns: ConnectionTurns;
     readonly connectionsMax: number;
+    /** Connections that are open now, also those of other listeners that count there. */
+    readonly openConnections?: Int32Array | undefined;
   },
 ): Server {
   const { tls, timeouts, observer, turns } = options;
@@ -73,8 +77,22 @@ export function createListener(
       ? createServer(settings, listener)
       : createSecureServer({ ...settings, ...tls, handshakeTimeout: timeouts.headersMs }, listener);
   server.setTimeout(silenceMs);
-  server.maxConnections = options.connectionsMax;
+  boundConnections(server, options);
   server.on('drop', () => observer.connectionRefused());
   answerProtocolEvents(server, observer, turns);
   return server;
+}
+
+/** Node compares a server's own connections with this property before it takes another one. */
+function boundConnections(
+  server: Server,
+  { connectionsMax, openConnections = new Int32Array(1) }: Parameters<typeof createListener>[1],
+): void {
+  server.on('connection', (socket) => {
+    Atomics.add(openConnections, 0, 1);
+    socket.once('close', () => Atomics.sub(openConnections, 0, 1));
+  });
+  Object.defineProperty(server, 'maxConnections', {
+    get: () => (Atomics.load(openConnections, 0) < connectionsMax ? Infinity : 0),
+  });
 }

@@ -2,8 +2,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { jsonContentType } from '../error-body.ts';
-import { activityMinutes, type RecentActivity } from '../recent-activity.ts';
-import { Activity } from '../schemas/activity.ts';
+import { activityMinutes, type Activity, type IndexActivity } from '../recent-activity.ts';
+import { Activity as ActivitySchema } from '../schemas/activity.ts';
 import { addition, admissionErrors, answers } from './answers.ts';
 import { activityAnswer, timestamp } from './representations.ts';
 
@@ -14,7 +14,7 @@ declare module 'fastify' {
   }
 }
 
-export function watchSearches(app: FastifyInstance, activity: RecentActivity): void {
+export function watchSearches(app: FastifyInstance, activity: Activity): void {
   app.addHook('onResponse', ({ scope, params, routeOptions }, { statusCode }, done) => {
     done();
     const { tenantId } = scope;
@@ -25,7 +25,7 @@ export function watchSearches(app: FastifyInstance, activity: RecentActivity): v
 }
 
 /** `node`: the name of this node in a cluster. */
-export function activityRoute(activity: RecentActivity, node: string | undefined) {
+export function activityRoute(activity: Activity, node: string | undefined) {
   return (): FastifyPluginAsyncZod => async (app) => {
     app.get('/activity', {
       schema: {
@@ -34,15 +34,16 @@ export function activityRoute(activity: RecentActivity, node: string | undefined
         description: `Counts are kept in memory, for the 1,000 indexes of the process that were searched last. They begin with its start. In a cluster each node counts its own.`,
         tags: ['usage'],
         ...addition,
-        response: answers({ 200: [Activity, 'The activity of your indexes.'] }, admissionErrors),
+        response: answers({ 200: [ActivitySchema, 'The activity of your indexes.'] }, admissionErrors),
       },
       handler: ({ scope }, reply) =>
         scope.run(async ({ tenant }) => {
-          const head = `{"node":${JSON.stringify(node ?? null)},"from":"${timestamp(activity.fromMs())}"`;
-          const body = await activityAnswer(head, activity.indexesOf(tenant.id), (id) =>
-            activity.of(tenant.id, id),
-          );
-          return reply.type(jsonContentType).send(body);
+          const from = timestamp(await activity.fromMs());
+          const indexes: [id: string, activity: IndexActivity][] = [];
+          for (const id of await activity.indexesOf(tenant.id))
+            indexes.push([id, await activity.of(tenant.id, id)]);
+          const head = `{"node":${JSON.stringify(node ?? null)},"from":"${from}"`;
+          return reply.type(jsonContentType).send(await activityAnswer(head, indexes));
         }),
     });
   };

@@ -257,11 +257,11 @@ function* facetPieces({ documents, facets, hint }: Facets): Generator<string> {
 /** Up to 5 MiB: a thousand indexes. `head` is the answer up to its list. */
 export function activityAnswer(
   head: string,
-  indexIds: readonly string[],
-  activityOf: (indexId: string) => IndexActivity,
+  indexes: readonly (readonly [id: string, activity: IndexActivity])[],
 ): Promise<string | Buffer> {
-  const textOf = (id: string): string => JSON.stringify({ index_id: id, ...activityOf(id) });
-  return listed(`${head},"data":[`, indexIds, textOf, ']}');
+  const textOf = ([id, activity]: (typeof indexes)[number]): string =>
+    JSON.stringify({ index_id: id, ...activity });
+  return listed(`${head},"data":[`, indexes, textOf, ']}');
 }
 
 export function usageText(summary: UsageSummary): string {

@@ -21,7 +21,6 @@ type OperationUsage = Omit<UsageEvent, 'tenantId' | 'requests' | 'rateWindow'>;
 
 export class UsageRecorder {
   readonly #deps: UsageRecorderDeps;
-  readonly #claimed = new WeakSet<RequestContext>();
 
   constructor(deps: UsageRecorderDeps) {
     this.#deps = deps;
@@ -45,20 +44,20 @@ export class UsageRecorder {
   }
 
   /** Says that a transaction of the operation counts the request. */
-  claim(context: RequestContext): void {
-    this.#claimed.add(context);
+  claim({ spent }: RequestContext): void {
+    spent.isCharged = true;
   }
 
   /** Counts a request that no operation has claimed. */
   async countRequest(context: RequestContext): Promise<void> {
-    if (this.#claimed.has(context)) return;
+    if (context.spent.isCharged === true) return;
     this.claim(context);
     await this.countAnswer(context.tenant.id);
   }
 
   /** Charges a caller who left for what was run, unless an operation has claimed the request. */
   async countLeft(context: RequestContext): Promise<void> {
-    if (this.#claimed.has(context)) return;
+    if (context.spent.isCharged === true) return;
     const inputTokens = BigInt(context.spent.inputTokens);
     await this.record(context, { month: monthOf(this.#deps.nowMs()), inputTokens });
   }

@@ -1,10 +1,9 @@
 /** The contract's own suite, unchanged, before three nodes: every request goes to another node than the last. */
-import { spawn } from 'node:child_process';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startCluster, type LocalCluster } from '../../../deploy/local/cluster.ts';
 import { serversMs } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { repositoryRoot } from '../../support/running/launch.ts';
+import { rerunTests } from '../../support/stages/rerun.ts';
 
 const isNightly = process.env['TEST_NIGHTLY'] === '1';
 /** Its files, one after the other. */
@@ -30,30 +29,10 @@ afterAll(() => cluster?.stop());
 
 it.runIf(isNightly)('holds', { timeout: suiteMs }, async () => {
   const environment = cluster?.environment ?? {};
-  const child = spawn(
-    process.execPath,
-    [
-      'node_modules/vitest/vitest.mjs',
-      'run',
-      'test/end-to-end/contract',
-      '--maxWorkers=1',
-      `--testNamePattern=${answeredByNodes}`,
-    ],
-    {
-      cwd: repositoryRoot,
-      env: { ...process.env, ...environment, TEST_CLUSTER: JSON.stringify(environment), NO_COLOR: '1' },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    },
-  );
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-  }
-  const ended = Promise.withResolvers<number | null>();
-  child.once('close', ended.resolve);
-  const code = await ended.promise;
-  expect(code, output.slice(-20_000)).toBe(0);
+  const { code, output } = await rerunTests(['test/end-to-end/contract'], {
+    environment: { ...environment, TEST_CLUSTER: JSON.stringify(environment) },
+    pattern: answeredByNodes,
+  });
+  expect(code, output).toBe(0);
   expect(output).toMatch(/Tests +\d{2,} passed/);
 });

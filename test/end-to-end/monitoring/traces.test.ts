@@ -199,11 +199,11 @@ describe('A collector', () => {
   }, 90_000);
 });
 
-test('MAXSIMD_TRACES_SHARE leaves out the others, but none that the caller samples', async () => {
+test('OTEL_TRACES_SAMPLER_ARG leaves out the others, but none that the caller samples', async () => {
   await using collector = await startTraceCollector();
   const server = await startServer({
     sharedEncoder: true,
-    env: { MAXSIMD_TRACES_URL: collector.url, MAXSIMD_TRACES_SHARE: '0' },
+    env: { MAXSIMD_TRACES_URL: collector.url, OTEL_TRACES_SAMPLER_ARG: '0' },
   });
   const { client } = await createTenant(server);
   await client.usage();

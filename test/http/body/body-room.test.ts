@@ -114,3 +114,20 @@ describe('the room for large bodies', () => {
     expect([entered, lost]).toEqual([['b1', 'a1'], ['a2']]);
   });
 });
+
+it('of many bodies of a tenant that arrive a piece of each in turn, one after the other is whole', async () => {
+  const room = new BodyRoom({ bytesMax: 60, bodyBytesMax: 10, waitMs: 60_000, patienceMs: 60_000 });
+  const bodies = Array.from({ length: 12 }, () => room.open('tenant', () => undefined));
+  const ended: number[] = [];
+  const whole = bodies.map(async (body, place) => {
+    for (let piece = 0; piece < 10; piece += 1) {
+      await body.take(1);
+      await Promise.resolve();
+    }
+    ended.push(place);
+    body.arrived();
+    body.leave();
+  });
+  await Promise.all(whole);
+  expect(ended).toEqual(bodies.map((_, place) => place));
+});

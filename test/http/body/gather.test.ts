@@ -166,3 +166,16 @@ describe('small pieces', () => {
     expect((await gathered).bytes.length).toBe(3_000);
   });
 });
+
+it('a body whose end comes while it waits for room is whole once there is room', async () => {
+  const entering = Promise.withResolvers<void>();
+  const { stream, gathered } = gathering({
+    openPlace: () => ({ take: () => entering.promise, arrived: () => undefined, leave: () => undefined }),
+  });
+  const closed = new Promise((resolve) => stream.once('close', resolve));
+  stream.end(piece(70_000, 1));
+  stream.on('end', () => stream.destroy()).resume();
+  await closed;
+  entering.resolve();
+  expect((await gathered).bytes).toHaveLength(70_000);
+});

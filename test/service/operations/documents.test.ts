@@ -74,7 +74,7 @@ describe('upserting', () => {
     for (let times = 0; times < 2; times++) await stage.service.countLeft(context);
     const { usage } = await stage.service.usage(tenant.context());
     expect(usage).toMatchObject({ inputTokens: 3n, documents: 0, requests: 1 });
-    expect(context.spent).toEqual({ inputTokens: 3, documents: 0 });
+    expect(context.spent).toEqual({ inputTokens: 3, documents: 0, isCharged: true });
     expect((await tenant.upsert(indexId, { c: 'c d e f' })).upsertedDocuments).toBe(1);
   });
 

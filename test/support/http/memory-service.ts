@@ -306,7 +306,6 @@ export function createMemoryService(): MemoryService {
       const encoder = service.ready ? 'ok' : 'no encoder is up';
       return { ready: service.ready, checks: { catalog: 'ok', encoder, disk: 'ok', draining: 'ok' } };
     },
-    async drain() {},
   };
   return service;
 }

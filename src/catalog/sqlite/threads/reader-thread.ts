@@ -3,11 +3,10 @@
  * It also reports an index whose rows are damaged.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { assertInvariant } from '../../../errors.ts';
+import { assertInvariant, toFailure } from '../../../errors.ts';
 import type { IndexState } from '../../../index-state.ts';
 import { openReader } from '../connection.ts';
 import { readOperations } from '../reads/read-operations.ts';
-import { toFailure } from './thread-protocol.ts';
 import { serveRequests, type ServedDatabase } from './thread-server.ts';
 
 export interface ReaderThreadData {

@@ -7,8 +7,7 @@
  * the next request starts it again.
  */
 import { Worker } from 'node:worker_threads';
-import { ServiceError } from '../../../errors.ts';
-import { fromFailure } from './thread-protocol.ts';
+import { fromFailure, ServiceError } from '../../../errors.ts';
 import type { ThreadEvent, ThreadMessage, ThreadReply } from './thread-protocol.ts';
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the parameters of an operation are inferred from its name

@@ -1,10 +1,9 @@
 /** The loop of a catalog thread that answers one request after the other. */
 import type { MessagePort } from 'node:worker_threads';
-import { assertInvariant } from '../../../errors.ts';
+import { assertInvariant, toFailure } from '../../../errors.ts';
 import type { Connection } from '../connection.ts';
 import { isDamage, toOperatingError } from '../connection.ts';
 import type { Operations } from './thread-client.ts';
-import { toFailure } from './thread-protocol.ts';
 import type { ThreadEvent, ThreadMessage, ThreadRequest } from './thread-protocol.ts';
 
 export interface ServedDatabase {

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { assertInvariant } from '../../../errors.ts';
+import { assertInvariant, toFailure } from '../../../errors.ts';
 import { CommitMarkWriter, type CommitMark } from '../../commit-mark.ts';
 import { SpaceReserve } from '../../space-reserve.ts';
 import { catalogOperations } from '../operations/catalog-operations.ts';
@@ -14,7 +14,6 @@ import { openReader, openWriter } from '../connection.ts';
 import type { Connection } from '../connection.ts';
 import { GroupCommit, forgetOldMarkers, sequenceReader } from './group-commit.ts';
 import { purgeOperations } from '../operations/purge-operations.ts';
-import { toFailure } from './thread-protocol.ts';
 import type { ThreadEvent, ThreadMessage, ThreadRequest } from './thread-protocol.ts';
 import { Writer } from './writer.ts';
 
