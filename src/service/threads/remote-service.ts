@@ -71,7 +71,7 @@ export function remoteService(link: Link): Service {
     admission: (name) => async (credential) => {
       const number = ++last;
       const admitted = (await link.call(name, number, credential)) as Omit<AdmittedRequest, 'permit'>;
-      // Each message makes a tenant of its own, so this one is of this request alone.
+      // The host makes a tenant for each admission, so this one is of this request alone.
       numbers.set(admitted.tenant, number);
       return { ...admitted, permit: { release: once(() => link.tell('release', number)) } };
     },
@@ -147,7 +147,8 @@ export function hostService(service: Service): { readonly handlers: Handlers; cl
       requests.set(number, { admitted, abort: new AbortController(), running: new Set() });
       if (closed) release(number);
       const { tenant, access, rate } = admitted;
-      return { tenant, access, rate };
+      // A copy: objects that one message names twice arrive as one, and the other thread knows the request by its tenant.
+      return { tenant: { ...tenant }, access, rate };
     },
     operation:
       (name) =>
