@@ -65,10 +65,10 @@ it('the permit is released once, and the request is known no more', async () => 
 it('requests of one tenant that are admitted in one message stay apart', async () => {
   const { service, remote } = stage();
   const [one, other] = await Promise.all([admitted(remote), admitted(remote)]);
-  one.request.permit.release();
-  await until(() => service.permitsHeld === 1);
-  await expect(remote.usage(other.context)).resolves.toBeDefined();
   other.request.permit.release();
+  await until(() => service.permitsHeld === 1);
+  await expect(remote.usage(one.context)).resolves.toBeDefined();
+  one.request.permit.release();
   await until(() => service.permitsHeld === 0);
 });
 
