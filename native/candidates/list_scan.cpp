@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 
 namespace maxsimd {
@@ -120,17 +121,21 @@ std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_
     for (uint32_t block = 0; block < blocks; ++block) tasks.push_back({&coded, block});
   }
   std::vector<std::vector<Shortlisted>> parts(tasks.size());
+  // The best of one block show which chunks of the next cannot be among the best of all.
+  std::atomic<uint32_t> least{1};
   search.pool.parallelFor(tasks.size(), [&](size_t t) {
     search.deadline.check();
     const auto [coded, block] = tasks[t];
     const uint32_t first = block * ChunkCodes::blockChunks;
     thread_local Gains ownGains;
     const auto gains = ownGains.collect(*coded->codes, block, probes[coded->codebook]);
-    coded->selected->chunks.forEach(first, first + uint32_t(gains.size()),
-                                    [&, selection = coded->selection](uint32_t chunk) {
-                                      if (gains[chunk - first] > 0)
-                                        parts[t].push_back({gains[chunk - first], {selection, chunk}});
-                                    });
+    const Bitmap& selected = coded->selected->chunks;
+    const uint32_t known = least;
+    for (uint32_t c = 0; c < gains.size(); ++c) {
+      if (gains[c] >= known && selected.test(first + c)) parts[t].push_back({gains[c], {coded->selection, first + c}});
+    }
+    // Of two threads that write it, either may win: any of these sums is right.
+    if (const uint32_t own = dropWorst(parts[t], count); own > known) least = own;
   });
   std::vector<Shortlisted> all;
   for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());

@@ -32,8 +32,8 @@ void forEachChunk(const ShortlistSearch& search, const std::vector<Shortlisted>&
 
 }  // namespace
 
-std::vector<Shortlisted> bestBySum(std::vector<Shortlisted> shortlist, size_t count, const AgesOf& agesOf) {
-  if (shortlist.size() <= count) return shortlist;
+uint32_t dropWorst(std::vector<Shortlisted>& shortlist, size_t count) {
+  if (shortlist.size() <= count) return 0;
   // Counting finds the least sum that stays in a part of the time of sorting.
   std::vector<uint32_t> counts(1);
   for (const auto& [sum, candidate] : shortlist) {
@@ -43,6 +43,12 @@ std::vector<Shortlisted> bestBySum(std::vector<Shortlisted> shortlist, size_t co
   auto least = uint32_t(counts.size());
   for (size_t found = 0; found < count;) found += counts[--least];
   std::erase_if(shortlist, [least](const Shortlisted& one) { return one.sum < least; });
+  return least;
+}
+
+std::vector<Shortlisted> bestBySum(std::vector<Shortlisted> shortlist, size_t count, const AgesOf& agesOf) {
+  if (shortlist.size() <= count) return shortlist;
+  dropWorst(shortlist, count);
   return bestOf(std::move(shortlist), count, &Shortlisted::sum, agesOf);
 }
 

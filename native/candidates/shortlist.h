@@ -60,6 +60,9 @@ struct ShortlistSearch {
   const Deadline& deadline;
 };
 
+/// Drops chunks that are not among the `count` with the largest sums. Returns the least sum that stays; 0 = all stay.
+uint32_t dropWorst(std::vector<Shortlisted>& shortlist, size_t count);
+
 /// The `count` with the largest sums, in their order; the oldest of those that tie with the last.
 std::vector<Shortlisted> bestBySum(std::vector<Shortlisted> shortlist, size_t count, const AgesOf& agesOf);
 

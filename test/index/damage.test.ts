@@ -157,11 +157,10 @@ async function answersNow(): Promise<Answers> {
       plan: 'codes',
     });
     const versions = await stage.catalog.resolveVersions(stage.indexId, [...new Set(versionIds)]);
-    return [...versionIds].map((versionId, place) => ({
-      ...versions.get(versionId)!,
-      chunkIndex: chunkIndexes[place]!,
-      score: scores[place]!,
-    }));
+    return [...versionIds].map((versionId, place) => {
+      const { docId, metadata } = versions.get(versionId)!;
+      return { docId, metadata, chunkIndex: chunkIndexes[place]!, score: scores[place]! };
+    });
   });
   const works: readonly Promise<readonly unknown[]>[] = [stage.search(), stage.search({ third: 1 }), byCodes];
   const [all, filtered, codes] = await Promise.all(

@@ -4,6 +4,7 @@ import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { derivedEndings } from '../../index/segments/derived-data.ts';
 import type { NativeEngine } from '../../index/engine/native.ts';
 import { messageOf } from '../failure.ts';
+import { hasEngineCode } from '../../index/engine/engine-errors.ts';
 
 export interface VerifiedSegment {
   readonly records: number;
@@ -56,16 +57,19 @@ export async function verifySegment(
   }
 }
 
-/** The damage of a file of derived data, or an empty string. A server ignores a damaged file and rebuilds it. */
+/**
+ * The damage of a file of derived data, or an empty string. A server ignores a damaged file and rebuilds it. It does so, too,
+ * with codes of another release, which are no damage.
+ */
 export async function derivedProblem({ engine, blobs }: Files, name: string): Promise<string> {
+  const isCodes = name.endsWith(derivedEndings.codes);
   try {
-    if (name.endsWith(derivedEndings.codes))
-      return (await engine.inspectCodes(await blobs.open(name), true)).damage;
+    if (isCodes) return (await engine.inspectCodes(await blobs.open(name), true)).damage;
     if (name.endsWith(derivedEndings.postings))
       return (await engine.inspectPostings(await blobs.open(name), true)).damage;
     return '';
   } catch (error) {
-    return messageOf(error);
+    return isCodes && hasEngineCode(error, 'unsupported_version') ? '' : messageOf(error);
   }
 }
 

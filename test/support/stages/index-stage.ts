@@ -215,7 +215,13 @@ export async function openStage(
         return [...found.versionIds].map((versionId, position) => {
           const version = versions.get(versionId);
           if (version === undefined) throw new Error(`version ${versionId} cannot be resolved`);
-          return { ...version, chunkIndex: found.chunkIndexes[position]!, score: found.scores[position]! };
+          const { docId, metadata } = version;
+          return {
+            docId,
+            metadata,
+            chunkIndex: found.chunkIndexes[position]!,
+            score: found.scores[position]!,
+          };
         });
       }),
     matching: (where) =>
