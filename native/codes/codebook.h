@@ -52,7 +52,7 @@ void nearestOf(const Kernel& kernel, uint32_t dim, const int8_t* vectors, uint32
 /// Token vectors whose codewords are looked for together.
 inline constexpr uint32_t rowLanes = 16;
 
-/// What the centroids leave of at most `rowLanes` rows: f32 [subspaces * width][rowLanes], a row a lane.
+/// The remainders of at most `rowLanes` rows beyond their centroids: f32 [subspaces * width][rowLanes], a row a lane.
 void remaindersOf(const CodebookData& data, const int8_t* vectors, const uint16_t* scales, const uint32_t* codes,
                   uint32_t rows, float* columns);
 

@@ -1,4 +1,4 @@
-/** What the route that lists the documents of a condition takes, and what it hands to the service. */
+/** The route that lists the documents of a condition: its fields, and the call of the service that it makes. */
 import { expect, it } from 'vitest';
 import { startHttp } from '../support/http/http-server.ts';
 

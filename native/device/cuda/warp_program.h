@@ -183,7 +183,7 @@ class WarpProgram {
     return (shift == 0 ? codes << 1u : codes >> (shift - 1)) & codeMask;
   }
 
-  /// Multiplies a tile with a block of tokens. What is unpacked of the tile serves all tokens before the next is.
+  /// Multiplies a tile with a block of tokens. Words of the tile are unpacked once, for all tokens.
   MAXSIMD_LANE void raise(const Tile& tile, uint32_t block, Best& best) const {
     const int8_t* vectors = queries_.vectors + uint64_t(block) * blockTokens * dim;
     I32 products[blockTiles][4];
