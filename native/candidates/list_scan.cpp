@@ -134,7 +134,7 @@ std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_
     for (uint32_t c = 0; c < gains.size(); ++c) {
       if (gains[c] >= known && selected.test(first + c)) parts[t].push_back({gains[c], {coded->selection, first + c}});
     }
-    // Of two threads that write it, either may win: any of these sums is right.
+    // Two threads may write it at once. Either sum is right.
     if (const uint32_t own = dropWorst(parts[t], count); own > known) least = own;
   });
   std::vector<Shortlisted> all;
