@@ -69,10 +69,6 @@ export class OpenCache<T extends Openable> {
     return [...this.#entries].flatMap(([key, { leaving }]) => (leaving ? [] : [key]));
   }
 
-  get(key: string): T | undefined {
-    return this.#entries.get(key)?.opened;
-  }
-
   opened(): readonly T[] {
     return [...this.#entries.values()].flatMap(({ opened, leaving }) =>
       opened === undefined || leaving ? [] : [opened],

@@ -164,13 +164,11 @@ export class Indexes {
   }
 
   /** Removes the files of indexes that the catalog does not have: those of erased tenants, or left by a crash. */
-  async removeUnknown(): Promise<readonly string[]> {
+  async removeUnknown(): Promise<void> {
     // Files are listed before rows, because an index gets files only after it has a row.
     const stored = await this.storedIds();
     const known = new Set(await this.#deps.catalog.listIndexIds());
-    const unknown = stored.filter((indexId) => !known.has(indexId));
-    for (const indexId of unknown) await this.#removeFiles(indexId);
-    return unknown;
+    for (const indexId of stored) if (!known.has(indexId)) await this.#removeFiles(indexId);
   }
 
   /** Forgets rows and closes open indexes when the catalog begins another epoch. Requests in flight notice it by themselves. */
@@ -186,7 +184,7 @@ export class Indexes {
 
   /** `undefined` until an index that is open now was measured. */
   recallOf(indexId: string): RecallReport | undefined {
-    return this.#open.get(indexId)?.recall;
+    return this.#open.peek(indexId)?.recall;
   }
 
   openIndexes(): readonly OpenIndex[] {

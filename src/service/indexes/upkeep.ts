@@ -1,7 +1,7 @@
 /**
- * Background work on all indexes, one thing at a time. Documents that have expired are ended. Open indexes forget dead versions and give space back. The files of
- * erased indexes go. Every few hours a sweep looks at every index, used or not and with or without its model, because deleted
- * data must be physically gone within 24 hours.
+ * Background work on all indexes, one thing at a time. Documents that have expired are ended. Open indexes forget dead versions
+ * and give space back. The files of erased indexes go. Every few hours a sweep looks at every index, used or not and with or
+ * without its model, because deleted data must be physically gone within 24 hours.
  *
  * Nodes share the sweep. Each takes up some indexes that are due and opens those that hold waste.
  */
@@ -21,12 +21,11 @@ export interface UpkeepDeps {
   /** Claims shared indexes that are due; absent where this process looks at every stored index. */
   readonly claimSweep?: () => Promise<readonly SweptIndex[]>;
   readonly intervalMs?: number;
-  readonly sweepIntervalMs?: number;
 }
 
 const intervalMsDefault = 60_000;
 /** Two sweeps come within the age at which waste is due (12 hours), so that it is gone within 24 hours with time to spare. */
-const sweepIntervalMsDefault = 6 * 3_600_000;
+const sweepIntervalMs = 6 * 3_600_000;
 
 export class Upkeep {
   readonly #deps: UpkeepDeps;
@@ -55,7 +54,7 @@ export class Upkeep {
 
   async #round(): Promise<void> {
     const { indexes } = this.#deps;
-    await this.#attempt('removal of files', async () => void (await indexes.removeUnknown()));
+    await this.#attempt('removal of files', () => indexes.removeUnknown());
     await this.#attempt('expiry', () => this.#endExpired());
     const { claimSweep } = this.#deps;
     const now = performance.now();
@@ -63,7 +62,7 @@ export class Upkeep {
       await this.#attempt('sweep', async () => {
         for (const swept of await claimSweep()) await this.#sweepShared(swept);
       });
-    } else if (now - this.#sweptAt >= (this.#deps.sweepIntervalMs ?? sweepIntervalMsDefault)) {
+    } else if (now - this.#sweptAt >= sweepIntervalMs) {
       this.#sweptAt = now;
       await this.#attempt('sweep', () => this.#sweep());
       return;
