@@ -42,7 +42,6 @@ export class MemoryLimiter implements Limiter {
   readonly #windows = new Map<string, RateWindow>();
   readonly #slots = new Map<string, number>();
   readonly #reserved = new Map<string, bigint>();
-  readonly #clock = new SteadyClock();
 
   /** A limiter with the windows that an earlier process left. */
   static async restore(catalog: Pick<Catalog, 'rateWindows'>, nowMs: number): Promise<MemoryLimiter> {
@@ -68,11 +67,10 @@ export class MemoryLimiter implements Limiter {
     return this.#windows.get(tenantId)?.pack();
   }
 
-  /** `nowMs`: any clock. If it steps back, time stands still and goes on from there. */
+  /** `nowMs`: by a clock that never steps back. */
   admitRate(tenantId: string, perMinute: number, nowMs: number, key?: KeyRate): RateAdmission {
-    const now = this.#clock.read(nowMs);
     // The present is rounded down and admissions are rounded up, so that no 60 s ever hold one too many.
-    const floor = Math.floor(now);
+    const floor = Math.floor(nowMs);
     this.#dropIdle(floor);
     const claims = [this.#claim(tenantId, perMinute, floor)];
     if (key !== undefined)
@@ -88,7 +86,7 @@ export class MemoryLimiter implements Limiter {
       };
     }
     for (const { name, window } of claims) {
-      window.add(Math.ceil(now));
+      window.add(Math.ceil(nowMs));
       this.#windows.delete(name);
       this.#windows.set(name, window);
     }
@@ -114,7 +112,7 @@ export class MemoryLimiter implements Limiter {
 
   /** Fills the window as if `count` requests had been admitted evenly over the last 60 s. */
   fillWindow(tenantId: string, count: number, nowMs: number): void {
-    const now = Math.floor(this.#clock.read(nowMs));
+    const now = Math.floor(nowMs);
     const window = new RateWindow();
     for (let place = 1; place <= count; place += 1) {
       window.add(Math.ceil(now - windowMs + (place * windowMs) / count));
@@ -167,18 +165,6 @@ export class MemoryLimiter implements Limiter {
     assertInvariant(left >= 0n, 'a reservation ends once');
     if (left === 0n) this.#reserved.delete(key);
     else this.#reserved.set(key, left);
-  }
-}
-
-/** Turns a clock that may step back into one that goes on from where it was. */
-class SteadyClock {
-  #lastMs = Number.NEGATIVE_INFINITY;
-  #offsetMs = 0;
-
-  read(nowMs: number): number {
-    if (nowMs + this.#offsetMs < this.#lastMs) this.#offsetMs = this.#lastMs - nowMs;
-    this.#lastMs = nowMs + this.#offsetMs;
-    return this.#lastMs;
   }
 }
 

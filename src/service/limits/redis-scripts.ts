@@ -1,6 +1,6 @@
 /**
  * Scripts that Redis runs in one step. Every time is that of Redis, in milliseconds, because the clocks of nodes differ. If the
- * clock of Redis steps back, time stands still and goes on from there, as in the limiter of one process.
+ * clock of Redis steps back, time stands still and goes on from there.
  *
  * KEYS[1]: the key of the tenant. KEYS[2]: the clock. The last argument is the time, or -1 for that of Redis (tests give one).
  */

@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { PromisedWait } from '../../../src/service/limits/promised-wait.ts';
-import { seededRandom } from '../../support/seeded-random.ts';
+import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 
 const deadlineMs = 10_000;
 const promisedMs = 1_000;

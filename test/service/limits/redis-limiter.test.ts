@@ -32,6 +32,15 @@ async function connect(options: Partial<RedisLimiterOptions> = {}): Promise<Redi
 
 describeLimiter('Redis', () => connect({ usesGivenTime: true }));
 
+it('survives a clock of Redis that steps back without stopping anybody for longer', async () => {
+  const limiter = await connect({ usesGivenTime: true });
+  const admit = (nowMs: number) => limiter.admitRate('t', 2, nowMs);
+  expect((await admit(3_600_000)).admitted).toBe(true);
+  expect((await admit(0)).admitted).toBe(true);
+  expect(await admit(1)).toMatchObject({ admitted: false, retryAfterSeconds: 60 });
+  expect((await admit(60_000)).admitted).toBe(true);
+});
+
 /** Three nodes. */
 function cluster(): Promise<readonly RedisLimiter[]> {
   const prefix = `${randomUUID()}:`;
