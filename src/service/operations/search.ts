@@ -78,7 +78,7 @@ export async function runSearches(
           const query = queries[number];
           assertInvariant(query !== undefined, 'every query was encoded');
           assertWanted(context, deps.nowMs());
-          const ask = { ...filters[number], ...breadthOf(search), search, query };
+          const ask = { ...filters[number], ...sizesOf(search), search, query };
           const piece = pieceOf(context, works[number] ?? 0);
           const asker = {
             signal: context.signal,
@@ -171,7 +171,7 @@ async function worksOf(
       const tokenVectors = await read((reader) => reader.tokenVectors(ask, asker));
       works.push(exactWork(tokenVectors, { query, queryTokensMax }));
     } else {
-      const { candidateK } = breadthOf(search);
+      const { candidateK } = sizesOf(search);
       const grouped = search.groupByDocument === true;
       works.push(
         engineWork({ query, queryTokensMax, candidateK, grouped, chunkTokensMax: row.chunking.maxTokens }),
@@ -230,7 +230,7 @@ async function searchOnce(
 }
 
 /** `top_k` and `candidate_k` with their defaults. `candidate_k` is at least `top_k`. */
-export function breadthOf(request: Pick<SearchRequest, 'topK' | 'candidateK'>): {
+function sizesOf(request: Pick<SearchRequest, 'topK' | 'candidateK'>): {
   readonly topK: number;
   readonly candidateK: number;
 } {

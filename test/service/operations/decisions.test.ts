@@ -3,23 +3,6 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { monthBounds, monthOf, secondsToNextMonth } from '../../../src/service/calendar-month.ts';
 import { chunkingOf } from '../../../src/service/operations/create-index.ts';
-import { breadthOf } from '../../../src/service/operations/search.ts';
-
-describe('the breadth of a search', () => {
-  it.each([
-    [{}, 10, 200],
-    [{ topK: 1 }, 1, 200],
-    [{ topK: 40 }, 40, 200],
-    [{ topK: 50 }, 50, 250],
-    [{ topK: 100 }, 100, 500],
-    [{ topK: 20, candidateK: 5 }, 20, 20],
-    [{ topK: 20, candidateK: 20 }, 20, 20],
-    [{ candidateK: 500 }, 10, 500],
-    [{ candidateK: 1 }, 10, 10],
-  ])('of %j is top_k %i and candidate_k %i', (request, topK, candidateK) => {
-    expect(breadthOf(request)).toEqual({ topK, candidateK });
-  });
-});
 
 describe('the chunking of an index', () => {
   const model = { windowTokensMax: 510 };
