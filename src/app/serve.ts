@@ -1,6 +1,6 @@
 /**
  * Composes the running service: data directory, catalog, segments, engine, encoders and listeners. One JSON line on standard
- * output says that it is ready. SIGTERM or SIGINT drains it, and it exits with 0. A start that fails closes all it has
+ * output says that it is ready. SIGTERM, SIGINT or SIGHUP drains it, and it exits with 0. A start that fails closes all it has
  * opened and throws an error whose message is one line for a person.
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { openDataDirectory, type Backend } from './backend.ts';
 import { apiThreadsOf, ConfigError, isClustered, modelFoldersOf, type Config } from './config.ts';
 import { findInstalled, installedModels } from '../encoder/model/installed-models.ts';
 import { greetFirstTenant } from './first-tenant.ts';
-import { openFront, type Front } from './front/front.ts';
+import { lastAnswersMs, openFront, type Front } from './front/front.ts';
 import { openThreadedFront } from './front/threaded-front.ts';
 import { readConsolePage } from '../http/console/page.ts';
 import { createRequestObserver, type RequestObserver } from '../http/observation.ts';
@@ -41,8 +41,6 @@ import { collectYoungBuffers } from '../process-tuning.ts';
 
 /** How long files and child processes may take to close after the drain. Then the process ends by force. */
 const closeMs = 4_000;
-/** How long the last refusals may take to be sent, once the work in flight is done. */
-const lastAnswersMs = 500;
 
 export interface Life {
   readonly asked: AbortSignal;

@@ -18,7 +18,7 @@ import type { Traces } from '../telemetry/traces.ts';
 /** Below the 4,096 descriptors that some systems allow. */
 const connectionsMax = 4_000;
 /** How long the last refusals may take to be sent, once the work in flight is done. */
-const lastAnswersMs = 500;
+export const lastAnswersMs = 500;
 
 export interface ListenPlace {
   readonly host: string;

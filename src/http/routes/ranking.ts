@@ -9,6 +9,8 @@ import { queryAnswer, rankedAnswer } from './representations.ts';
 
 export const rankingRoutes = [searchRoutes, scoreRoute];
 
+const searchErrors = [...admissionErrors, 'not_found', 'validation_error', 'usage_limit_exceeded'] as const;
+
 function searchRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
     app.post('/indexes/:index_id/search', {
@@ -21,12 +23,7 @@ function searchRoutes(service: Service): FastifyPluginAsyncZod {
         tags: ['ranking'],
         params: IndexParams,
         body: SearchBody,
-        response: answers({ 200: [Ranked, 'Results, best first.'] }, [
-          ...admissionErrors,
-          'not_found',
-          'validation_error',
-          'usage_limit_exceeded',
-        ]),
+        response: answers({ 200: [Ranked, 'Results, best first.'] }, searchErrors),
       },
       handler: async (request, reply) => {
         const { body, params, scope } = request;
@@ -47,12 +44,7 @@ function searchRoutes(service: Service): FastifyPluginAsyncZod {
         ...addition,
         params: IndexParams,
         body: QueryBody,
-        response: answers({ 200: [QueryAnswers, 'The results of each search, best first.'] }, [
-          ...admissionErrors,
-          'not_found',
-          'validation_error',
-          'usage_limit_exceeded',
-        ]),
+        response: answers({ 200: [QueryAnswers, 'The results of each search, best first.'] }, searchErrors),
       },
       handler: async (request, reply) => {
         const { body, params, scope } = request;
