@@ -1,4 +1,4 @@
-/** Uniform numbers in [0, 1). mulberry32: 32 bits of state are plenty for the choices of benchmarks and tests. */
+/** Uniform numbers in [0, 1) for the choices of benchmarks and tests. mulberry32: 32 bits of state are plenty for them. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

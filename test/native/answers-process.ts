@@ -1,6 +1,6 @@
 /** Prints the kernel that the engine chose here, and what it answers by every plan from a small index of fixed vectors. */
 import path from 'node:path';
-import { seededRandom } from '../support/seeded-random.ts';
+import { seededRandom } from '../../bench/lib/seeded-random.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
 import { Clusters, columns, noLifespans, temporaryDirectory, term } from './sample.ts';
 

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import path from 'node:path';
 import { Worker, isMainThread } from 'node:worker_threads';
-import { seededRandom } from '../support/seeded-random.ts';
+import { seededRandom } from '../../bench/lib/seeded-random.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
 import { Clusters, columns, noLifespans, temporaryDirectory } from './sample.ts';
 

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { seededRandom } from '../support/seeded-random.ts';
+import { seededRandom } from '../../bench/lib/seeded-random.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
 import { Clusters, temporaryDirectory } from './sample.ts';
 

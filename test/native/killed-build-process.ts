@@ -3,7 +3,7 @@
  * their codes, the third is being encoded.
  */
 import path from 'node:path';
-import { seededRandom } from '../support/seeded-random.ts';
+import { seededRandom } from '../../bench/lib/seeded-random.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
 import { Clusters, columns, noLifespans } from './sample.ts';
 

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { createEngine, type NativeIndex } from '../../src/index/engine/native.ts';
-import { seededRandom } from '../support/seeded-random.ts';
+import { seededRandom } from '../../bench/lib/seeded-random.ts';
 import { Clusters, columns, noLifespans, temporaryDirectory } from './sample.ts';
 
 const dim = 32;

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, describe, expect, it } from 'vitest';
-import { seededRandom } from '../support/seeded-random.ts';
+import { seededRandom } from '../../bench/lib/seeded-random.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
 import { Clusters, columns, noLifespans, temporaryDirectory } from './sample.ts';
 

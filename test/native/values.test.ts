@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createEngine, type NativeIndex } from '../../src/index/engine/native.ts';
 import { conditionOf } from '../../src/index/terms/condition.ts';
 import { metadataTerms } from '../../src/index/terms/metadata-terms.ts';
-import { seededRandom } from '../support/seeded-random.ts';
+import { seededRandom } from '../../bench/lib/seeded-random.ts';
 import { Clusters, columns, noLifespans, temporaryDirectory } from './sample.ts';
 
 const records = 9_000;

@@ -27,7 +27,7 @@ import { synthesise } from '../../bench/search/synthetic/synthetic.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
 import { rounds } from '../rounds.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
-import { seededRandom } from '../support/seeded-random.ts';
+import { seededRandom } from '../../bench/lib/seeded-random.ts';
 import type { Answer, Order } from './bounded-memory-process.ts';
 
 /** A directory of embeddings of real text, which `npm run bench -- search-embed` makes. Without it, chunks are generated. */

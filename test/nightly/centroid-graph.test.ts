@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 import { createEngine, type NativeSearchResult } from '../../src/index/engine/native.ts';
 import { Clusters, columns, noLifespans, temporaryDirectory } from '../native/sample.ts';
 import { rounds } from '../rounds.ts';
-import { seededRandom } from '../support/seeded-random.ts';
+import { seededRandom } from '../../bench/lib/seeded-random.ts';
 
 const [dim, chunkRows, chunksOfRecord] = [48, 40, 10];
 const records = rounds({ short: 1_000, nightly: 20_000 });

@@ -13,7 +13,7 @@ import {
   type Delta,
 } from '../../support/cluster/delta-writer.ts';
 import { newSharedDatabase, queryDatabase } from '../../support/cluster/servers.ts';
-import { seededRandom } from '../../support/seeded-random.ts';
+import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 import { month, newIndex, newTenant, usageOf } from '../../support/stages/catalog-fixture.ts';
 
 /** Three nodes of one catalog. */

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { costsOf, type SealedSegments } from '../../../src/cli/index/index-costs.ts';
 import { createEngine } from '../../../src/index/engine/native.ts';
 import { Clusters, columns, noLifespans, temporaryDirectory } from '../../native/sample.ts';
-import { seededRandom } from '../../support/seeded-random.ts';
+import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 
 const [dim, documents, rows] = [16, 400, 20];
 

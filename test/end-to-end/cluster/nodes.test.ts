@@ -27,7 +27,7 @@ import { entryPoint } from '../../support/running/launch.ts';
 import { readMetric } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 import { documentPage, usageSummary } from '../../support/running/wire.ts';
-import { seededRandom } from '../../support/seeded-random.ts';
+import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 
 const kills = rounds({ short: 2, nightly: 50 });
 const untilKillMsMax = 2_000;

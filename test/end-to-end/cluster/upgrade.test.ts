@@ -13,7 +13,7 @@ import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { connect } from '../../support/running/client.ts';
 import { makeIndex } from '../../support/running/stage.ts';
-import { seededRandom } from '../../support/seeded-random.ts';
+import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 
 /** Each has one request under way at most. */
 const clients = 8;

@@ -6,7 +6,7 @@ import type { Disk } from '../../support/machine/disk.ts';
 import { everythingSurvives, randomSurvival, type DiskImage } from '../../support/machine/disk-image.ts';
 import type { DiskLogEntry } from '../../support/machine/disk-log.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { seededRandom } from '../../support/seeded-random.ts';
+import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 import { Expectation, type Contents } from './expectation.ts';
 import type { Note, StageIds } from './load.ts';
 

@@ -11,7 +11,7 @@ import { inspect } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../../src/errors.ts';
 import { DiskState } from '../../support/machine/disk-state.ts';
-import { seededRandom } from '../../support/seeded-random.ts';
+import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 import { openHost, openStage, type Host, type Stage } from '../../support/stages/index-stage.ts';
 import { Expectation } from './expectation.ts';
 import { documentOf, loadSettings, notesOn, recordSearch, type Note, type Operation } from './load.ts';

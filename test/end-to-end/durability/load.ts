@@ -4,7 +4,7 @@
  */
 import { writeSync } from 'node:fs';
 import type { IndexSettings } from '../../../src/index/index-settings.ts';
-import { seededRandom } from '../../support/seeded-random.ts';
+import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 import { dim, month, type Stage, type TestDocument } from '../../support/stages/index-stage.ts';
 
 /** Segments are full after a few documents, merged all the time and have codes. */

@@ -11,7 +11,7 @@ import type { Node, NodeOptions, NodeStage } from '../../support/cluster/node-st
 import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';
 import { useStageServers } from '../../support/cluster/stage-servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { seededRandom } from '../../support/seeded-random.ts';
+import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 import { dim, query } from '../../support/stages/index-stage.ts';
 
 const servers = useStageServers();

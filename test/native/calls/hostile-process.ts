@@ -6,7 +6,7 @@
 import path from 'node:path';
 import { createEngine } from '../../../src/index/engine/native.ts';
 import { createRandom } from '../../support/running/random.ts';
-import { seededRandom } from '../../support/seeded-random.ts';
+import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 import { Clusters, columns, noLifespans, term } from '../sample.ts';
 
 const codes = new Set(

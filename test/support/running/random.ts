@@ -1,5 +1,5 @@
 /** A seeded generator, so that a failing random test can be run again from its printed seed. */
-import { seededRandom } from '../seeded-random.ts';
+import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 
 export interface Random {
   readonly seed: number;

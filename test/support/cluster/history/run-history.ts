@@ -1,5 +1,5 @@
 /** One run of the history battery: load and faults together, then calm, then everything is looked at. */
-import { seededRandom } from '../../seeded-random.ts';
+import { seededRandom } from '../../../../bench/lib/seeded-random.ts';
 import { openBattery, type Battery, type Servers } from './battery.ts';
 import { Faults, losesCommits, type FaultCounts, type FaultKind } from './faults.ts';
 import { Load } from './load.ts';
