@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- search`: recall, latency and throughput of the engine over N chunks, beside an exhaustive scan and,
- * where asked for, peers, on the same vectors in the same run.
+ * `npm run bench -- search`: recall, latency and throughput of the engine over N chunks, beside an exhaustive scan of the
+ * same vectors in the same run.
  *
  * Recall is compared with an exhaustive scan of the same int8 vectors by the engine's exact plan: both sides return
  * `top_k` chunks, each document counts by its best chunk among them, and recall@10 and @100 are shares of the first 10
@@ -17,9 +17,8 @@ import { mean } from '../lib/statistics.ts';
 import { documentsOf, spread, type Corpus } from './corpus.ts';
 import { openEmbeddings } from './embedding-directory.ts';
 import { buildSealed, indexDirectory } from './engine-index.ts';
-import { engineRows, parts, topK, withUnitRows, type Part } from './engine-rows.ts';
-import { peerNames, peerRows } from './peer-rows.ts';
-import { qpsAtEqualRecall, renderTable, type SearchReport } from './report.ts';
+import { engineRows, parts, topK } from './engine-rows.ts';
+import { renderTable, type SearchReport } from './report.ts';
 import { synthesise } from './synthetic/synthetic.ts';
 
 const settings = {
@@ -30,7 +29,6 @@ const settings = {
   searches: integer(500, 'searches of one client'),
   budgetMs: integer(10_000, 'after so long a row stops measuring latency or throughput'),
   parts: names(parts, 'what to measure'),
-  peers: names(peerNames, 'what to measure beside', []),
   threads: integer(0, 'threads of the engine; 0 = one a core', 0),
   seed: integer(1, 'seed of the synthetic vectors', 0),
   cache: directory(
@@ -43,15 +41,11 @@ type Options = OptionsOf<typeof settings>;
 
 export const search = benchmark({
   name: 'search',
-  summary: 'recall, latency and throughput of the engine, beside an exhaustive scan and peers',
+  summary: 'recall, latency and throughput of the engine, beside an exhaustive scan',
   settings,
   run,
   render: renderTable,
 });
-
-/** The peer that the ratio is against, and our candidate_k that it is taken at. */
-const lancedb = 'lancedb';
-const ratioCandidateK = 200;
 
 async function run(options: Options): Promise<SearchReport> {
   const engine = createEngine({
@@ -70,27 +64,8 @@ async function run(options: Options): Promise<SearchReport> {
     const folder = indexDirectory(options.cache, corpus);
     const index = { engine, corpus };
     const sealed = await buildSealed(index, folder, options.onProgress);
-    // Peers are compared with the truth of unit query rows.
-    const wanted = new Set<Part>([
-      ...options.parts,
-      ...(options.peers.length > 0 ? (['unit'] as const) : []),
-    ]);
-    const ours = await engineRows({ ...options, parts: wanted, index, sealed, queries, effort });
-    const {
-      rows: theirs,
-      versions,
-      skipped,
-    } = await peerRows(options.peers, {
-      ...options,
-      engine,
-      corpus,
-      topK,
-      queries: queries.map((query) => withUnitRows(query, corpus.dim)),
-      truth: ours.unitTruth,
-      effort,
-    });
-    const rows = [...ours.rows, ...theirs];
-    const ratio = qpsAtEqualRecall(rows, lancedb, ratioCandidateK);
+    const wanted = new Set(options.parts);
+    const { rows, skipped } = await engineRows({ ...options, parts: wanted, index, sealed, queries, effort });
     return {
       environment: describeEnvironment(options.command, engine.device()?.name ?? engine.info.kernel, [
         engine.info.threads,
@@ -103,12 +78,9 @@ async function run(options: Options): Promise<SearchReport> {
         query_rows_mean: mean(queries.map((query) => query.rows)),
         top_k: topK,
         seed: options.seed,
-        peers: versions,
       },
       rows,
-      skipped: [...ours.skipped, ...skipped],
-      ratios: { lancedb_qps_at_equal_recall: ratio.value },
-      ratio_details: { lancedb_qps_at_equal_recall: ratio },
+      skipped,
     };
   } finally {
     engine.close();

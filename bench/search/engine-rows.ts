@@ -12,8 +12,8 @@ import { activeStates, churnedState, staticState, type IndexState } from './stat
 export const topK = 100;
 const candidateKs: readonly number[] = [100, 200, 500];
 
-export type Part = 'static' | 'active' | 'churned' | 'filtered' | 'unit' | 'exhaustive';
-export const parts: readonly Part[] = ['static', 'unit', 'exhaustive', 'active', 'churned', 'filtered'];
+export type Part = 'static' | 'active' | 'churned' | 'filtered' | 'exhaustive';
+export const parts: readonly Part[] = ['static', 'exhaustive', 'active', 'churned', 'filtered'];
 
 export interface EngineRowOptions {
   readonly index: IndexOptions;
@@ -27,25 +27,17 @@ export interface EngineRowOptions {
 
 export interface EngineRows {
   readonly rows: readonly SearchRow[];
-  /** The truth of the queries with unit rows: the peers are compared with it. */
-  readonly unitTruth: readonly Ranking[];
   readonly skipped: SearchReport['skipped'];
 }
 
 export async function engineRows(options: EngineRowOptions): Promise<EngineRows> {
-  const { parts: wanted, queries, seed, onProgress } = options;
+  const { parts: wanted, seed, onProgress } = options;
   const { corpus } = options.index;
   const rows: SearchRow[] = [];
   const skipped: { variant: string; reason: string }[] = [];
-  let unitTruth: readonly Ranking[] = [];
   await withState(options, staticState, async (opened) => {
     if (wanted.has('static')) rows.push(...(await opened.sweep({})));
     if (wanted.has('exhaustive')) rows.push(await opened.exhaustive());
-    if (wanted.has('unit')) {
-      const unit = queries.map((query) => withUnitRows(query, corpus.dim));
-      unitTruth = await opened.truth(undefined, unit);
-      rows.push(...(await opened.sweep({ unit })));
-    }
     if (wanted.has('filtered')) {
       onProgress(`values for ranges: ${await opened.addValues()}`);
       for (const selectivity of selectivities) {
@@ -71,18 +63,7 @@ export async function engineRows(options: EngineRowOptions): Promise<EngineRows>
       rows.push(...(await opened.sweep({})));
     });
   }
-  return { rows, unitTruth, skipped };
-}
-
-/** Scales token vectors to length 1, as a peer that knows only cosine does. Rows without direction are left out. */
-export function withUnitRows({ vectors, rows }: Query, dim: number): Query {
-  const kept: Float32Array[] = [];
-  for (let row = 0; row < rows; row++) {
-    const values = vectors.subarray(row * dim, (row + 1) * dim);
-    const length = Math.hypot(...values);
-    if (length > 1e-6) kept.push(values.map((value) => value / length));
-  }
-  return { rows: kept.length, vectors: Float32Array.from(kept.flatMap((values) => [...values])) };
+  return { rows, skipped };
 }
 
 async function withState(
@@ -102,8 +83,6 @@ async function withState(
 interface Sweep {
   readonly selectivity?: Selectivity;
   readonly by?: 'filter' | 'where';
-  /** The queries with unit rows, in place of the weighted ones. */
-  readonly unit?: readonly Query[];
 }
 
 class StateRows {
@@ -129,19 +108,17 @@ class StateRows {
     return `${((performance.now() - startedAt) / 1000).toFixed(2)} s, ${bytes.toFixed(1)} bytes a document`;
   }
 
-  async sweep({ selectivity, by = 'filter', unit }: Sweep): Promise<readonly SearchRow[]> {
-    const queries = unit ?? this.#options.queries;
-    const truth = await this.truth(selectivity, queries);
+  async sweep({ selectivity, by = 'filter' }: Sweep): Promise<readonly SearchRow[]> {
+    const truth = await this.#truth(selectivity);
     const rows: SearchRow[] = [];
     for (const candidateK of candidateKs) {
       const settings: SearchSettings = { candidateK, topK, plan: 'auto', selectivity, by };
       const variant = by === 'where' ? 'maxsimd where' : 'maxsimd';
-      const row = await this.#row(variant, settings, truth, queries);
+      const row = await this.#row(variant, settings, truth);
       rows.push({
         ...row,
         candidate_k: candidateK,
-        queries: unit === undefined ? 'weighted' : 'unit',
-        settings: `plan ${(await this.#plans(queries, settings)).join(' or ')}, ${this.#index.segments()} segments`,
+        settings: `plan ${(await this.#plans(settings)).join(' or ')}, ${this.#index.segments()} segments`,
       });
     }
     return rows;
@@ -149,13 +126,13 @@ class StateRows {
 
   async exhaustive(): Promise<SearchRow> {
     const settings: SearchSettings = { candidateK: topK, topK, plan: 'exact', selectivity: undefined };
-    const { queries } = this.#options;
-    const row = await this.#row('exhaustive', settings, await this.truth(undefined, queries), queries);
+    const row = await this.#row('exhaustive', settings, await this.#truth(undefined));
     return { ...row, settings: 'plan exact' };
   }
 
   /** Rankings by an exhaustive scan of what is live and matches; kept beside the index. */
-  async truth(selectivity: Selectivity | undefined, queries: readonly Query[]): Promise<readonly Ranking[]> {
+  async #truth(selectivity: Selectivity | undefined): Promise<readonly Ranking[]> {
+    const { queries } = this.#options;
     const rowCount = queries.reduce((sum, { rows }) => sum + rows, 0);
     // Filling the active segment changes no live document.
     const name = [
@@ -175,9 +152,9 @@ class StateRows {
   }
 
   /** The engine chooses for each query. */
-  async #plans(queries: readonly Query[], settings: SearchSettings): Promise<readonly string[]> {
+  async #plans(settings: SearchSettings): Promise<readonly string[]> {
     const plans = new Set<string>();
-    for (const query of queries) plans.add((await this.#index.search(query, settings)).plan);
+    for (const query of this.#options.queries) plans.add((await this.#index.search(query, settings)).plan);
     return [...plans].toSorted();
   }
 
@@ -185,13 +162,8 @@ class StateRows {
     return async (query) => this.#index.documents(query, settings);
   }
 
-  async #row(
-    variant: string,
-    settings: SearchSettings,
-    truth: readonly Ranking[],
-    queries: readonly Query[],
-  ): Promise<SearchRow> {
-    const { index, sealed, effort, onProgress } = this.#options;
+  async #row(variant: string, settings: SearchSettings, truth: readonly Ranking[]): Promise<SearchRow> {
+    const { index, queries, sealed, effort, onProgress } = this.#options;
     const { corpus } = index;
     const { state, active_segment, changes } = this.#state;
     const measured = await measure(this.#searcher(settings), queries, truth, effort);
@@ -214,7 +186,6 @@ class StateRows {
       state: settings.selectivity === undefined ? state : 'filtered',
       active_segment,
       selectivity: settings.selectivity ?? 1,
-      queries: 'weighted',
       candidate_k: null,
       ...measured,
       derived_bytes_per_chunk: (disk - matrices) / chunks,

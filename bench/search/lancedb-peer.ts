@@ -4,11 +4,11 @@
  * length 1). Both index families that its documentation recommends, over a sweep of what may be set at query time.
  */
 import { dequantised } from '../lib/vectors.ts';
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { chunksOf, documentOfChunks, runsOf, tokenVectorsOf, type Corpus, type Query } from './corpus.ts';
-import { builtOnce, type OperatingPoint, type Peer, type PeerOptions } from './peer.ts';
+import type { Searcher } from './measure.ts';
 
 /** The part of the library's interface that is used here. */
 interface LanceModule {
@@ -61,39 +61,45 @@ interface Setting {
 const tableName = 'chunks';
 const batchRows = 200_000;
 
-export function openLance(peersDirectory: string): Peer {
+export interface LanceOptions {
+  readonly corpus: Corpus;
+  /** Chunks to return. */
+  readonly topK: number;
+  /** Its own directory, kept between runs over the same corpus. */
+  readonly directory: string;
+  readonly onProgress: (line: string) => void;
+}
+
+/** One setting, ready to search; good until the next one is asked for. */
+export interface LancePoint {
+  readonly settings: string;
+  readonly search: Searcher;
+}
+
+/** Builds, and gives one setting after the other. The query rows given to it have length 1. */
+export async function* lancePoints(
+  peersDirectory: string,
+  options: LanceOptions,
+): AsyncGenerator<LancePoint> {
   const load = createRequire(path.join(peersDirectory, 'package.json'));
   const lance = load('@lancedb/lancedb') as LanceModule;
   const arrow = load('apache-arrow') as ArrowModule;
-  return { name: 'lancedb', operatingPoints: (options) => operatingPoints(lance, arrow, options) };
-}
-
-async function* operatingPoints(
-  lance: LanceModule,
-  arrow: ArrowModule,
-  options: PeerOptions,
-): AsyncGenerator<OperatingPoint> {
   const { corpus, onProgress } = options;
   const documents = documentOfChunks(corpus);
   for (const family of familiesOf(lance, corpus)) {
     const directory = path.join(options.directory, family.folder);
-    const built = await builtOnce(directory, async () => {
+    await builtOnce(directory, async () => {
+      onProgress(`lancedb ${family.name}: building`);
       const connection = await lance.connect(directory);
       const table = await fill(connection, arrow, corpus);
-      const before = bytesUnder(directory);
       await table.createIndex('vector', { config: family.config, waitTimeoutSeconds: 3600 });
       connection.close();
-      return bytesUnder(directory) - before;
     });
-    onProgress(`lancedb ${family.name}: built in ${built.buildSeconds.toFixed(0)} s`);
     const connection = await lance.connect(directory);
     const table = await connection.openTable(tableName);
     for (const setting of family.settings) {
       yield {
-        variant: 'lancedb',
         settings: `${family.name}, nprobes ${setting.nprobes}, refine ${setting.refine}${setting.ef === undefined ? '' : `, ef ${setting.ef}`}`,
-        candidateK: null,
-        built,
         search: async (query) => {
           const found = await asked(table, query, setting, options);
           return [...new Set(found.map((chunk) => documents[chunk]!))];
@@ -104,11 +110,21 @@ async function* operatingPoints(
   }
 }
 
+/** Builds into an empty directory, unless an earlier run has built there. */
+async function builtOnce(directory: string, build: () => Promise<void>): Promise<void> {
+  const file = path.join(directory, 'built.json');
+  if (existsSync(file)) return;
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { recursive: true });
+  await build();
+  writeFileSync(file, '{}');
+}
+
 async function asked(
   table: LanceTable,
   { vectors, rows }: Query,
   { nprobes, refine, ef }: Setting,
-  { corpus, topK }: PeerOptions,
+  { corpus, topK }: LanceOptions,
 ): Promise<readonly number[]> {
   const parts = Array.from({ length: rows }, (_, row) =>
     vectors.subarray(row * corpus.dim, (row + 1) * corpus.dim),
@@ -219,10 +235,4 @@ function unitRows(rows: Float32Array, dim: number): Float32Array {
     for (let at = from; at < from + dim; at++) rows[at]! *= factor;
   }
   return rows;
-}
-
-function bytesUnder(directory: string): number {
-  return readdirSync(directory, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile())
-    .reduce((sum, entry) => sum + statSync(path.join(entry.parentPath, entry.name)).size, 0);
 }

@@ -8,7 +8,6 @@ import { rowsOf, tokenVectorsOf } from './corpus.ts';
 import { EmbeddingWriter, openEmbeddings } from './embedding-directory.ts';
 import { matches, selectivities } from './filters.ts';
 import { recall } from './measure.ts';
-import { qpsAtEqualRecall, type SearchRow } from './report.ts';
 import { synthesise } from './synthetic/synthetic.ts';
 
 const directory = mkdtempSync(path.join(tmpdir(), 'maxsimd-search-bench-'));
@@ -103,24 +102,5 @@ describe('figures', () => {
   it('count recall among the first, and leave out queries that match nothing', () => {
     expect(recall([[1, 2, 3], [4]], [[3, 1, 9], []], 2)).toBe(0.25);
     expect(recall([[1], []], [[1], [7]], 10)).toBe(1);
-  });
-
-  it('compare throughput with the fastest setting of no lower recall, else with the one of the highest', () => {
-    const row = (variant: string, recall_at_10: number, qps: number, candidate_k: number | null): SearchRow =>
-      ({
-        variant,
-        recall_at_10,
-        qps,
-        candidate_k,
-        queries: 'unit',
-        state: 'static',
-        settings: '',
-      }) as SearchRow;
-    const ours = row('maxsimd', 0.98, 400, 200);
-    const slow = row('lancedb', 0.978, 10, null);
-    const fast = row('lancedb', 0.9, 80, null);
-    expect(qpsAtEqualRecall([ours, fast, slow], 'lancedb', 200)).toMatchObject({ value: 40, reached: true });
-    expect(qpsAtEqualRecall([ours, fast], 'lancedb', 200)).toMatchObject({ value: 5, reached: false });
-    expect(qpsAtEqualRecall([ours], 'lancedb', 200)).toMatchObject({ value: null });
   });
 });

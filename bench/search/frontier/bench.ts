@@ -16,11 +16,11 @@ import { directory, flag, integer, integers, names, words } from '../../lib/opti
 import { chunksOf, spread, tokenVectorsOf, type Corpus, type Query } from '../corpus.ts';
 import { openEmbeddings } from '../embedding-directory.ts';
 import { buildSealed, indexDirectory, OpenIndex, type SearchSettings } from '../engine-index.ts';
-import { topK, withUnitRows } from '../engine-rows.ts';
+import { topK } from '../engine-rows.ts';
 import { rankings, recall, type Ranking } from '../measure.ts';
 import { activeStates, churnedState, staticState, type IndexState } from '../states.ts';
 import { synthesise } from '../synthetic/synthetic.ts';
-import { peerNames, peerPoints } from './peers.ts';
+import { peerNames, peerPoints, withUnitRows } from './peers.ts';
 import { renderFrontier } from './report.ts';
 import { clocks, Times, type Clock, type Point } from './times.ts';
 

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { installLocked } from '../../lib/install-locked.ts';
 import { documentOfChunks, type Corpus, type Query } from '../corpus.ts';
-import { openLance } from '../lancedb-peer.ts';
+import { lancePoints } from '../lancedb-peer.ts';
 import { recall, type Ranking } from '../measure.ts';
 import { EmbeddingWriter } from '../embedding-directory.ts';
 import { documentsOf, rowsOf, type TokenMatrices } from '../corpus.ts';
@@ -97,7 +97,7 @@ async function* ofLance(options: PeerOptions): AsyncGenerator<Point> {
   const installed = path.join(import.meta.dirname, '..', 'peers');
   installLocked(installed, '0.6 GB', onProgress);
   const directory = path.join(cache, `lancedb-${identityOf(corpus)}`);
-  const points = openLance(installed).operatingPoints({ corpus, topK, directory, threads, onProgress });
+  const points = lancePoints(installed, { corpus, topK, directory, onProgress });
   for await (const { settings, search } of points) {
     const found: Ranking[] = [];
     const times = new Times();
@@ -120,6 +120,17 @@ async function* ofLance(options: PeerOptions): AsyncGenerator<Point> {
       ...times.summary(),
     };
   }
+}
+
+/** Scales token vectors to length 1, as a peer that knows only cosine does. Rows without direction are left out. */
+export function withUnitRows({ vectors, rows }: Query, dim: number): Query {
+  const kept: Float32Array[] = [];
+  for (let row = 0; row < rows; row++) {
+    const values = vectors.subarray(row * dim, (row + 1) * dim);
+    const length = Math.hypot(...values);
+    if (length > 1e-6) kept.push(values.map((value) => value / length));
+  }
+  return { rows: kept.length, vectors: Float32Array.from(kept.flatMap((values) => [...values])) };
 }
 
 /** Compiled for this processor. */
