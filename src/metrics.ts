@@ -20,7 +20,7 @@ export interface MetricDescription {
   readonly labelNames?: readonly string[];
 }
 
-/** Is read at each scrape: one number, or one for each label set. */
+/** Read at each scrape: one number, or one for each label set. */
 export type Reading = () => number | readonly Sample[] | Promise<number | readonly Sample[]>;
 
 export interface HistogramSample {

@@ -242,7 +242,7 @@ export interface UsageSummary {
   readonly usage: UsageTotals;
   readonly limits: TenantLimits;
   readonly remaining: { readonly inputTokens: bigint; readonly documents: number };
-  /** Its name. */
+  /** The name of the tenant. */
   readonly tenant: string;
 }
 

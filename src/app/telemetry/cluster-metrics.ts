@@ -15,7 +15,7 @@ export interface ClusterObserver {
   garbageRemoved(segments: number): void;
 }
 
-/** Is read at each scrape. */
+/** These are read at each scrape. */
 export interface ClusterState {
   readonly cache: Pick<BlobCache, 'statistics'>;
   readonly limiter: Required<Pick<Limiter, 'isAway'>>;

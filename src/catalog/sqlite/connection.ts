@@ -111,7 +111,7 @@ async function syncNames(directory: string): Promise<void> {
   }
 }
 
-/** SQLite does not wait for locks when it changes the journal mode. So a process that opens a new database at the same time as another tries again here. */
+/** SQLite does not wait for locks when it changes the journal mode. So of two processes that open a new database one tries again. */
 async function enterWalMode(connection: Connection, busyTimeoutMs: number): Promise<void> {
   const deadline = performance.now() + busyTimeoutMs;
   for (;;) {

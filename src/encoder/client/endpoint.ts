@@ -221,7 +221,7 @@ export class Endpoint {
     return this.#queries.query(request, deadlineMs, signal);
   }
 
-  /** Opens a document stream. `ended` aborts with the caller's signal, when the call is cut, and with `leave`, which must be called. */
+  /** Opens a document stream. `ended` aborts with the caller's signal, when the call is cut, and with `leave`. Always call `leave`. */
   documents({ deadlineMs, signal }: CallOptions): {
     readonly stream: DocumentStream;
     readonly ended: AbortSignal;

@@ -316,7 +316,7 @@ class GrpcEncoderPool implements EncoderPool {
     throw unavailable('encoders ended while they ran this text', { seconds: keptOutMs.shared / 1000 });
   }
 
-  /** Notes that an encoder ended during the call. `text`: the text that it ran alone, if it did. Returns whether that is unencodable. */
+  /** Notes that an encoder ended during the call. Returns whether `text`, which it may have run alone, is unencodable. */
   #lost(call: Call, endpoint: Endpoint, text: string): boolean {
     const { options, tries } = call;
     const alone = endpoint.retrial.hasTurn(call);

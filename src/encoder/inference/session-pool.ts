@@ -61,8 +61,9 @@ interface Ready {
 const cpuWorkersMax = 16;
 
 /**
- * The most threads for a lone query, which runs on several only while so many cores are free: two threads take .74 of the time
- * of one on two free cores (12 tokens, bge-small), and twice the time if another process holds one of the cores, because each layer waits for the slower thread.
+ * The most threads for a lone query. It runs on several only while so many cores are free: two threads take .74 of the time of one
+ * on two free cores (12 tokens, bge-small). They take twice the time if another process holds one of the cores, because each
+ * layer waits for the slower thread.
  */
 const loneThreadsMax = 4;
 
@@ -70,7 +71,7 @@ const loneThreadsMax = 4;
 const heldPerKind = 2;
 /**
  * On a CPU no query batch is prepared behind a batch of more padded tokens than these. That is the budget of a query batch, and
- * it runs for a tenth of a second. A prepared batch keeps its place, even if a query of another tenant comes meanwhile.
+ * it runs for some 30 ms. A prepared batch keeps its place, even if a query of another tenant comes meanwhile.
  */
 const aheadOfQueryTokensMax = 256;
 /**
@@ -154,7 +155,7 @@ export class SessionPool {
     return workersOn(this.provider, this.#options);
   }
 
-  /** Runs a batch on the worker with the fewest padded tokens ahead of it. A lone query meets idle workers and goes to the first. */
+  /** Runs a batch on the worker with the fewest padded tokens ahead of it. A lone query goes to the first worker: all are idle. */
   async run(batch: Omit<BatchMessage, 'type' | 'batchId'>): Promise<BatchResult> {
     const paddedTokens = batch.paddedLength * batch.lengths.length;
     const slot = this.#slots

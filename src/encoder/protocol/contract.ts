@@ -51,7 +51,7 @@ export interface EncodedQuery {
   readonly rows: number;
   /** f32 [rows x dim], multiplied by the query weights, not centred. */
   readonly vectors: Float32Array;
-  /** f32 [rows]: the product of row i and the model's mean. Added to the similarities of row i, it makes centred documents score as uncentred ones. */
+  /** f32 [rows]: the product of row i and the model's mean. Added to the row's similarities, it undoes the centring of documents. */
   readonly offsets: Float32Array;
   readonly timings: EncodeTimings;
 }

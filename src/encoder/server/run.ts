@@ -131,7 +131,7 @@ function credentials(options: EncoderArguments): ServerCredentials {
   );
 }
 
-/** Ends the process after the running batches. A caller that has left may have left one, and the runtime would crash in the middle of it. */
+/** Ends the process after the running batches, also those of callers who have left: the runtime would crash in the middle of one. */
 async function leave(reason: string): Promise<void> {
   await sessions?.close();
   end(0, reason);

@@ -51,7 +51,7 @@ export interface EncoderSupervisor {
 
 const defaults = { startMs: 240_000, hangMs: 10_000 };
 const probeIntervalMs = 1000;
-/** A process that was ready before can start, and clients wait for it. So its delay grows less than that of one that was never ready. */
+/** Clients wait for a process that was ready before. So its delay grows less than that of one that was never ready. */
 const restartDelayMs = { first: 100, longestOnceReady: 1000, longest: 10_000 };
 /** A process that has run longer than this is restarted with the first delay again. */
 const stableMs = 30_000;

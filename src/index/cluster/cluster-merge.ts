@@ -9,7 +9,7 @@ import type { SeenRecords, SegmentInfo } from '../engine/native.ts';
 import type { IndexSettings } from '../index-settings.ts';
 import type { CopyPace } from '../segments/copy-pace.ts';
 import { copyRecords } from '../segments/copy-records.ts';
-import { liveTokenVectors, planMerge, type MergeableSegment } from '../segments/merge-policy.ts';
+import { hasteOf, liveTokenVectors, planMerge, type MergeableSegment } from '../segments/merge-policy.ts';
 import type { ClusterIndexCatalog, MergedSegments, MergeTurn } from './cluster-catalog.ts';
 import { createDelta, dropDelta, type DeltaDeps } from './deltas.ts';
 import type { Follower } from './follower.ts';
@@ -92,7 +92,7 @@ export class ClusterMerges {
         const assertOpen = (): void => this.#assertGoingOn(lease, from);
         assertOpen();
         await copyRecords(
-          { native, pace, haste: () => this.#haste(), assertOpen },
+          { native, pace, haste: () => hasteOf(follower.segments.size, this.#deps.settings), assertOpen },
           { from, records, to: target.id, first },
         );
         first += records.length;
@@ -154,11 +154,6 @@ export class ClusterMerges {
         unwritable: false,
       };
     });
-  }
-
-  /** Doubles with each segment above the bound, so that merges catch up with any writer in the end. */
-  #haste(): number {
-    return 2 ** Math.max(0, this.#deps.follower.segments.size - this.#deps.settings.sealedSegmentsMax - 1);
   }
 
   /** `source`: another node may have taken the turn and merged it away. This node may see that before it knows the turn lost. */

@@ -81,6 +81,14 @@ export function liveTokenVectors(
   return segment.records === 0 ? 0 : (segment.tokenVectors * segment.live) / segment.records;
 }
 
+/** The factor on the pace of merges. It doubles with each segment above the bound, so that merges catch up with any writer. */
+export function hasteOf(
+  sealed: number,
+  { sealedSegmentsMax }: Pick<IndexSettings, 'sealedSegmentsMax'>,
+): number {
+  return 2 ** Math.max(0, sealed - sealedSegmentsMax - 1);
+}
+
 /** The first segments whose live token vectors fit `tokenVectorsMax` together, and at least one. */
 function idsWithin(segments: readonly MergeableSegment[], tokenVectorsMax: number): readonly number[] {
   let tokenVectors = 0;

@@ -7,7 +7,7 @@ import type { RecordLocation } from '../../index-state.ts';
 import { DerivedData } from './derived-data.ts';
 import { hasEngineCode } from '../engine/engine-errors.ts';
 import { Merge, type MergeDeps } from './merge.ts';
-import { isWasteful, liveTokenVectors, planMerge, type MergeableSegment } from './merge-policy.ts';
+import { hasteOf, isWasteful, liveTokenVectors, planMerge, type MergeableSegment } from './merge-policy.ts';
 import type { SegmentInfo } from '../engine/native.ts';
 import type { Segment, SegmentDeps } from './segment.ts';
 import { assertSpace } from '../storage/blob-store.ts';
@@ -210,10 +210,9 @@ export class SegmentUpkeep {
     });
   }
 
-  /** Doubles with each segment above the bound, so that merges catch up with any writer in the end. */
   #haste(): number {
-    const sealed = [...this.#deps.segments.values()].filter(({ state }) => state === 'sealed').length;
-    return 2 ** Math.max(0, sealed - this.#deps.settings.sealedSegmentsMax - 1);
+    const sealed = [...this.#deps.segments.values()].filter(({ state }) => state === 'sealed');
+    return hasteOf(sealed.length, this.#deps.settings);
   }
 
   /** The waste of an active segment can go only when the segment takes no more records. */

@@ -17,7 +17,7 @@ interface Batch {
   readonly replies: readonly Reply[];
 }
 
-/** The other thread, as each of both sees it. */
+/** The way to the other thread, at either end. */
 export type Port = Pick<Worker, 'postMessage' | 'on'> | Pick<MessagePort, 'postMessage' | 'on'>;
 
 export class Link {

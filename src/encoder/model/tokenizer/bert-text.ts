@@ -178,7 +178,7 @@ function roleOf(code: number, options: BertNormalizerOptions): number {
   return isOnlyStripped(character) ? roles.stripped : roles.mark;
 }
 
-/** Whether a mark may be left out before NFD: nothing of it remains, and other marks may move over it (its combining class is not 0). */
+/** Whether a mark may be left out before NFD: it leaves nothing, and other marks may move over it (its combining class is not 0). */
 function isOnlyStripped(character: string): boolean {
   const decomposed = character.normalize('NFD');
   const isReordered = (decomposed + lowestMark).normalize('NFD') === lowestMark + decomposed;
