@@ -19,12 +19,12 @@ export async function deleteDocument(
 ): Promise<boolean> {
   const { id } = await deps.indexes.usableRow(context.tenant.id, indexId);
   const stored = await deps.catalog.findDocument(id, docId);
-  const wasThere = stored === undefined || !deps.expiry.hasExpired(stored);
+  const hadExpired = stored !== undefined && deps.expiry.hasExpired(stored);
   const deleted = await commitDeletion(deps, context, indexId, async (input) => {
     const result = await deps.catalog.commitDelete({ ...input, docId });
     return result.outcome === 'committed' ? { ...result, died: [result.died] } : result;
   });
-  return deleted > 0 && wasThere;
+  return deleted > 0 && !hadExpired;
 }
 
 /** Deletes the `limit` oldest documents that match. One that is replaced meanwhile stays. */

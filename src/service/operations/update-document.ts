@@ -1,8 +1,8 @@
 /**
  * Replaces the metadata of a document, or changes when it expires, without encoding it again. The record is read and written
- * once more, as the record of a new version with other filter terms. The rest is as in an upsert: the new version is durable and visible to every later
- * search, and the old one dies in the same commit. The commit names the version that it replaces. If an upsert came between,
- * the commit changes nothing, and the newer version is taken.
+ * once more, as the record of a new version with other filter terms. The rest is as in an upsert: the new version is durable and
+ * visible to every later search, and the old one dies in the same commit. The commit names the version that it replaces. If an
+ * upsert came between, the commit changes nothing, and the newer version is taken.
  */
 import type { CommitUpsertResult, DocumentVersion } from '../../document-commits.ts';
 import type { StoredDocument } from '../../catalog/contract.ts';
