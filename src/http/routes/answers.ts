@@ -16,7 +16,12 @@ export const admissionErrors = [
   'service_unavailable',
 ] as const satisfies readonly ErrorCode[];
 
-export const changeErrors = [...admissionErrors, 'permission_denied'] as const;
+/** Those of a request that reads one index. */
+export const readErrors = [...admissionErrors, 'not_found', 'validation_error'] as const;
+/** Those of a request that changes an index or what it holds. */
+export const writeErrors = [...readErrors, 'permission_denied'] as const;
+/** Those of a request that encodes its texts. */
+export const scoreErrors = [...admissionErrors, 'validation_error', 'usage_limit_exceeded'] as const;
 
 interface DescribedAnswer {
   readonly description: string;

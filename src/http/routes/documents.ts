@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Service } from '../../service/contract.ts';
-import { addition, admissionErrors, answers, changeErrors } from './answers.ts';
+import { addition, answers, readErrors, writeErrors } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { FacetsAnswer, FacetsBody, facetValuesDefault } from '../schemas/facets.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';
@@ -39,9 +39,7 @@ function documentBatches(service: Service): FastifyPluginAsyncZod {
         querystring: UpsertQuery,
         body: UpsertBody,
         response: answers({ 200: [UpsertResult, 'Every document was processed. Look into `failed`.'] }, [
-          ...changeErrors,
-          'not_found',
-          'validation_error',
+          ...writeErrors,
           'usage_limit_exceeded',
         ]),
       },
@@ -74,7 +72,7 @@ function documentBatches(service: Service): FastifyPluginAsyncZod {
         body: DeleteDocumentsBody,
         response: answers(
           { 200: [DeletedDocuments, 'How many documents were deleted. Repeat while `more` is true.'] },
-          [...changeErrors, 'not_found', 'validation_error'],
+          writeErrors,
         ),
       },
       handler: async (request) => {
@@ -100,11 +98,7 @@ function documentReads(service: Service): FastifyPluginAsyncZod {
         ...addition,
         params: IndexParams,
         querystring: DocumentListQuery,
-        response: answers({ 200: [DocumentList, 'A page of documents, ordered by `doc_id`.'] }, [
-          ...admissionErrors,
-          'not_found',
-          'validation_error',
-        ]),
+        response: answers({ 200: [DocumentList, 'A page of documents, ordered by `doc_id`.'] }, readErrors),
       },
       handler: async (request, reply) => {
         const { limit = pageItemsDefault, cursor: after } = request.query;
@@ -124,11 +118,7 @@ function documentReads(service: Service): FastifyPluginAsyncZod {
         tags: ['documents'],
         ...addition,
         params: IndexParams,
-        response: answers({ 200: [DocumentCount, 'The counts.'] }, [
-          ...admissionErrors,
-          'not_found',
-          'validation_error',
-        ]),
+        response: answers({ 200: [DocumentCount, 'The counts.'] }, readErrors),
       },
       handler: async (request) => {
         const { index_id: indexId } = request.params;
@@ -148,11 +138,7 @@ function documentReads(service: Service): FastifyPluginAsyncZod {
         tags: ['documents'],
         ...addition,
         params: DocumentParams,
-        response: answers({ 200: [StoredDocument, 'The document.'] }, [
-          ...admissionErrors,
-          'not_found',
-          'validation_error',
-        ]),
+        response: answers({ 200: [StoredDocument, 'The document.'] }, readErrors),
       },
       handler: async (request, reply) => {
         const { index_id: indexId, doc_id: docId } = request.params;
@@ -176,11 +162,7 @@ function documentMatches(service: Service): FastifyPluginAsyncZod {
         ...addition,
         params: IndexParams,
         body: ListDocumentsBody,
-        response: answers({ 200: [DocumentList, 'A page of documents, ordered by `doc_id`.'] }, [
-          ...admissionErrors,
-          'not_found',
-          'validation_error',
-        ]),
+        response: answers({ 200: [DocumentList, 'A page of documents, ordered by `doc_id`.'] }, readErrors),
       },
       handler: async (request, reply) => {
         const { where, fields, limit = pageItemsDefault, cursor: after } = request.body;
@@ -203,11 +185,7 @@ function documentMatches(service: Service): FastifyPluginAsyncZod {
         ...addition,
         params: IndexParams,
         body: FacetsBody,
-        response: answers({ 200: [FacetsAnswer, 'The most frequent values of each field.'] }, [
-          ...admissionErrors,
-          'not_found',
-          'validation_error',
-        ]),
+        response: answers({ 200: [FacetsAnswer, 'The most frequent values of each field.'] }, readErrors),
       },
       handler: async (request, reply) => {
         const { fields, filter, where, limit = facetValuesDefault } = request.body;
@@ -233,11 +211,7 @@ function documentChanges(service: Service): FastifyPluginAsyncZod {
         ...addition,
         params: DocumentParams,
         body: UpdateDocumentBody,
-        response: answers({ 200: [StoredDocument, 'The changed document.'] }, [
-          ...changeErrors,
-          'not_found',
-          'validation_error',
-        ]),
+        response: answers({ 200: [StoredDocument, 'The changed document.'] }, writeErrors),
       },
       handler: async (request, reply) => {
         const { index_id: indexId, doc_id: docId } = request.params;
@@ -257,11 +231,7 @@ function documentChanges(service: Service): FastifyPluginAsyncZod {
         description: 'Idempotent: for an absent document `deleted` is false.',
         tags: ['documents'],
         params: DocumentParams,
-        response: answers({ 200: [Deleted, 'The document is gone.'] }, [
-          ...changeErrors,
-          'not_found',
-          'validation_error',
-        ]),
+        response: answers({ 200: [Deleted, 'The document is gone.'] }, writeErrors),
       },
       handler: async (request) => {
         const { index_id: indexId, doc_id: docId } = request.params;

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { ServiceError } from '../../errors.ts';
 import type { CreateIndexRequest, Service } from '../../service/contract.ts';
-import { addition, admissionErrors, answers, changeErrors } from './answers.ts';
+import { addition, admissionErrors, answers, readErrors, writeErrors } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { IndexParams } from '../schemas/fields.ts';
 import {
@@ -27,7 +27,8 @@ function allIndexes(service: Service): FastifyPluginAsyncZod {
         tags: ['indexes'],
         body: CreateIndexBody,
         response: answers({ 201: [Index, 'The new index. `Location` holds its address.'] }, [
-          ...changeErrors,
+          ...admissionErrors,
+          'permission_denied',
           'validation_error',
         ]),
       },
@@ -93,11 +94,7 @@ function singleIndex(service: Service): FastifyPluginAsyncZod {
         tags: ['indexes'],
         ...addition,
         params: IndexParams,
-        response: answers({ 200: [Index, 'The index.'] }, [
-          ...admissionErrors,
-          'not_found',
-          'validation_error',
-        ]),
+        response: answers({ 200: [Index, 'The index.'] }, readErrors),
       },
       handler: async (request, reply) => {
         const { index_id: indexId } = request.params;
@@ -116,11 +113,7 @@ function singleIndex(service: Service): FastifyPluginAsyncZod {
         ...addition,
         params: IndexParams,
         body: UpdateIndexBody,
-        response: answers({ 200: [Index, 'The index with its new name.'] }, [
-          ...changeErrors,
-          'not_found',
-          'validation_error',
-        ]),
+        response: answers({ 200: [Index, 'The index with its new name.'] }, writeErrors),
       },
       handler: async (request, reply) => {
         const { index_id: indexId } = request.params;
@@ -142,7 +135,7 @@ function singleIndex(service: Service): FastifyPluginAsyncZod {
         tags: ['indexes'],
         ...addition,
         params: IndexParams,
-        response: answers({ 200: [Deleted, 'Deleted.'] }, [...changeErrors, 'not_found', 'validation_error']),
+        response: answers({ 200: [Deleted, 'Deleted.'] }, writeErrors),
       },
       handler: async (request) => {
         const { index_id: indexId } = request.params;

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
 import type { SearchRequest, Service } from '../../service/contract.ts';
-import { addition, admissionErrors, answers } from './answers.ts';
+import { addition, answers, readErrors, scoreErrors } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';
 import { QueryAnswers, QueryBody, Ranked, ScoreBody, SearchBody } from '../schemas/ranking.ts';
@@ -9,7 +9,7 @@ import { queryAnswer, rankedAnswer } from './representations.ts';
 
 export const rankingRoutes = [searchRoutes, scoreRoute];
 
-const searchErrors = [...admissionErrors, 'not_found', 'validation_error', 'usage_limit_exceeded'] as const;
+const searchErrors = [...readErrors, 'usage_limit_exceeded'] as const;
 
 function searchRoutes(service: Service): FastifyPluginAsyncZod {
   return async (app) => {
@@ -66,11 +66,7 @@ function scoreRoute(service: Service): FastifyPluginAsyncZod {
         description: 'Returns one result per document, ranked by its best chunk. Only the usage is recorded.',
         tags: ['ranking'],
         body: ScoreBody,
-        response: answers({ 200: [Ranked, 'Results, best first.'] }, [
-          ...admissionErrors,
-          'validation_error',
-          'usage_limit_exceeded',
-        ]),
+        response: answers({ 200: [Ranked, 'Results, best first.'] }, scoreErrors),
       },
       handler: async (request, reply) => {
         const { body, scope } = request;

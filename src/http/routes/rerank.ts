@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Service } from '../../service/contract.ts';
 import { jsonContentType } from '../error-body.ts';
 import { defaultModelAlias, RerankBody, Reranked } from '../schemas/rerank.ts';
-import { addition, admissionErrors, answers } from './answers.ts';
+import { addition, answers, scoreErrors } from './answers.ts';
 import { rerankAnswer } from './representations.ts';
 
 export function rerankRoute(service: Service): FastifyPluginAsyncZod {
@@ -18,11 +18,7 @@ export function rerankRoute(service: Service): FastifyPluginAsyncZod {
         tags: ['ranking'],
         ...addition,
         body: RerankBody,
-        response: answers({ 200: [Reranked, 'Results, best first.'] }, [
-          ...admissionErrors,
-          'validation_error',
-          'usage_limit_exceeded',
-        ]),
+        response: answers({ 200: [Reranked, 'Results, best first.'] }, scoreErrors),
       },
       handler: async (request, reply) => {
         const { body, id, scope } = request;

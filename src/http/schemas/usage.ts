@@ -3,16 +3,15 @@ import { invalid } from '../../errors.ts';
 import { addition } from '../routes/answers.ts';
 import { Count, DecimalString, Timestamp } from './fields.ts';
 
-const UsageCounts = z
-  .strictObject({
-    input_tokens: DecimalString,
-    requests: Count,
-    document_upserts: Count,
-    searches: Count,
-    scores: Count,
-    documents: Count,
-  })
-  .meta({ id: 'UsageCounts' });
+const counted = {
+  input_tokens: DecimalString,
+  requests: Count,
+  document_upserts: Count,
+  searches: Count,
+  scores: Count,
+};
+
+const UsageCounts = z.strictObject({ ...counted, documents: Count }).meta({ id: 'UsageCounts' });
 
 export const TenantLimits = z
   .strictObject({
@@ -61,16 +60,7 @@ export function dayRange({ from, to }: z.output<typeof UsageDaysQuery>, nowMs: n
   return range;
 }
 
-const UsageOfDay = z
-  .strictObject({
-    day: Day,
-    input_tokens: DecimalString,
-    requests: Count,
-    document_upserts: Count,
-    searches: Count,
-    scores: Count,
-  })
-  .meta({ id: 'UsageOfDay' });
+const UsageOfDay = z.strictObject({ day: Day, ...counted }).meta({ id: 'UsageOfDay' });
 
 export const UsageDays = z
   .strictObject({ data: z.array(UsageOfDay).meta({ description: 'Days without usage are left out.' }) })
