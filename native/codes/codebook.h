@@ -36,6 +36,8 @@ struct CodebookData {
   float share = 1.0f;
   /// Token vectors of the index when it was fitted, whatever the sample; UINT32_MAX stands for more.
   uint32_t fittedRows = 0;
+  /// How often the index had been fitted before. It is no part of the hash.
+  uint32_t fitsBefore = 0;
   /// Codewords of what is left over: f32 [subspaces][16][subspaceDim], zeros where a subspace goes beyond dim.
   std::vector<float> codewords;
 

@@ -20,7 +20,8 @@ struct CodebookHeader {
   uint32_t groups;
   float share;
   uint32_t fittedRows;
-  uint8_t zero[20];
+  uint32_t fitsBefore;
+  uint8_t zero[16];
 };
 static_assert(sizeof(CodebookHeader) == 64);
 
@@ -56,6 +57,7 @@ std::optional<CodebookData> roomFor(const File& file, uint32_t dim, uint64_t has
   data.dim = dim;
   data.share = header.share;
   data.fittedRows = header.fittedRows;
+  data.fitsBefore = header.fitsBefore;
   data.centroids.resize(size_t(header.centroids) * dim + readPaddingBytes);
   data.scales.resize(header.centroids + readPaddingBytes);
   data.groups.resize(size_t(header.groups) * dim + readPaddingBytes);
@@ -90,6 +92,7 @@ void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook&
   header.groups = data.groupCount();
   header.share = data.share;
   header.fittedRows = data.fittedRows;
+  header.fitsBefore = data.fitsBefore;
   SectionParts body;
   forEachSection(data, [&]<typename T>(const std::vector<T>& values) { body.add<T>(values); });
   saveDerived(path, codebookFormat, header, body.parts());

@@ -11,7 +11,8 @@
 //   32     4    groups of centroids
 //   36     4    share, f32
 //   40     4    token vectors of the index when it was fitted, at most 2^32 - 1
-//   44     20   zero
+//   44     4    fits before this one; 0 in files of earlier builds
+//   48     16   zero
 //   64          sections, each padded with zeros to a multiple of 64:
 //     centroids    i8  [centroids][dim], then 64 bytes of zeros
 //     scales       f16 [centroids], likewise: component value = centroid * scale

@@ -111,17 +111,6 @@ void fitSubspace(const float* blocks, size_t stride, size_t count, uint32_t widt
   }
 }
 
-/// At most `SearchTuning::fitRows` rows, evenly spaced.
-TokenSample evenPart(const TokenSample& tokens, uint32_t dim) {
-  TokenSample part = emptySample(dim, std::min(tokens.rows, SearchTuning::fitRows));
-  for (uint64_t i = 0; i < part.rows; ++i) {
-    const size_t row = i * tokens.rows / part.rows;
-    std::copy_n(tokens.vectors.begin() + long(row * dim), dim, part.vectors.begin() + long(i * dim));
-    part.scales[i] = tokens.scales[row];
-  }
-  return part;
-}
-
 /// `share` and `codewords` of a codebook whose centroids are there.
 void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& tokens, const Deadline& deadline) {
   const uint32_t width = data.subspaceDim(), wordFloats = codewords * width;
@@ -146,15 +135,14 @@ void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& t
 
 }  // namespace
 
-CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& tokens, uint32_t count,
-                         const Deadline& deadline) {
+CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& tokens, const TokenSample& part,
+                         uint32_t count, const Deadline& deadline) {
   const int8_t* const sample = tokens.vectors.data();
   const uint32_t rows = tokens.rows;
   Fit fit(kernel, dim, deadline);
   count = std::min(count, rows);
   const uint32_t wanted = std::max(1u, uint32_t(std::bit_floor(uint32_t(std::sqrt(double(count))))));
   std::vector<uint32_t> nearest;
-  const TokenSample part = evenPart(tokens, dim);
   const TokenSample groups = fit.centres(part.vectors.data(), part.rows, wanted, nearest);
   std::vector<float> similarities(rows);
   nearest.resize(rows);

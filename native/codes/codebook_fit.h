@@ -21,9 +21,9 @@ struct TokenSample {
   uint32_t rows = 0;
 };
 
-/// `sample` holds at least one row. Fits at most `count` centroids, never
-/// more than rows. The same sample gives the same codebook.
-CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& sample, uint32_t count,
-                         const Deadline& deadline);
+/// `sample` holds at least one row. Fits at most `count` centroids, never more than rows. `part` is a smaller sample of the
+/// same token vectors: it places groups and codewords. The same samples give the same codebook.
+CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& sample, const TokenSample& part,
+                         uint32_t count, const Deadline& deadline);
 
 }  // namespace maxsimd

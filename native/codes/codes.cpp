@@ -5,8 +5,8 @@
 #include "store/derived_file.h"
 
 #include <algorithm>
-#include <exception>
 #include <numeric>
+#include <utility>
 
 namespace maxsimd {
 struct CodesHeader {
@@ -290,35 +290,39 @@ TokenSample sampleTokenVectors(std::span<const std::shared_ptr<const Segment>> s
   uint64_t total = 0;
   for (const auto& segment : segments) total += segment->counts().rows;
   const size_t dim = segments.empty() ? 0 : segments.front()->dim();
-  const auto wanted = uint32_t(std::min<uint64_t>(total, rowsMax));
+  const uint64_t wanted = std::min<uint64_t>(total, rowsMax);
   TokenSample sample;
   // At once: growing by doubling takes a third more.
   sample.vectors.reserve(wanted * dim + readPaddingBytes);
   sample.scales.reserve(wanted + readPaddingBytes);
-  std::exception_ptr damage;
-  uint64_t before = 0;
+  std::optional<UnreadRecord> damage;
+  // Row i of the sample is row i * total / wanted of all. Chunks without one are not read.
+  uint64_t i = 0, end = 0;
   for (const auto& segment : segments) {
-    const uint64_t end = before + segment->counts().rows;
-    try {
-      forEachBatch(*segment, deadline,
-                   [&](uint32_t, uint32_t, const int8_t* vectors, const uint16_t* scales, uint32_t count) {
-                     // Row i of the sample is row i * total / wanted of all.
-                     uint64_t i = (before * wanted + total - 1) / total;
-                     for (uint64_t row; (row = i * total / wanted) < before + count; ++i) {
-                       if (row < before) continue;
-                       const int8_t* vector = vectors + (row - before) * dim;
-                       sample.vectors.insert(sample.vectors.end(), vector, vector + dim);
-                       sample.scales.push_back(scales[row - before]);
-                     }
-                     before += count;
-                   });
-    } catch (const UnreadRecord& error) {
-      if (error.code() != ErrorCode::corrupt) throw;
-      damage = std::current_exception();
+    const auto mapping = segment->mappingInOrder();
+    const RowShape shape = segment->shape();
+    for (uint32_t chunk = 0; chunk < segment->counts().chunks; ++chunk) {
+      const uint64_t before = std::exchange(end, end + segment->chunkRows(chunk));
+      if (i * total / wanted >= end) continue;
+      deadline.check();
+      const ChunkEntry& entry = segment->chunk(chunk);
+      const bool intact = segment->dataIntact(*mapping, entry.record);
+      if (!intact && segment->lifespan(entry.record).alive()) {
+        damage = segment->unread(*mapping, entry.record);
+        if (damage->code() != ErrorCode::corrupt) throw *damage;
+      }
+      for (uint64_t row; (row = i * total / wanted) < end; ++i) {
+        if (!intact) continue;
+        const RecordView view = segment->view(*mapping, entry.record);
+        const size_t at = entry.firstRow + (row - before);
+        sample.vectors.resize(sample.vectors.size() + dim);
+        unpackRows(view.vectors() + at * shape.bytes(), shape, 1, sample.vectors.data() + sample.vectors.size() - dim);
+        sample.scales.push_back(view.scales()[at]);
+      }
     }
-    before = end;
+    segment->requireRead(*mapping);
   }
-  if (sample.scales.empty() && damage) std::rethrow_exception(damage);
+  if (sample.scales.empty() && damage) throw *damage;
   sample.rows = uint32_t(sample.scales.size());
   sample.vectors.resize(sample.vectors.size() + readPaddingBytes);
   sample.scales.resize(sample.scales.size() + readPaddingBytes);

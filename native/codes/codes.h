@@ -139,8 +139,7 @@ struct CodesInspection {
 /// its codebook. `unsupported_version` for one of another format.
 CodesInspection inspectCodes(const std::string& path, bool verify);
 
-/// An even sample of the token vectors of sealed segments. Those behind a damaged record are left out; `UnreadRecord` if
-/// none is left.
+/// An even sample of the token vectors of sealed segments, without those of damaged records; `UnreadRecord` if none is left.
 TokenSample sampleTokenVectors(std::span<const std::shared_ptr<const Segment>> segments, uint32_t rowsMax,
                                const Deadline& deadline);
 

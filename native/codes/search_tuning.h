@@ -37,8 +37,9 @@ struct SearchTuning {
   static constexpr double centroidsPerRoot = 8;
   /// Token vectors that place a centroid. k-means gains little beyond 40 (FAISS uses 39 to 256).
   static constexpr uint32_t fitRowsPerCentroid = 48;
-  /// Token vectors that place the groups of centroids, and the codewords: a thousand a codeword.
-  static constexpr uint32_t fitRows = 16 * 1024;
+  /// Token vectors that place the groups of centroids, and the codewords: a thousand a codeword. Few of them place a
+  /// centroid, too, where an index has many more: no multiple of these is a sample of a power of two of centroids.
+  static constexpr uint32_t fitRows = 16'000;
   /// Rounds of k-means. Later rounds move few rows.
   static constexpr uint32_t fitRounds = 8;
   /// Groups whose centroids a token vector is compared with: at least 9 in 10 find the nearest of all (codes_test.cpp).

@@ -8,6 +8,7 @@
 
 #include <set>
 #include <string>
+#include <tuple>
 
 namespace maxsimd {
 namespace {
@@ -15,9 +16,9 @@ namespace {
 /// A codebook is fitted anew once the index has grown by this factor since the last fit. With a doubling, each fit
 /// costs as much as all before it.
 constexpr double growthMost = 2.0;
-/// From this growth on it is also fitted anew if the segment's token vectors differ from those of the last fit.
-constexpr double growthUnlike = 1.25;
-/// They differ if their mean dot product with their centroids is lower by this much.
+/// It is also fitted anew once the mean dot product of the index's token vectors with their centroids has fallen by this
+/// much, because texts of another kind have come or taken the place of others. A fit sets the mean anew, so it is no
+/// reason for the next one.
 constexpr double shareUnlike = 0.02;
 constexpr uint32_t shareSampleRows = 8192;
 /// A fit holds its sample and fewer than this many copies of it in all.
@@ -32,15 +33,13 @@ uint64_t liveRows(const Segment& segment) {
   return rows;
 }
 
-/// Whether the codebook must be fitted anew for an index of `rows` token vectors that gets this segment.
-bool outgrown(const Codebook& codebook, uint64_t rows, const std::shared_ptr<const Segment>& segment,
+/// Whether the codebook must be fitted anew for an index of `rows` token vectors, those of `segments`.
+bool outgrown(const Codebook& codebook, uint64_t rows, std::span<const std::shared_ptr<const Segment>> segments,
               const Deadline& deadline) {
   const CodebookData& data = codebook.data();
   if (data.fittedRows == UINT32_MAX) return false;
-  const double growth = double(rows) / std::max(1u, data.fittedRows);
-  if (growth >= growthMost) return true;
-  if (growth < growthUnlike) return false;
-  const TokenSample sample = sampleTokenVectors({&segment, 1}, shareSampleRows, deadline);
+  if (double(rows) >= growthMost * data.fittedRows) return true;
+  const TokenSample sample = sampleTokenVectors(segments, shareSampleRows, deadline);
   std::vector<uint32_t> codes(sample.rows);
   codebook.assign(sample.vectors.data(), sample.rows, codes.data());
   return codebook.share(sample.vectors.data(), sample.scales.data(), sample.rows, codes.data()) <
@@ -159,9 +158,12 @@ std::shared_ptr<const Codebook> Index::intern(uint64_t hash, const ChunkCodes::L
   return codebook;
 }
 
-/// The codebook that was fitted on the most token vectors; null if no segment has codes.
+/// The codebook that was fitted last; null if no segment has codes.
 std::shared_ptr<const Codebook> Index::newestCodebook() const {
-  const auto age = [](const Codebook& codebook) { return std::pair(codebook.data().fittedRows, codebook.hash()); };
+  const auto age = [](const Codebook& codebook) {
+    const CodebookData& data = codebook.data();
+    return std::tuple(data.fitsBefore, data.fittedRows, codebook.hash());
+  };
   std::shared_ptr<const Codebook> newest;
   for (const auto& [id, entry] : entries_) {
     if (entry.codes == nullptr) continue;
@@ -175,13 +177,17 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
                                                    const Deadline& deadline) {
   std::shared_ptr<const Codebook> newest;
   std::vector<std::shared_ptr<const Segment>> sealed;
+  bool isCoded = false;
   {
     const std::lock_guard lock(mutex_);
     newest = newestCodebook();
     for (const auto& [id, entry] : entries_) {
       if (entry.segment != nullptr && entry.segment->sealed()) sealed.push_back(entry.segment);
+      if (entry.segment == segment) isCoded = entry.codes != nullptr;
     }
   }
+  // A segment that is coded again brings nothing new.
+  if (newest != nullptr && isCoded) return newest;
   // Count live records only: during a merge its records exist twice.
   uint64_t rows = 0;
   std::vector<std::shared_ptr<const Segment>> sources{segment};
@@ -191,15 +197,17 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
     if (live > 0 && source != segment) sources.push_back(source);
   }
   rows = std::max(rows, segment->counts().rows);
-  if (newest != nullptr && !outgrown(*newest, rows, segment, deadline)) return newest;
+  if (newest != nullptr && !outgrown(*newest, rows, sources, deadline)) return newest;
   const uint32_t count = options_.centroids > 0 ? options_.centroids : SearchTuning::centroids(rows);
   // They take 800 MiB at 128 dimensions.
   constexpr uint32_t sampledMost = 131'072 * SearchTuning::fitRowsPerCentroid;
   const uint32_t sampled = std::min(count * SearchTuning::fitRowsPerCentroid, sampledMost);
   const MemoryShare fitting(uint64_t(sampled) * (options_.shape.dim + sizeof(uint16_t)) * fitCopies);
   const TokenSample sample = sampleTokenVectors(sources, sampled, deadline);
-  CodebookData data = fitCodebook(kernel_, options_.shape.dim, sample, count, deadline);
+  const TokenSample part = sampleTokenVectors(sources, SearchTuning::fitRows, deadline);
+  CodebookData data = fitCodebook(kernel_, options_.shape.dim, sample, part, count, deadline);
   data.fittedRows = uint32_t(std::min<uint64_t>(rows, UINT32_MAX));
+  data.fitsBefore = newest == nullptr ? 0 : newest->data().fitsBefore + 1;
   Codebook fitted(kernel_, std::move(data));
   return intern(fitted.hash(), [&] { return std::optional(std::move(fitted)); });
 }

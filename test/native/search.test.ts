@@ -174,46 +174,6 @@ describe('plans', () => {
     index.close();
   });
 
-  it('a codebook is fitted anew when the index has doubled or become another, and others are outdated then', async () => {
-    const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 0 });
-    const [known, other] = [new Clusters(seededRandom(21), 64, 200), new Clusters(seededRandom(22), 64, 200)];
-    let version = 0;
-    const add = async (segmentId: number, clusters: Clusters, records: number) => {
-      await index.createSegment(segmentId, newPath());
-      const numbers = Array.from({ length: records }, (_, record) => record);
-      for (const _ of numbers) await index.append(segmentId, clusters.record((version += 1), [10]));
-      index.publish(segmentId, columns(segmentId, numbers), noLifespans);
-      await index.seal(segmentId);
-      return (await index.buildCodes(segmentId)).fitted;
-    };
-    const outdated = (): readonly number[] =>
-      index.segments().flatMap(({ segmentId, codesOutdated }) => (codesOutdated ? [segmentId] : []));
-    const recall = async (clusters: Clusters, generation: number): Promise<number> => {
-      let found = 0;
-      for (let round = 0; round < 10; round++) {
-        const search = clusters.search(generation);
-        const truth = keys(await index.search({ ...search, plan: 'exact' }));
-        const got = new Set(keys(await index.search({ ...search, plan: 'codes' })));
-        found += truth.filter((key) => got.has(key)).length / truth.length / 10;
-      }
-      return found;
-    };
-
-    expect(await add(1, known, 1_000)).toBe(true);
-    expect(await add(2, known, 400)).toBe(false);
-    expect(outdated()).toEqual([]);
-    // A quarter more than when it was fitted, and unlike what it was fitted on.
-    expect(await add(3, other, 400)).toBe(true);
-    expect(outdated()).toEqual([1, 2]);
-    for (const clusters of [known, other]) expect(await recall(clusters, 3)).toBeGreaterThan(0.9);
-    for (const segmentId of outdated()) expect((await index.buildCodes(segmentId)).fitted).toBe(false);
-    expect(outdated()).toEqual([]);
-    expect(await add(4, known, 1_800)).toBe(true);
-    expect(outdated()).toEqual([1, 2, 3]);
-    for (const clusters of [known, other]) expect(await recall(clusters, 4)).toBeGreaterThan(0.9);
-    index.close();
-  });
-
   it('a search of more breadth finds more of the best, and one in the background the same', async () => {
     const blur = new Blur(seededRandom(6), 64);
     const index = engine.createIndex({ dim: 64, exactTokenVectorsMax: 10 });

@@ -11,7 +11,8 @@ const imports = /^(?:import|export) (?!type )[^;'"]*['"](\.[^'"]+)['"]/gm;
 /** The test files, relative to `root`, of which neither they nor what they import starts a process or listens. */
 export function unitTests(root: string): readonly string[] {
   const known = new Map<string, boolean>();
-  return globSync(['test/**/*.test.ts', 'bench/**/*.test.ts'], { cwd: root })
+  // A benchmark installs its peers beside it.
+  return globSync(['test/**/*.test.ts', 'bench/**/*.test.ts'], { cwd: root, exclude: ['**/node_modules/**'] })
     .filter((file) => !reachesProcess(root, file, known))
     .toSorted();
 }

@@ -47,7 +47,7 @@ ChunkCodes::Intern keepAll() {
 
 Codebook fitted(const Kernel& kernel, const std::shared_ptr<const Segment>& segment, uint32_t count) {
   const TokenSample sample = sampleTokenVectors({&segment, 1}, count * SearchTuning::fitRowsPerCentroid, {});
-  return Codebook(kernel, fitCodebook(kernel, dim, sample, count, {}));
+  return Codebook(kernel, fitCodebook(kernel, dim, sample, sample, count, {}));
 }
 
 const Case assigned("codes", "token vectors get a centroid about as near as the nearest of all", [](Random& random) {

@@ -129,7 +129,7 @@ const Case encoded("codewords", "token vectors of any dimension have the nearest
                        }
                        sample.vectors.resize(sample.vectors.size() + readPaddingBytes);
                        const TokenSample all = sample;
-                       const Codebook codebook(kernel, fitCodebook(kernel, odd, std::move(sample), 20, {}));
+                       const Codebook codebook(kernel, fitCodebook(kernel, odd, sample, sample, 20, {}));
                        const CodebookData& data = codebook.data();
                        const uint32_t rows = between(random, 1, 40), width = data.subspaceDim();
                        std::vector<uint32_t> codes(rows);
