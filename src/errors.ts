@@ -124,7 +124,9 @@ export function fromFailure({ name, message, stack, code, answer, cause: from }:
 }
 
 export function invalid(path: string, message: string, code = 'invalid'): ServiceError {
-  return new ServiceError('validation_error', message, { issues: [{ path, message, code }] });
+  return new ServiceError('validation_error', path === '' ? message : `${path}: ${message}`, {
+    issues: [{ path, message, code }],
+  });
 }
 
 /** A failure that passes: 503, with `Retry-After`. */

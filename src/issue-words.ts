@@ -14,7 +14,7 @@ export function wordsOf(issue: z.core.$ZodIssue): string {
     case 'too_small':
       return wordsOfSize('at least', issue.minimum, issue);
     case 'invalid_format':
-      return formats[issue.format] ?? own(issue.message) ?? 'has the wrong form';
+      return own(issue.message) ?? formats[issue.format] ?? 'has the wrong form';
     case 'unrecognized_keys':
       return `unknown ${issue.keys.length === 1 ? 'property' : 'properties'} ${issue.keys.join(', ')}`;
     default:

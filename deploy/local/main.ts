@@ -18,14 +18,15 @@ const port = await portOf(process.env['MAXSIMD_HTTP_PORT']).catch((error: Error)
   process.stderr.write(`maxsimd: ${error.message}\n`);
   process.exit(1);
 });
+// From the start on, and again and again: npm passes on a signal that the process group has got already.
+const ended = Promise.withResolvers<void>();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => ended.resolve());
 const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-cluster-'));
 try {
   process.stdout.write('starting PostgreSQL, SeaweedFS, Redis, an encoder, three nodes and HAProxy ...\n');
   const cluster = await startCluster({ directory, nodes, balance: 'index', port });
   try {
     process.stdout.write(describeCluster(cluster, await createTenant(cluster)));
-    const ended = Promise.withResolvers<void>();
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ended.resolve());
     await ended.promise;
   } finally {
     await cluster.stop();

@@ -220,7 +220,9 @@ async function frontOf(
 async function untilServed({ config, asked }: Start, encoders: Encoders): Promise<EncoderModel> {
   await unlessAsked(asked, encoders.ready).catch((error: unknown) => {
     throw error instanceof EncoderStartFailure
-      ? new ConfigError(`the model ${config.MAXSIMD_MODEL} cannot be served: ${error.reason}`)
+      ? new ConfigError(
+          `the model ${config.MAXSIMD_MODEL} cannot be served (MAXSIMD_PROVIDER=${config.MAXSIMD_PROVIDER}): ${error.reason}`,
+        )
       : error;
   });
   // If an encoder goes away just now, its replacement is waited for, as during a request.

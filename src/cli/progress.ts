@@ -58,7 +58,7 @@ function startBar(stream: NodeJS.WriteStream, total: number): Progress {
 }
 
 function startLines(stream: NodeJS.WriteStream, total: number): Progress {
-  let line = 'started';
+  let line = 'nothing done yet';
   const timer = setInterval(() => stream.write(`maxsimd: ${line}\n`), lineEveryMs);
   timer.unref();
   return {

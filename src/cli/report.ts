@@ -2,6 +2,7 @@
  * Reports the end of a command: the result on standard output, or a failure as one line on standard error. With `--json`,
  * standard output has exactly one document in both cases, so a script reads one place.
  */
+import path from 'node:path';
 import { styleText } from 'node:util';
 import { ConfigError } from '../app/config.ts';
 import { ServiceError } from '../errors.ts';
@@ -34,7 +35,7 @@ export function reportFailure(error: unknown, json: boolean, streams: Streams): 
 function reportLine(error: unknown, streams: Streams): ExitCode {
   const prefix = styleText('red', 'maxsimd:', { stream: process.stderr });
   const { code, exitCode = exitCodes.failure } = verdictOn(error);
-  streams.stderr.write(`${prefix} ${oneLine(messageOf(error))}\n`);
+  streams.stderr.write(`${prefix} ${oneLine(wordsOf(error))}\n`);
   // Neither a known failure nor an error of the operating system: print the stack, to find the defect.
   const isDefect = code === undefined && error instanceof Error && !('code' in error);
   if (isDefect) streams.stderr.write(`${error.stack ?? ''}\n`);
@@ -44,7 +45,24 @@ function reportLine(error: unknown, streams: Streams): ExitCode {
 function errorDocument(error: unknown): {
   readonly error: { readonly code: string; readonly message: string };
 } {
-  return { error: { code: verdictOn(error).code ?? 'internal_error', message: messageOf(error) } };
+  return { error: { code: verdictOn(error).code ?? 'internal_error', message: wordsOf(error) } };
+}
+
+const systemWords: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  EACCES: 'may not be used by this user',
+  EISDIR: 'is a folder',
+  ENOTDIR: 'is no folder',
+  EROFS: 'is on a read-only file system',
+  ENOSPC: 'cannot be written: the disk is full',
+};
+
+/** A failure of a file, in words. A new file lacks its folder. */
+function wordsOf(error: unknown): string {
+  const { code = '', path: file, syscall } = Object(error) as NodeJS.ErrnoException;
+  const words = systemWords[code];
+  if (words === undefined || file === undefined) return messageOf(error);
+  return `${code === 'ENOENT' && syscall === 'mkdir' ? path.dirname(file) : file} ${words}`;
 }
 
 /** The code of a known failure, and its exit code if that is not 1. */

@@ -16,7 +16,7 @@ export interface ReadinessDeps {
 }
 
 /** With less free space appends are about to fail. */
-const freeBytesMin = 64 * 1024 * 1024;
+const freeMibMin = 64;
 const lookAgeMsMax = 1_000;
 
 const degraded = 'degraded: ';
@@ -59,7 +59,7 @@ export class ReadinessProbe {
     const [catalogState, disk, objects] = await Promise.all([
       stateOf(catalog.ping(), 'cannot be written'),
       store.freeBytes().then(
-        (bytes) => (bytes >= freeBytesMin ? 'ok' : 'no space left'),
+        (bytes) => (bytes >= freeMibMin * 2 ** 20 ? 'ok' : `less than ${freeMibMin} MiB free`),
         () => 'cannot be read',
       ),
       store.ping && stateOf(store.ping(), 'cannot be reached'),

@@ -139,6 +139,10 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       const { catalog } = under;
       expect((await catalog.listKeys(id)).map(({ access }) => access).toSorted()).toEqual(['full', 'read']);
       expect((await catalog.findKey(reading.id))?.key.access).toBe('read');
+      expect((await catalog.listAudit({ limit: 100, tenantId: id })).at(-1)?.detail).toMatchObject({
+        key_id: key.id,
+        requests_per_minute: generousLimits.requestsPerMinute,
+      });
       expect((await catalog.revokeKey(reading.id))?.access).toBe('read');
     });
   });

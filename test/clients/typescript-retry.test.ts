@@ -43,6 +43,13 @@ describe('safe requests', () => {
     expect(double.requests).toHaveLength(1);
   });
 
+  test('of an import are tried once more at the bound, because other batches make room', async () => {
+    answerFirst(errorReply(503, 'service_unavailable', { retryAfter: 3600 }));
+    const report = await connect({ retryMsMax: 300 }).import(index, [{ doc_id: 'a', text: 't' }]);
+    expect(report).toMatchObject({ documents: 1, failed: [] });
+    expect(waits).toEqual([expect.closeTo(300, -2)]);
+  });
+
   test('are never sent again once the monthly allowance is used up, or when the request is wrong', async () => {
     double.intercept = () => errorReply(429, 'usage_limit_exceeded', { retryAfter: 1 });
     await expect(connect().search(index, { query: 'q' })).rejects.toMatchObject({

@@ -81,6 +81,13 @@ def test_a_request_is_given_up_when_the_next_wait_would_pass_the_bound() -> None
     assert len(double.requests) == 1
 
 
+def test_a_batch_of_an_import_is_tried_once_more_at_the_bound() -> None:
+    double = Double(error(503, "service_unavailable", 3600), upserted)
+    report = double.client(retry_seconds_max=0.3).import_documents(INDEX, [{"doc_id": "a", "text": "t"}])
+    assert report.documents == 1
+    assert double.times[1] - double.times[0] < 5
+
+
 def test_creating_an_index_waits_for_a_model_that_is_being_loaded() -> None:
     index = {
         "id": INDEX,

@@ -82,9 +82,12 @@ export class Transport {
         if (waits) tries = { attempts: 0, broken: 0, sinceMs: nowMs };
         tries.attempts += 1;
         if (isBroken(error)) tries.broken += 1;
-        const delayMs = repeatDelayMs(error, { ...request, ...tries }, Math.random);
+        const askedMs = repeatDelayMs(error, { ...request, ...tries }, Math.random);
         const attempt = { wasConnected: this.#wasConnected, attemptMs: nowMs - attemptedMs };
         const leftMs = repeatMsMax(this.#settings, attempt) - (nowMs - tries.sinceMs);
+        // Other batches of an import end meanwhile, so it tries once more at the bound.
+        const isCapped = request.isPatient === true && askedMs !== undefined && !waits && leftMs > 0;
+        const delayMs = isCapped ? Math.min(askedMs, leftMs) : askedMs;
         if (delayMs === undefined || (!waits && delayMs > leftMs)) throw error;
         this.#settings.onRetry?.(error, delayMs);
         request.onRetry?.(error);
@@ -200,13 +203,16 @@ function apiError(response: Response, text: string): ApiError {
   const body: { readonly error?: Partial<ErrorDetail> } | undefined = parsed(text);
   const error = body?.error;
   const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN);
-  return new ApiError(error?.message ?? 'this is not an answer of the service', {
-    status: response.status,
-    code: error?.code ?? 'unexpected_response',
-    issues: error?.issues ?? [],
-    requestId: requestIdOf(response),
-    retryAfterSeconds: Number.isFinite(retryAfter) && retryAfter >= 0 ? retryAfter : undefined,
-  });
+  return new ApiError(
+    error?.message ?? 'this is not an answer of the service: look at the address, and at proxies',
+    {
+      status: response.status,
+      code: error?.code ?? 'unexpected_response',
+      issues: error?.issues ?? [],
+      requestId: requestIdOf(response),
+      retryAfterSeconds: Number.isFinite(retryAfter) && retryAfter >= 0 ? retryAfter : undefined,
+    },
+  );
 }
 
 /** The object that the text is; `undefined` = it is none. */

@@ -94,7 +94,7 @@ async function createTenant(
   const createdAtMs = Date.now();
   await queries.rows(sql.insertTenant, [id, name, createdAtMs, ...valuesOf(limits)]);
   const key = added && (await addKey(queries, { ...added, tenantId: id }));
-  await note(queries, 'tenant_created', id, { ...limitsDetail(limits), ...(key && keyDetail(key)) });
+  await note(queries, 'tenant_created', id, { ...(key && keyDetail(key)), ...limitsDetail(limits) });
   return { id, name, suspended: false, limits, createdAtMs };
 }
 

@@ -10,6 +10,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError, assertInvariant } from '../../errors.ts';
 import { builtFile } from '../../installation.ts';
+import { noSpace } from '../../system-errors.ts';
 import { syncDirectory } from '../sync-directory.ts';
 
 export type Connection = Database.Database;
@@ -185,6 +186,7 @@ export function toOperatingError(error: unknown): unknown {
     });
   }
   if (!isUnavailable(error)) return error;
+  if (code === 'SQLITE_FULL') return noSpace(error);
   return new ServiceError('service_unavailable', `the catalog is not available now (${code})`, {
     retryAfterSeconds: 1,
     cause: error,

@@ -115,7 +115,7 @@ async function readItems({ command, items, display, ...work }: ImportWork): Prom
     display.settled(report.position, bytesRead);
   }
   display.stop();
-  return resultOf(report, { complete: true, stderr: command.stderr });
+  return resultOf(report, { stderr: command.stderr });
 }
 
 async function importItems(
@@ -147,8 +147,10 @@ async function importItems(
     problems: [...state.problems],
     startedMs,
   };
+  if (report.start.rows > 0) display.settled(report.start, 0);
   const resumable = checkpoint !== undefined && trySave(checkpoint, state, command);
-  let stopped: { readonly error: unknown } | undefined;
+  let failure: { readonly error: unknown } | undefined;
+  let stopped: string | undefined;
   try {
     await runImport({
       client,
@@ -167,18 +169,15 @@ async function importItems(
     });
     if (resumable) checkpoint.remove();
   } catch (error) {
-    stopped = { error: error instanceof Interruption ? interruptionOf(error, report, resumable) : error };
+    const { position } = report;
+    const next = resumable ? 'goes on from there' : 'starts over, which replaces what it sent';
+    const counts = `${position.done} documents done, ${position.failed} failed`;
+    stopped = `after row ${position.rows} (${counts}): the same command ${next}`;
+    const isAsked = error instanceof Interruption;
+    failure = { error: isAsked ? new Interruption(error.signal, `${error.message} ${stopped}`) : error };
   }
   display.stop();
-  return { ...resultOf(report, { complete: stopped === undefined, stderr: command.stderr }), ...stopped };
-}
-
-function interruptionOf(error: Interruption, { position }: ImportReport, resumable: boolean): Interruption {
-  const next = resumable
-    ? 'the same command goes on from there'
-    : 'the same command starts over, which replaces what it sent';
-  const counts = `${position.done} documents done, ${position.failed} failed`;
-  return new Interruption(error.signal, `${error.message} after row ${position.rows} (${counts}): ${next}`);
+  return { ...resultOf(report, { stopped, stderr: command.stderr }), ...failure };
 }
 
 function checkpointOf(

@@ -25,7 +25,7 @@ export class ImportDisplay {
   }
 
   readonly waiting: OnWait = (error, delayMs) => {
-    this.#waiting = `, waiting ${Math.ceil(delayMs / 1000)} s: ${error.code}`;
+    this.#waiting = `, waiting ${Math.ceil(delayMs / 1000)} s: ${error.message}`;
     this.#show();
   };
 

@@ -26,24 +26,25 @@ export interface ImportReport {
 }
 
 export interface ReportOptions {
-  /** The input was read to its end. */
-  readonly complete: boolean;
+  /** Where the import stopped, and how it goes on; `undefined` if the input was read to its end. */
+  readonly stopped?: string | undefined;
   readonly stderr: NodeJS.WriteStream;
 }
 
-export function resultOf(report: ImportReport, { complete, stderr }: ReportOptions): CommandResult {
+export function resultOf(report: ImportReport, { stopped, stderr }: ReportOptions): CommandResult {
   const { position, problems, source, reader } = report;
   for (const problem of problems) stderr.write(`${problem.file}:${problem.line}: ${describe(problem)}\n`);
   const unlisted = position.failed - problems.length;
   if (unlisted > 0) stderr.write(`${source.name}: ${unlisted} more failed\n`);
-  const missing = complete && source.rowsPromised !== undefined ? source.rowsPromised - reader.rows : 0;
+  const missing =
+    stopped === undefined && source.rowsPromised !== undefined ? source.rowsPromised - reader.rows : 0;
   if (missing !== 0) {
     stderr.write(`${source.name}: has ${reader.rows} rows, its description says ${source.rowsPromised}\n`);
   }
   const seconds = (performance.now() - report.startedMs) / 1000;
   return {
     document: documentOf(report, seconds),
-    text: textOf(report, seconds),
+    text: textOf(report, seconds, stopped),
     failed: position.failed > 0,
   };
 }
@@ -84,7 +85,11 @@ function documentOf(report: ImportReport, seconds: number): object {
   };
 }
 
-function textOf({ target, position, start, source, reader }: ImportReport, seconds: number): string {
+function textOf(
+  { target, position, start, source, reader }: ImportReport,
+  seconds: number,
+  stopped: string | undefined,
+): string {
   const { repeated, sentAsMetadata, leftOut } = reader;
   const done: readonly (readonly [string, string])[] =
     target.id === undefined
@@ -100,6 +105,7 @@ function textOf({ target, position, start, source, reader }: ImportReport, secon
     ...done,
     ['failed', String(position.failed)],
     ...(start.rows === 0 ? [] : [['resumed', `after row ${start.rows}`] as const]),
+    ...(stopped === undefined ? [] : [['stopped', stopped] as const]),
     ...(repeated === 0
       ? []
       : [

@@ -9,7 +9,7 @@
  * ordinary key.
  */
 import { isUtf8 } from 'node:buffer';
-import { ServiceError, assertInvariant } from '../../errors.ts';
+import { ServiceError, assertInvariant, invalid } from '../../errors.ts';
 import { dottedPath } from '../../issue-words.ts';
 import { quote, scalarEnd, uncheckedStringEnd, whiteSpaceEnd } from './json-tokens.ts';
 import { documentsMax, metadataBytesMax, metadataDepthMax, queriesMax } from '../limits.ts';
@@ -229,10 +229,7 @@ class Reader {
   }
 
   #refused(code: string, message: string, path: readonly (string | number)[] = this.#path): ServiceError {
-    const issue = { path: dottedPath(path), message, code };
-    return new ServiceError('validation_error', issue.path === '' ? message : `${issue.path}: ${message}`, {
-      issues: [issue],
-    });
+    return invalid(dottedPath(path), message, code);
   }
 
   /** The issue names the field of the body in which the bound was met. */

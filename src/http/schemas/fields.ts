@@ -143,14 +143,16 @@ export function returnedObject(description: string) {
 
 /** RFC 9562 section 4: a UUID is read in either case. It is stored in lower case. */
 export const IndexId = z
-  .uuid()
+  .uuid('must be the id of an index, a UUID, not its name')
   .toLowerCase()
   .meta({ description: 'Identifier of the index: the `id` in the answer that created it.' });
 export const IndexParams = z.strictObject({ index_id: IndexId });
 
 export const Timestamp = z.iso.datetime().meta({ description: 'ISO 8601, UTC.' });
 /** In milliseconds since the epoch. */
-export const ExpiresAt = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+export const ExpiresAt = z.iso
+  .datetime({ offset: true, error: 'must be a time like 2026-11-23T10:00:00Z; in a URL, + is %2B' })
+  .transform((text) => Date.parse(text));
 export const Count = z.int().min(0).meta({ example: 3 });
 export const DecimalString = z.string().regex(/^\d+$/, 'must be a string of decimal digits').meta({
   description: 'An integer as a decimal string. Calculate with arbitrary precision.',

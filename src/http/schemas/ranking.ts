@@ -10,7 +10,7 @@ export const Hint = z
   .meta({
     ...addition,
     description:
-      'For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it.',
+      'For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it.',
   });
 
 const ReturnComponents = z

@@ -52,3 +52,8 @@ export function fieldWithOperators(filterText: string): string | undefined {
   }
   return undefined;
 }
+
+/** The word of another product that joins conditions, at the beginning of a filter or a condition. Here it names a field. */
+export function joiningWordIn(text: string | undefined): string | undefined {
+  return /^\s*\{\s*"(\$?(?:must|should|must_not|and|or|nor|bool))"\s*:\s*[[{]/i.exec(text ?? '')?.[1];
+}

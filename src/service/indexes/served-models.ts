@@ -53,5 +53,5 @@ export async function chooseModel(
   if (modelVersion !== undefined) {
     throw invalid('model_version', 'there is no such version of the model', 'unknown_model_version');
   }
-  throw invalid('model', 'no such model', 'unknown_model');
+  throw invalid('model', `no such model; the default is ${choice.name}`, 'unknown_model');
 }

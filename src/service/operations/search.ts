@@ -9,7 +9,7 @@ import { assertInvariant, unavailable } from '../../errors.ts';
 import type { Asker, IndexReader } from '../../index/contract.ts';
 import type { NativeMatching, NativeSearchResult } from '../../index/engine/native.ts';
 import { conditionOf } from '../../index/terms/condition.ts';
-import { fieldWithOperators } from '../../index/terms/operators.ts';
+import { fieldWithOperators, joiningWordIn } from '../../index/terms/operators.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import { candidateKMax, topKDefault } from '../contract.ts';
 import type { RankedResponse, RequestContext, RequestUsage, ResultItem, SearchRequest } from '../contract.ts';
@@ -136,8 +136,16 @@ export function filtersFor(
   };
 }
 
-/** A word to a caller whose filter looks like conditions. It finds nothing unless a document has that very object. */
-export function hintFor({ filter }: Pick<SearchRequest, 'filter'>): { readonly hint?: string } {
+/** A word to a caller whose filter or condition is written as for another product. It finds nothing unless a document has that very value. */
+export function hintFor({ filter, where }: Pick<SearchRequest, 'filter' | 'where'>): {
+  readonly hint?: string;
+} {
+  const word = joiningWordIn(filter) ?? joiningWordIn(where);
+  if (word !== undefined) {
+    return {
+      hint: `"${word}" is the name of a field here; conditions beside each other in where must all hold, and any_of lists alternatives`,
+    };
+  }
   const field = filter === undefined ? undefined : fieldWithOperators(filter);
   if (field === undefined) return {};
   const shown = JSON.stringify(field.slice(0, hintNameLengthMax).toWellFormed());

@@ -308,6 +308,8 @@ describe('messages', () => {
 
   test('of an index id that is none', async () => {
     const response = await post('/v1/indexes/first/search', { query: 'q' });
-    expect(response.json<ErrorAnswer>().error.message).toBe('index_id: must be a UUID');
+    expect(response.json<ErrorAnswer>().error.message).toBe(
+      'index_id: must be the id of an index, a UUID, not its name',
+    );
   });
 });

@@ -388,7 +388,11 @@ class AsyncMaxsimd:
                 bound = self._retry_seconds_max
                 if bound is None:
                     bound = repeat_seconds_max(was_connected=self._was_connected, attempt_seconds=now - attempted)
-                if delay is None or (not waits and now - started + delay > bound):
+                left = bound - (now - started)
+                if delay is not None and call.is_patient and not waits and left > 0:
+                    # Other batches of an import end meanwhile, so it tries once more at the bound.
+                    delay = min(delay, left)
+                if delay is None or (not waits and delay > left):
                     raise
                 for listener in (self._on_retry, on_retry):
                     if listener is not None:

@@ -344,7 +344,7 @@ def _api_error(response: httpx.Response) -> APIError:
         issues = [Issue.model_validate(issue) for issue in error.get("issues") or ()]
         code, message = str(error["code"]), str(error.get("message", ""))
     except (ValueError, KeyError, TypeError, AttributeError):
-        issues, code, message = [], "unexpected_response", "this is not an answer of the service"
+        issues, code, message = [], "unexpected_response", "this is not an answer of the service: look at the address, and at proxies"
     retry_after = response.headers.get("retry-after", "")
     return error_of_code.get(code, APIError)(
         message,

@@ -44,7 +44,7 @@ export function tenantOperations(connection: Connection) {
       const createdAtMs = Date.now();
       insertTenant.run(id, name, ...valuesOf(limits), createdAtMs);
       const key = added && addKey({ ...added, tenantId: id });
-      note(actor, 'tenant_created', id, { ...limitsDetail(limits), ...(key && keyDetail(key)) });
+      note(actor, 'tenant_created', id, { ...(key && keyDetail(key)), ...limitsDetail(limits) });
       return { id, name, suspended: false, limits, createdAtMs };
     },
 

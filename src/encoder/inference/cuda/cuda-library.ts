@@ -59,7 +59,7 @@ export function hasCudaLibrary({ runtime } = cudaPlaces()): boolean {
  * take longer and print to standard error without the reason.
  */
 export function cudaProblem(places = cudaPlaces()): string | undefined {
-  if (!hasCudaLibrary(places)) return 'its provider is not installed: npm run cuda:install';
+  if (!hasCudaLibrary(places)) return 'its provider is not installed: npm run cuda:install in a checkout';
   const driver = loadProblem('libcuda.so.1');
   return driver === undefined ? nvidiaProblem(places) : `there is no NVIDIA driver (${driver})`;
 }

@@ -253,6 +253,18 @@ describe('A search', () => {
     const reply = await client.deleteDocuments(library, { filter });
     expect(expectReply(reply, deletedDocuments)).toEqual({ deleted: 0, more: false, hint: answer.hint });
   });
+
+  test.each(['filter', 'where'])(
+    'hints at `any_of` if its %s is written as for another product',
+    async (name) => {
+      const must = [{ key: 'place', match: { value: 2 } }];
+      const reply = await stage.client.search(library, { query: 'river', [name]: { must } });
+      expect(expectReply(reply, ranked)).toMatchObject({
+        results: [],
+        hint: expect.stringMatching(/"must".*any_of/),
+      });
+    },
+  );
 });
 
 describe('Results by document', () => {
