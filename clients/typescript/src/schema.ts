@@ -245,7 +245,7 @@ export interface components {
         };
         readonly QueryAnswer: {
             readonly results: readonly components["schemas"]["QueryResult"][];
-            /** @description For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it. */
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it. */
             readonly hint?: string;
             readonly usage: components["schemas"]["RequestUsage"];
         };
@@ -257,7 +257,7 @@ export interface components {
         readonly Ranked: {
             /** @description Best first. Of equal scores the older document version comes first (in `/v1/score` the document that was sent first), then the lower `chunk_index`. */
             readonly results: readonly components["schemas"]["Result"][];
-            /** @description For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it. */
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it. */
             readonly hint?: string;
             readonly usage: components["schemas"]["RequestUsage"];
         };
@@ -280,7 +280,7 @@ export interface components {
             readonly documents: number;
             /** @description In the order of the fields. */
             readonly facets: readonly components["schemas"]["Facet"][];
-            /** @description For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it. */
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it. */
             readonly hint?: string;
         };
         readonly Chunking: {
@@ -348,7 +348,7 @@ export interface components {
             readonly deleted: number;
             /** @description True if more documents match. Send the request again. */
             readonly more: boolean;
-            /** @description For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it. */
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it. */
             readonly hint?: string;
         };
         readonly DocumentFailure: {

@@ -280,7 +280,7 @@ class QueryAnswer(BaseModel):
     hint: Annotated[
         str | None,
         Field(
-            description="For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it."
+            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it."
         ),
     ] = None
     usage: RequestUsage
@@ -304,7 +304,7 @@ class Ranked(BaseModel):
     hint: Annotated[
         str | None,
         Field(
-            description="For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it."
+            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it."
         ),
     ] = None
     usage: RequestUsage
@@ -334,7 +334,7 @@ class Facets(BaseModel):
     hint: Annotated[
         str | None,
         Field(
-            description="For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it."
+            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it."
         ),
     ] = None
 
@@ -413,7 +413,7 @@ class DeletedDocuments(BaseModel):
     hint: Annotated[
         str | None,
         Field(
-            description="For people: says that a value of `filter` looks like operators, which only `where` knows. Do not parse it."
+            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it."
         ),
     ] = None
 
