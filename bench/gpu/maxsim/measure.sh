@@ -26,6 +26,9 @@ row() {
 
 failed=
 if [ "${DEVICE:-0}" != cpu ]; then
+  # Rows of the default model.
+  row 1m-2bits "$build/maxsim" --dim 384 --bits 2 --chunks 1000000 --compare 1000000
+  row 1m-2bits-4-queries "$build/maxsim" --dim 384 --bits 2 --chunks 1000000 --queries 4
   row 1m "$build/maxsim" --chunks 1000000 --compare 1000000
   row 100k "$build/maxsim" --chunks 100000 --rounds 200
   row 1m-short "$build/maxsim" --chunks 3200000 --rows 20
@@ -35,9 +38,6 @@ if [ "${DEVICE:-0}" != cpu ]; then
   row 1m-16-queries "$build/maxsim" --chunks 1000000 --queries 16
   row 1m-filter-100 "$build/maxsim" --chunks 1000000 --admit 100
   row 1m-filter-10000 "$build/maxsim" --chunks 1000000 --admit 10000
-  # Rows of the default model.
-  row 1m-2bits "$build/maxsim" --dim 384 --bits 2 --chunks 1000000 --compare 1000000
-  row 1m-2bits-4-queries "$build/maxsim" --dim 384 --bits 2 --chunks 1000000 --queries 4
   # 125 GB: of an H200, not of an H100.
   row 20m-2bits "$build/maxsim" --dim 384 --bits 2 --chunks 20000000 --rounds 10
   # 83 GB: of an H200, not of an H100.
