@@ -135,7 +135,10 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
   // Lists may meet too few chunks.
   if (shortlist.size() < request.candidateK) {
     plan = Plan::codes;
-    shortlist = allSelected(search);
+    shortlist.clear();
+    forEachChunk(selections, found, [&](const Candidate& candidate) {
+      if (search.bySelection[candidate.selection] != nullptr) shortlist.push_back({0, candidate});
+    });
   }
   if (byGraph) addEntries(search, shortlist);
   std::vector<ScoredChunk> rescored = scoreByResidualCodes(search, bestByCodes(search, std::move(shortlist), count));

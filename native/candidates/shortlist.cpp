@@ -52,15 +52,6 @@ std::vector<Shortlisted> bestBySum(std::vector<Shortlisted> shortlist, size_t co
   return bestOf(std::move(shortlist), count, &Shortlisted::sum, agesOf);
 }
 
-std::vector<Shortlisted> allSelected(const ShortlistSearch& search) {
-  std::vector<Shortlisted> all;
-  for (const CodedSegment& coded : search.segments) {
-    const Bitmap& selected = coded.selected->chunks;
-    selected.forEach(0, selected.size(), [&](uint32_t chunk) { all.push_back({0, {coded.selection, chunk}}); });
-  }
-  return all;
-}
-
 void addEntries(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist) {
   std::vector<Bitmap> wanted;
   for (size_t b = 0; b < search.tables.size(); ++b) wanted.emplace_back(search.tables.of(b).residual.codeMask + 1);

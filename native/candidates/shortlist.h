@@ -66,9 +66,6 @@ uint32_t dropWorst(std::vector<Shortlisted>& shortlist, size_t count);
 /// The `count` with the largest sums, in their order; the oldest of those that tie with the last.
 std::vector<Shortlisted> bestBySum(std::vector<Shortlisted> shortlist, size_t count, const AgesOf& agesOf);
 
-/// Every selected chunk, by segment and chunk.
-std::vector<Shortlisted> allSelected(const ShortlistSearch& search);
-
 /// Adds the entries of the codes of these chunks to the tables.
 void addEntries(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist);
 

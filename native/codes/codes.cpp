@@ -50,8 +50,6 @@ namespace {
 
 constexpr DerivedFormat codesFormat{0x44434d495358414dull /* "MAXSIMCD" */, 5, "codes"};
 constexpr uint32_t centroidMask = (1u << centroidBits) - 1;
-/// At most, of any dimension: code, codewords and list entry of a token vector, and offsets where it is a chunk.
-constexpr uint64_t buildBytesPerRow = 48;
 /// Token vectors that are assigned together.
 constexpr uint32_t batchRows = 16 << 10;
 
@@ -64,16 +62,42 @@ std::string readHeader(const File& file, uint64_t bytes, CodesHeader& header) {
   return bytes == sizeof header + CodesLayout(header).bytes ? "" : "not as long as its header says";
 }
 
-/// body(first, last, vectors, scales, rows) for batches of chunks [first, last): their token vectors' components and scales.
-template <typename Body>
-void forEachBatch(const Segment& segment, const Deadline& deadline, const Body& body) {
+struct CodesOfChunks {
+  std::vector<uint32_t> offsets{0}, rowOffsets{0};
+  std::vector<uint32_t> codes;
+  std::vector<uint8_t> residuals;
+
+  /// The next chunk: the centroid of each of its token vectors, and their codewords.
+  void add(std::span<const uint32_t> centroids, const uint8_t* bytes) {
+    std::vector<uint32_t> order(centroids.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return centroids[a] < centroids[b]; });
+    for (const uint32_t row : order) {
+      if (codes.size() == offsets.back() || (codes.back() & centroidMask) != centroids[row])
+        codes.push_back(centroids[row]);
+      if (codes.back() >> centroidBits == runMost) continue;
+      codes.back() += 1u << centroidBits;
+      residuals.insert(residuals.end(), bytes + row * residualBytes, bytes + (row + 1) * residualBytes);
+    }
+    offsets.push_back(uint32_t(codes.size()));
+    rowOffsets.push_back(uint32_t(residuals.size() / residualBytes));
+  }
+};
+
+CodesOfChunks assignAll(const Segment& segment, const Codebook& codebook, const Deadline& deadline) {
+  const auto [rowsMost, chunks] = std::pair(segment.counts().rows, segment.counts().chunks);
+  if (rowsMost > UINT32_MAX) throw Error(ErrorCode::invalidArgument, "segment holds too many token vectors");
+  CodesOfChunks all;
+  // At once, and at most: what is not used is never touched, and growing by doubling would hold half as much again.
+  all.codes.reserve(rowsMost);
+  all.residuals.reserve(rowsMost * residualBytes);
   const auto mapping = segment.mappingInOrder();
   const RowShape shape = segment.shape();
-  const uint32_t chunks = segment.counts().chunks;
   std::vector<int8_t> vectors;
   std::vector<uint16_t> scales;
-  uint32_t first = 0;
-  for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
+  std::vector<uint32_t> codes;
+  std::vector<uint8_t> bytes;
+  for (uint32_t chunk = 0, first = 0; chunk < chunks; ++chunk) {
     const ChunkEntry& entry = segment.chunk(chunk);
     const bool intact = segment.dataIntact(*mapping, entry.record);
     // Nobody sees a dead one: zeros stand for it.
@@ -88,54 +112,16 @@ void forEachBatch(const Segment& segment, const Deadline& deadline, const Body& 
     }
     if (scales.size() < batchRows && chunk + 1 < chunks) continue;
     deadline.check();
-    body(first, chunk + 1, vectors.data(), scales.data(), uint32_t(scales.size()));
-    first = chunk + 1;
+    codes.resize(scales.size());
+    bytes.resize(scales.size() * residualBytes);
+    codebook.assign(vectors.data(), uint32_t(scales.size()), codes.data());
+    codebook.encode(vectors.data(), scales.data(), uint32_t(scales.size()), codes.data(), bytes.data());
+    for (size_t row = 0; first <= chunk; row += segment.chunkRows(first++))
+      all.add(std::span(codes).subspan(row, segment.chunkRows(first)), bytes.data() + row * residualBytes);
     vectors.clear();
     scales.clear();
   }
   segment.requireRead(*mapping);
-}
-
-struct CodesOfChunks {
-  std::vector<uint32_t> offsets{0}, rowOffsets{0};
-  std::vector<uint32_t> codes;
-  std::vector<uint8_t> residuals;
-};
-
-CodesOfChunks assignAll(const Segment& segment, const Codebook& codebook, const Deadline& deadline) {
-  const uint64_t rowsMost = segment.counts().rows;
-  if (rowsMost > UINT32_MAX) throw Error(ErrorCode::invalidArgument, "segment holds too many token vectors");
-  CodesOfChunks all;
-  // At once, and at most: what is not used is never touched, and growing by doubling would hold half as much again.
-  all.codes.reserve(rowsMost);
-  all.residuals.reserve(rowsMost * residualBytes);
-  std::vector<uint32_t> codes, order;
-  std::vector<uint8_t> bytes;
-  forEachBatch(segment, deadline,
-               [&](uint32_t first, uint32_t last, const int8_t* vectors, const uint16_t* scales, uint32_t rows) {
-                 codes.resize(rows);
-                 bytes.resize(rows * residualBytes);
-                 codebook.assign(vectors, rows, codes.data());
-                 codebook.encode(vectors, scales, rows, codes.data(), bytes.data());
-                 uint32_t row = 0;
-                 for (uint32_t chunk = first; chunk < last; ++chunk) {
-                   order.resize(segment.chunkRows(chunk));
-                   std::iota(order.begin(), order.end(), row);
-                   row += uint32_t(order.size());
-                   std::sort(order.begin(), order.end(),
-                             [&](uint32_t a, uint32_t b) { return std::pair(codes[a], a) < std::pair(codes[b], b); });
-                   for (const uint32_t r : order) {
-                     if (all.codes.size() == all.offsets.back() || (all.codes.back() & centroidMask) != codes[r])
-                       all.codes.push_back(codes[r]);
-                     if (all.codes.back() >> centroidBits == runMost) continue;
-                     all.codes.back() += 1u << centroidBits;
-                     const auto own = bytes.begin() + long(r * residualBytes);
-                     all.residuals.insert(all.residuals.end(), own, own + long(residualBytes));
-                   }
-                   all.offsets.push_back(uint32_t(all.codes.size()));
-                   all.rowOffsets.push_back(uint32_t(all.residuals.size() / residualBytes));
-                 }
-               });
   return all;
 }
 
@@ -176,8 +162,6 @@ bool ascends(std::span<const uint32_t> offsets, uint64_t first, uint64_t last) {
 ChunkCodes::~ChunkCodes() {
   if (isHeld_) Memory::ofProcess().letGo(*mapping_);
 }
-
-uint64_t ChunkCodes::buildBytes(uint64_t rows) { return rows * buildBytesPerRow; }
 
 std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const Kernel& kernel, const Intern& intern) {
   try {

@@ -70,8 +70,9 @@ class ChunkCodes {
   static std::shared_ptr<const ChunkCodes> build(const Segment& segment, const Kernel& kernel, const Codebook& codebook,
                                                  const Intern& intern, const Deadline& deadline);
 
-  /// Memory that a build for so many token vectors works with, but for its batches.
-  static uint64_t buildBytes(uint64_t rows);
+  /// Memory that a build works with for each token vector of any dimension, at most: code, codewords, list entry, and
+  /// offsets where it is a chunk.
+  static constexpr uint64_t buildBytesPerRow = 48;
 
   const Codebook& codebook() const { return *codebook_; }
   const std::shared_ptr<const Codebook>& sharedCodebook() const { return codebook_; }
@@ -97,7 +98,6 @@ class ChunkCodes {
   }
   void loadCodes(uint32_t chunk) const { loadLines(of(chunk).data(), of(chunk).size_bytes()); }
 
-  uint32_t blocks() const { return (chunks() + blockChunks - 1) / blockChunks; }
   /// Chunks of a block that have a centroid.
   std::span<const uint16_t> list(uint32_t block, uint32_t centroid) const {
     const uint32_t* offsets = listPlace(block, centroid);
@@ -139,7 +139,8 @@ struct CodesInspection {
 /// its codebook. `unsupported_version` for one of another format.
 CodesInspection inspectCodes(const std::string& path, bool verify);
 
-/// An even sample of the token vectors of sealed segments, without those of damaged records; `UnreadRecord` if none is left.
+/// An even sample of the token vectors of sealed segments, without those of damaged records; `UnreadRecord` if none is
+/// left.
 TokenSample sampleTokenVectors(std::span<const std::shared_ptr<const Segment>> segments, uint32_t rowsMax,
                                const Deadline& deadline);
 

@@ -216,7 +216,7 @@ Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
   const std::shared_ptr<const Segment> segment = find(id);
   require(segment->sealed() && segment->counts().chunks > 0, "codes are built for sealed segments with chunks");
   const auto codebook = codebookFor(segment, deadline);
-  const MemoryShare building(ChunkCodes::buildBytes(segment->counts().rows));
+  const MemoryShare building(ChunkCodes::buildBytesPerRow * segment->counts().rows);
   auto codes = ChunkCodes::build(
       *segment, kernel_, *codebook, [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); },
       deadline);

@@ -313,6 +313,30 @@ const Case scrambled("codes", "codes full of nonsense lead nowhere outside and a
   }
 });
 
+const Case newest("codes", "a codebook that was fitted later on fewer token vectors is newer", [](Random& random) {
+  const TemporaryDirectory directory;
+  const Kernel& kernel = *findKernel("auto");
+  Index index(kernel, {dim, 0}), reopened(kernel, {dim, 0});
+  std::vector<Index::LifespanChange> died;
+  for (const uint64_t id : {1, 2}) {
+    const Clusters clusters(random, dim, 20);
+    const std::string path = directory.file(std::to_string(id) + ".seg");
+    index.createSegment(id, path);
+    std::vector<Index::LifespanChange> born;
+    const uint32_t records = id == 1 ? 100 : 50;
+    for (uint32_t r = 0; r < records; ++r)
+      born.push_back({id, index.append(id, randomRecord(random, clusters, r, {20}))});
+    index.publish(id, born, died);
+    died = born;
+    index.seal(id);
+    CHECK(index.buildCodes(id, {}).fitted);
+    reopened.openSegment(id, path, records, true);
+  }
+  for (const Index* each : {&index, &reopened}) {
+    for (const SegmentInfo& segment : each->segments()) CHECK(segment.codesOutdated == (segment.id == 1));
+  }
+});
+
 const Case shared("codes", "segments share one codebook file, and a damaged one is written anew", [](Random& random) {
   const TemporaryDirectory directory;
   const Clusters clusters(random, dim, 20);
