@@ -1,9 +1,9 @@
 /** When the codebook of an index is fitted anew: as its texts become more, or others. */
 import path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { createEngine, type NativeIndex } from '../../src/index/engine/native.ts';
-import { seededRandom } from '../support/seeded-random.ts';
-import { Blur, Clusters, columns, temporaryDirectory } from './sample.ts';
+import { createEngine, type NativeIndex } from '../../../src/index/engine/native.ts';
+import { seededRandom } from '../../support/seeded-random.ts';
+import { Blur, Clusters, columns, temporaryDirectory } from '../../native/sample.ts';
 
 const directory = temporaryDirectory();
 const engine = createEngine({ threads: 2, kernel: 'auto' });
