@@ -32,6 +32,8 @@ export interface HttpServerOptions extends ListenerOptions {
   readonly node?: string;
   /** Absent = an activity of its own. */
   readonly activity?: Activity;
+  /** Resolves while the other event loops of the process turn. `/healthz` waits for it. */
+  readonly beat?: () => Promise<unknown>;
   readonly timeouts?: Partial<HttpTimeouts>;
 }
 
@@ -41,7 +43,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
   const timeouts = { ...defaultHttpTimeouts, ...options.timeouts };
   const { app, drain } = createApp({ ...options, timeouts, bodyBytesMax });
   await describeApi(app, serviceDocument);
-  await app.register(healthRoutes(service, drain));
+  await app.register(healthRoutes(service, drain, options.beat));
   await app.register(rootRoute(options.console !== undefined));
   const activity = options.activity ?? new RecentActivity();
   const activityOf = activityRoute(activity, options.node);

@@ -6,7 +6,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { apiKeyMatches, parseApiKey } from '../catalog/api-key.ts';
 import type { ApiKey, Catalog, KeyRecord, Tenant } from '../catalog/contract.ts';
 import { ServiceError, unavailable, type RateState } from '../errors.ts';
-import type { AdmittedRequest } from './contract.ts';
+import type { AdmittedRequest, Service } from './contract.ts';
 import { HotCache } from './hot-cache.ts';
 import type { InFlight } from './in-flight.ts';
 import { keyName, type ConcurrencyPermit, type Limiter, type RateAdmission } from './limits/limiter.ts';
@@ -26,6 +26,8 @@ export interface AdmissionDeps {
   /** Called when the ledger does not have an answer that was sent. */
   readonly onUncounted: (error: unknown) => void;
 }
+
+type WhenFull = Parameters<Service['admit']>[1];
 
 const keysMax = 10_000;
 const keyAgeMsMax = 2_000;
@@ -62,17 +64,17 @@ export class Admission {
     return this.#draining;
   }
 
-  async admit(authorization: string | undefined): Promise<AdmittedRequest> {
+  async admit(authorization: string | undefined, whenFull?: WhenFull): Promise<AdmittedRequest> {
     if (this.#draining) throw shuttingDown();
-    return await this.#admitTenant(await this.#authenticate(authorization));
+    return await this.#admitTenant(await this.#authenticate(authorization), whenFull);
   }
 
   /** Does the same for a session that `openSession` gave. */
-  async admitSession(session: string | undefined): Promise<AdmittedRequest> {
+  async admitSession(session: string | undefined, whenFull?: WhenFull): Promise<AdmittedRequest> {
     if (this.#draining) throw shuttingDown();
     const record = session === undefined ? undefined : await this.#keyOfSession(session);
     if (record === undefined) throw unauthenticated('the session has ended; sign in again');
-    return await this.#admitTenant(record);
+    return await this.#admitTenant(record, whenFull);
   }
 
   /** Opens a session, which stands for the key for `sessionMs`. */
@@ -101,10 +103,11 @@ export class Admission {
     return ending?.hasEnded === false ? record : undefined;
   }
 
-  async #admitTenant({ tenant, key }: KeyRecord): Promise<AdmittedRequest> {
+  async #admitTenant({ tenant, key }: KeyRecord, whenFull?: WhenFull): Promise<AdmittedRequest> {
     if (tenant.suspended) throw await this.#refuseSuspended(tenant);
     const rate = await this.#admitRate(tenant, key);
-    return { tenant, access: key.access, rate, permit: await this.#acquireSlots(tenant, key, rate) };
+    const permit = await this.#acquireSlots({ tenant, key }, rate, whenFull);
+    return { tenant, access: key.access, rate, permit };
   }
 
   async #authenticate(authorization: string | undefined): Promise<KeyRecord> {
@@ -173,13 +176,23 @@ export class Admission {
   }
 
   /** The slot of the key comes first: a request that its key refuses takes no slot of the tenant. */
-  async #acquireSlots(tenant: Tenant, key: ApiKey, rate: RateState): Promise<ConcurrencyPermit> {
+  async #acquireSlots(
+    { tenant, key }: Pick<KeyRecord, 'tenant' | 'key'>,
+    rate: RateState,
+    whenFull?: WhenFull,
+  ): Promise<ConcurrencyPermit> {
     const { limiter, inFlight } = this.#deps;
+    const acquire = async (name: string, most: number): Promise<ConcurrencyPermit | undefined> => {
+      const slot = await limiter.acquireSlot(name, most);
+      if (slot !== undefined || whenFull === undefined) return slot;
+      await whenFull();
+      return limiter.acquireSlot(name, most);
+    };
     const keyMost = key.maxConcurrentRequests;
-    const keySlot = keyMost === undefined ? undefined : await limiter.acquireSlot(keyName(key.id), keyMost);
+    const keySlot = keyMost === undefined ? undefined : await acquire(keyName(key.id), keyMost);
     if (keyMost !== undefined && keySlot === undefined) throw slotsTaken('API key', keyMost, tenant, rate);
     const most = tenant.limits.maxConcurrentRequests;
-    const slot = await limiter.acquireSlot(tenant.id, most);
+    const slot = await acquire(tenant.id, most);
     if (slot === undefined) {
       keySlot?.release();
       throw slotsTaken('tenant', most, tenant, rate);

@@ -304,10 +304,13 @@ export interface Readiness {
 }
 
 export interface Service {
-  /** Checks the key (401) and its tenant (403), then rate (429), then concurrency (429). `authorization`: the raw header. */
-  admit(authorization: string | undefined): Promise<AdmittedRequest>;
+  /**
+   * Checks the key (401) and its tenant (403), then rate (429), then concurrency (429). `authorization`: the raw header.
+   * `whenFull` is waited for before a request is refused for its concurrency, and then a slot is tried again.
+   */
+  admit(authorization: string | undefined, whenFull?: () => Promise<unknown>): Promise<AdmittedRequest>;
   /** Does the same for a session in place of a key. */
-  admitSession(session: string | undefined): Promise<AdmittedRequest>;
+  admitSession(session: string | undefined, whenFull?: () => Promise<unknown>): Promise<AdmittedRequest>;
   /** Opens a session of the key in the header (401). */
   openSession(authorization: string | undefined): Promise<string>;
   /** Signs out, on every node. */

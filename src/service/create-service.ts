@@ -205,8 +205,8 @@ function requestsOf({ operation, admission, readiness }: ReturnType<typeof compo
   const { catalog, indexes, usage } = operation;
   const searchWait = new PromisedWait(() => performance.now());
   return {
-    admit: (authorization) => admission.admit(authorization),
-    admitSession: (session) => admission.admitSession(session),
+    admit: (authorization, whenFull) => admission.admit(authorization, whenFull),
+    admitSession: (session, whenFull) => admission.admitSession(session, whenFull),
     openSession: (authorization) => admission.openSession(authorization),
     endSession: (session) => admission.endSession(session),
     createIndex: (context, request) => createIndex(operation, context, request),

@@ -24,6 +24,7 @@ const link: Link = new Link(parentPort, {
   cut: async () => (await opening).cut(),
   close: async () => (await opening).close(),
   metrics: () => metrics.snapshot(),
+  settled: () => undefined,
 });
 const opening = openFront({
   ...data,
@@ -32,3 +33,5 @@ const opening = openFront({
   logger: createLogger({ level: data.config.MAXSIMD_LOG_LEVEL }),
   service: remoteService(link),
 });
+// The main thread asks for the failure.
+opening.catch(() => undefined);

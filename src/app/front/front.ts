@@ -41,7 +41,7 @@ export interface Front {
 
 export interface FrontOptions extends Pick<
   HttpServerOptions,
-  'service' | 'room' | 'activity' | 'openConnections'
+  'service' | 'room' | 'activity' | 'beat' | 'openConnections'
 > {
   readonly config: Config;
   readonly logger: Logger;

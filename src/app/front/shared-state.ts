@@ -1,6 +1,6 @@
 /**
- * State of the HTTP layer that the process has once: the room for large bodies, the recent activity and the tenants' metrics. It
- * lives in the main thread, so its bounds hold over all threads.
+ * State of the HTTP layer that the process has once: the room for large bodies, the recent activity, the tenants' metrics and
+ * whether all threads turn. It lives in the main thread, so its bounds hold over all threads.
  */
 import { fromFailure, toFailure, type Failure, type ServiceError } from '../../errors.ts';
 import type { BodyPlace, BodyRoom } from '../../http/body/body-room.ts';
@@ -12,11 +12,13 @@ export interface SharedState {
   readonly room: BodyRoom;
   readonly activity: RecentActivity;
   readonly observeTenant: (request: TenantRequest) => void;
+  /** Resolves once every thread has replied. */
+  readonly beat: () => Promise<unknown>;
 }
 
 /** Handlers for one thread. `close`: it has ended, and its bodies leave the room. */
 export function hostState(
-  { room, activity, observeTenant }: SharedState,
+  { room, activity, observeTenant, beat }: SharedState,
   linkOf: () => Link,
 ): { readonly handlers: Handlers; close(): void } {
   const places = new Map<number, BodyPlace>();
@@ -42,6 +44,7 @@ export function hostState(
       activeIndexes: (tenantId: string) => activity.indexesOf(tenantId),
       activityOf: (tenantId: string, indexId: string) => activity.of(tenantId, indexId),
       observeTenant,
+      beat,
     },
     close() {
       for (const number of places.keys()) leave(number);
@@ -58,6 +61,7 @@ export function remoteState(linkOf: () => Link): {
   readonly room: Pick<BodyRoom, 'open'>;
   readonly activity: Activity;
   readonly observeTenant: SharedState['observeTenant'];
+  readonly beat: SharedState['beat'];
   readonly handlers: Handlers;
 } {
   const places = new Map<number, RemotePlace>();
@@ -90,6 +94,7 @@ export function remoteState(linkOf: () => Link): {
       of: (...input) => linkOf().call('activityOf', ...input) as ReturnType<Activity['of']>,
     },
     observeTenant: (request) => linkOf().tell('observeTenant', request),
+    beat: () => linkOf().call('beat'),
     handlers: {
       enterRoom: (number: number) => places.get(number)?.enter?.(),
       losePlace: (number: number, reason: Failure) =>

@@ -1,6 +1,7 @@
 /**
  * Serves the API in worker threads. All listen on one port (`SO_REUSEPORT`), and the kernel divides connections among them. This
- * thread keeps the service, so limits and usage are counted once. A thread that ends early is a defect of the process.
+ * thread keeps the service, so limits and usage are counted once. A thread that ends early is a defect of the process, and while
+ * one hangs `/healthz` has no answer.
  */
 import { randomBytes } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
@@ -36,8 +37,19 @@ export async function openThreadedFront({
   const tls = given && { ...given, ticketKeys };
   const openConnections = new Int32Array(new SharedArrayBuffer(4));
   const data: FrontThreadData = { ...rest, tls, openConnections };
-  const state = { room: largeBodyRoom(defaultHttpTimeouts), activity: new RecentActivity(), observeTenant };
-  const threads = Array.from({ length: rest.threads }, () => startThread(data, service, state));
+  let beats: Promise<unknown> | undefined;
+  const state: SharedState = {
+    room: largeBodyRoom(defaultHttpTimeouts),
+    activity: new RecentActivity(),
+    observeTenant,
+    // One for all who ask meanwhile, because anybody may.
+    beat: () => (beats ??= settled().finally(() => (beats = undefined))),
+  };
+  // A reply comes after all that its thread had to say before.
+  const settled = (): Promise<unknown> => Promise.allSettled(threads.map(({ link }) => link.call('settled')));
+  const threads = Array.from({ length: rest.threads }, () =>
+    startThread(data, hostService(service, settled), state),
+  );
   const all = (name: string, ...input: readonly unknown[]): Promise<unknown[]> =>
     Promise.all(threads.map(({ link }) => link.call(name, ...input)));
   const tellAll = (name: string, ...input: readonly unknown[]): void => {
@@ -71,11 +83,14 @@ export async function openThreadedFront({
   };
 }
 
-function startThread(workerData: FrontThreadData, service: Service, state: SharedState): FrontThread {
+function startThread(
+  workerData: FrontThreadData,
+  host: ReturnType<typeof hostService>,
+  state: SharedState,
+): FrontThread {
   // TypeScript in the repository, JavaScript in the published package.
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   const worker = new Worker(new URL(`./front-thread.${extension}`, import.meta.url), { workerData });
-  const host = hostService(service);
   const held = hostState(state, () => link);
   const link: Link = new Link(worker, { ...host.handlers, ...held.handlers });
   let ended = false;

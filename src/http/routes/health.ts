@@ -5,7 +5,11 @@ import { isServing } from '../../service/readiness.ts';
 import { answers } from './answers.ts';
 import { Health, ReadinessBody } from '../schemas/health.ts';
 
-export function healthRoutes(service: Service, drain: AbortSignal): FastifyPluginAsyncZod {
+export function healthRoutes(
+  service: Service,
+  drain: AbortSignal,
+  beat: () => Promise<unknown> = async () => undefined,
+): FastifyPluginAsyncZod {
   return async (app) => {
     app.get('/healthz', {
       config: { servesWhileDraining: true },
@@ -17,7 +21,10 @@ export function healthRoutes(service: Service, drain: AbortSignal): FastifyPlugi
         security: [],
         response: answers({ 200: [Health, 'Alive.'] }, []),
       },
-      handler: async () => ({ status: 'ok' }),
+      handler: async () => {
+        await beat();
+        return { status: 'ok' };
+      },
     });
 
     app.get('/readyz', {

@@ -102,7 +102,9 @@ async function operate(
   const { requestId, deadlineMs, startedAtMs, signal, timings, spent } = context;
   const facts: RequestFacts = { requestId, deadlineMs, startedAtMs };
   const cancel = (): void => link.tell('cancel', number);
-  signal.addEventListener('abort', cancel, { once: true });
+  // A client may have left between two operations.
+  if (signal.aborted) cancel();
+  else signal.addEventListener('abort', cancel, { once: true });
   try {
     const outcome = (await link.call(name, number, facts, ...input)) as Outcome;
     const { value, failure, originMs, stages } = outcome;
@@ -123,8 +125,15 @@ interface HeldRequest {
   context?: RequestContext;
 }
 
-/** `close`: the other thread has ended. Its requests are cancelled, and release their permits once their work has ended. */
-export function hostService(service: Service): { readonly handlers: Handlers; close(): void } {
+/**
+ * `settled` resolves once the releases of all answers that left any thread before are here: a client that has its answer may
+ * ask another thread sooner. `close`: the other thread has ended. Its requests are cancelled, and release their permits once
+ * their work has ended.
+ */
+export function hostService(
+  service: Service,
+  settled: () => Promise<unknown>,
+): { readonly handlers: Handlers; close(): void } {
   const requests = new Map<number, HeldRequest>();
   let closed = false;
   const methods = service as unknown as Readonly<Record<string, Method>>;
@@ -143,7 +152,7 @@ export function hostService(service: Service): { readonly handlers: Handlers; cl
       (...input) =>
         methods[name]!(...input),
     admission: (name) => async (number: number, credential: unknown) => {
-      const admitted = (await methods[name]!(credential)) as AdmittedRequest;
+      const admitted = (await methods[name]!(credential, settled)) as AdmittedRequest;
       requests.set(number, { admitted, abort: new AbortController(), running: new Set() });
       if (closed) release(number);
       const { tenant, access, rate } = admitted;
@@ -158,7 +167,7 @@ export function hostService(service: Service): { readonly handlers: Handlers; cl
         const context = (request.context ??= contextOf(request, facts));
         const work = methods[name]!(context, ...input);
         request.running.add(work);
-        const result = await settled(work);
+        const result = await outcomeOf(work);
         request.running.delete(work);
         const { timings, spent } = context;
         return { ...result, originMs: performance.timeOrigin, stages: [...timings.entries()], spent };
@@ -188,7 +197,7 @@ function contextOf({ admitted, abort }: HeldRequest, facts: RequestFacts): Reque
   };
 }
 
-async function settled(work: Promise<unknown>): Promise<Pick<Outcome, 'value' | 'failure'>> {
+async function outcomeOf(work: Promise<unknown>): Promise<Pick<Outcome, 'value' | 'failure'>> {
   try {
     return { value: await work };
   } catch (error) {

@@ -1,5 +1,5 @@
-/** Imported first by a server of the tests: a thread that serves the API fails once the file `TEST_FAILING_THREAD` can be renamed. */
-import { renameSync } from 'node:fs';
+/** Imported first by a server of the tests: a thread that serves the API fails, or hangs, once the file `TEST_FAILING_THREAD` can be renamed. */
+import { readFileSync, renameSync } from 'node:fs';
 import { isMainThread, workerData } from 'node:worker_threads';
 
 const file = process.env['TEST_FAILING_THREAD'] ?? '';
@@ -13,5 +13,6 @@ function failOnce(): void {
   } catch {
     return;
   }
+  while (readFileSync(`${file}.taken`, 'utf8') === 'hang');
   throw new Error('this is a bug: planted');
 }

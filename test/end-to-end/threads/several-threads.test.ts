@@ -1,4 +1,5 @@
 /** Several threads serve the API on one port: limits, usage and metrics are those of one service. */
+import { existsSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -50,8 +51,10 @@ test('documents are stored and found over any connection', async () => {
   expect(found.map(({ results }) => results.map(({ doc_id: docId }) => docId))).toEqual(
     found.map(() => ['a']),
   );
-  const { body } = await client.send('GET', '/v1/activity');
-  expect(body).toMatchObject({ data: [{ index_id: id, hour: { searches: 30, errors: 0 } }] });
+  // Another thread may tell its searches a moment later.
+  await expect
+    .poll(async () => (await client.send('GET', '/v1/activity')).body)
+    .toMatchObject({ data: [{ index_id: id, hour: { searches: 30, errors: 0 } }] });
 });
 
 test('the rate limit and the usage are exact over connections to different threads', async () => {
@@ -85,6 +88,17 @@ test('the concurrency limit is exact, and a client that leaves gives its slot ba
   await eventually(async () => (await readMetric(stage.server, 'maxsimd_requests_admitted')) === 0);
   const { usage } = await readUsage(client);
   expect(usage.scores).toBe(1);
+});
+
+test('a caller who waits for each answer holds no slot when the next request comes to another thread', async () => {
+  const { key } = await stage.newTenant({ requestsPerMinute: 10_000, maxConcurrentRequests: 1 });
+  const connections = await Promise.all(Array.from({ length: 400 }, () => openRaw(stage.server.url)));
+  const statuses: number[] = [];
+  for (const connection of connections) {
+    connection.write(`GET /v1/usage HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+    statuses.push((await connection.reply()).status);
+  }
+  expect(statuses.filter((status) => status !== 200)).toEqual([]);
 });
 
 test('large bodies on many connections share one room, and all are answered', async () => {
@@ -147,6 +161,26 @@ test('a thread that fails ends the service cleanly, with exit code 1', async () 
   );
   expect(results).toHaveLength(1);
   await again.stop();
+});
+
+test('while a thread hangs, no thread says that the process is alive', async () => {
+  const scratch = await makeScratch();
+  afterAll(() => scratch.remove());
+  const file = path.join(scratch.root, 'hang');
+  const server = await startServer({
+    scratch,
+    sharedEncoder: true,
+    env: { ...env, NODE_OPTIONS: `--import=${failingThread}`, TEST_FAILING_THREAD: file },
+  });
+  const health = `${server.url}/healthz`;
+  expect((await call(health)).status).toBe(200);
+  await writeFile(`${file}.new`, 'hang');
+  await rename(`${file}.new`, file);
+  await eventually(() => existsSync(`${file}.taken`));
+  const answers = Array.from({ length: 12 }, () => call(health, { withinMs: 1_000 }));
+  const outcomes = await Promise.allSettled(answers);
+  expect(outcomes.map(({ status }) => status)).toEqual(outcomes.map(() => 'rejected'));
+  await server.kill();
 });
 
 test('new connections of every thread are shown a certificate that was replaced', async () => {

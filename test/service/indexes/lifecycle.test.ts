@@ -62,6 +62,17 @@ describe('the service', () => {
       (await admit(limited.apiKey)).permit.release();
     });
 
+    it('refuses no request for a slot that is released while it waits for other threads, and counts it once', async () => {
+      const { apiKey } = await stage.newTenant({ requestsPerMinute: 9, maxConcurrentRequests: 1 });
+      const { permit } = await stage.service.admit(`Bearer ${apiKey}`);
+      const next = await stage.service.admit(`Bearer ${apiKey}`, async () => permit.release());
+      expect(next.rate.remaining).toBe(7);
+      expect(await rejection(stage.service.admit(`Bearer ${apiKey}`, async () => undefined))).toMatchObject({
+        code: 'concurrency_limit_exceeded',
+      });
+      next.permit.release();
+    });
+
     it('refuses a suspended tenant with 403, always, and counts the answers within its rate', async () => {
       const { apiKey, tenant, context } = await stage.newTenant({ requestsPerMinute: 2 });
       await stage.catalog.setTenantSuspended(tenant.id, true);

@@ -14,7 +14,7 @@ function stage() {
   const { port1, port2 } = new MessageChannel();
   onTestFinished(() => port1.close());
   const service = createMemoryService();
-  const host = hostService(service);
+  const host = hostService(service, async () => undefined);
   const hosting = new Link(port2, host.handlers);
   const link = new Link(port1, {});
   const remote = remoteService(link);
@@ -146,6 +146,13 @@ it('when the client leaves, the operation is cancelled, and goes on until it has
   await operation;
   await remote.countLeft(context);
   expect(service.left).toEqual([service.calls[0]!.context]);
+});
+
+it('an operation of a client that has left before is cancelled at once', async () => {
+  const { service, remote } = stage();
+  const { context } = await admitted(remote, AbortSignal.abort());
+  await remote.countLeft(context);
+  expect(service.left[0]?.signal.aborted).toBe(true);
 });
 
 it('a thread that has ended holds no permit: its operations are cancelled and waited for', async () => {
