@@ -67,10 +67,11 @@ export const latencyBucketsSeconds: readonly number[] = [
   120,
 ];
 
-/** A fresh registry. That of a process has process and event-loop metrics (`maxsimd_process_*`, `maxsimd_nodejs_*`). */
+const loopPrefix = `${metricPrefix}nodejs_eventloop_lag_`;
+
+/** A fresh registry. That of a process has process metrics (`maxsimd_process_*`, `maxsimd_nodejs_*`), a thread's its event loop. */
 export function createMetrics(of: 'process' | 'thread' = 'process'): Metrics {
-  const registry = new Registry();
-  if (of === 'process') collectDefaultMetrics({ register: registry, prefix: metricPrefix });
+  const registry = registryOf(of);
   let others: (() => Promise<readonly MetricsSnapshot[]>) | undefined;
 
   const registered: RegisteredMetric[] = [];
@@ -137,14 +138,29 @@ export function createMetrics(of: 'process' | 'thread' = 'process'): Metrics {
     contentType: registry.contentType,
     async render() {
       if (others === undefined) return registry.metrics();
-      const all = [await registry.getMetricsAsJSON(), ...(await others())];
-      // Some metrics of the process would be left out of a sum.
-      const summed = all.map((one) => one.map((metric) => ({ ...metric, aggregator: 'sum' as const })));
-      return AggregatorRegistry.aggregate(summed).metrics();
+      // The other threads come first, because they send some of their counts to this one.
+      return joined([...(await others()), await registry.getMetricsAsJSON()]);
     },
     snapshot: () => registry.getMetricsAsJSON(),
     include: (given) => void (others = given),
   };
+}
+
+function registryOf(of: 'process' | 'thread'): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, prefix: metricPrefix });
+  for (const { name } of of === 'thread' ? registry.getMetricsAsArray() : [])
+    if (!name.startsWith(loopPrefix)) registry.removeSingleMetric(name);
+  return registry;
+}
+
+/** The metrics of all threads. The latest event loop counts. By default some metrics of the process would be left out. */
+function joined(threads: readonly MetricsSnapshot[]): Promise<string> {
+  const aggregatorOf = (name: string) => (name.startsWith(loopPrefix) ? 'max' : 'sum');
+  const all = threads.map((one) =>
+    one.map((metric) => ({ ...metric, aggregator: aggregatorOf(metric.name) })),
+  );
+  return AggregatorRegistry.aggregate(all).metrics();
 }
 
 type Series = HistogramSample & { readonly counts: number[]; sum: number };

@@ -76,9 +76,9 @@ export const alerts: readonly Alert[] = [
     severity: 'ticket',
     expression: 'maxsimd_nodejs_eventloop_lag_p99_seconds > 0.05',
     holds: '15m',
-    summary: 'The event loop of the API is more than 50 ms late.',
+    summary: 'An event loop of the API process is more than 50 ms late.',
     action:
-      'One core is not enough for the thread that has the service. Set `MAXSIMD_API_THREADS` higher, or spread the load over [several nodes](nodes.md).',
+      'One core is not enough for the busiest of its threads. Set `MAXSIMD_API_THREADS` higher, or spread the load over [several nodes](nodes.md).',
   },
   {
     name: 'MaxsimdEncodersFull',

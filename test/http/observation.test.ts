@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { createLogger, describeError } from '../../src/logging.ts';
@@ -135,6 +136,32 @@ describe('metrics', () => {
     expect(second).toContain('maxsimd_encoders{state="down"} 1');
     expect(second).not.toContain('state="up"');
     expect(second).toContain('maxsimd_encoder_batches_total 41');
+  });
+
+  test('of several threads are summed, and of event loops the latest counts', async () => {
+    const thread = createMetrics('thread');
+    await pause(20);
+    const heldUntil = performance.now() + 500;
+    while (performance.now() < heldUntil);
+    await pause(20);
+    const metrics = createMetrics();
+    const described = { name: 'restarts_total', help: 'Restarts.' };
+    const [count, countInThread] = [metrics.counter(described), thread.counter(described)];
+    countInThread({}, 2);
+    const snapshot = await thread.snapshot();
+    metrics.include(async () => {
+      // A message of the thread, which comes before its reply.
+      count({});
+      return [snapshot];
+    });
+    const name = 'maxsimd_nodejs_eventloop_lag_max_seconds';
+    const longest = snapshot.find((metric) => metric.name === name)?.values[0]?.value;
+    expect(longest).toBeGreaterThan(0.4);
+    const lines = (await metrics.render()).split('\n');
+    expect(lines).toContain('maxsimd_restarts_total 3');
+    expect(lines).toContain(`${name} ${longest}`);
+    expect(lines.filter((line) => line.startsWith('maxsimd_process_start_time_seconds '))).toHaveLength(1);
+    expect(await thread.render()).not.toMatch(/^maxsimd_(?!nodejs_eventloop|restarts)/m);
   });
 
   test('are served on a listener of their own', async () => {
