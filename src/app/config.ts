@@ -35,7 +35,7 @@ const configShape = {
   MAXSIMD_API_THREADS: wholeNumber(0, 64)
     .default(0)
     .describe(
-      'Threads that serve the API; 0 = a quarter of the cores, 1 at least and 8 at most. Only Linux has more than 1.',
+      'Threads that serve the API; 0 = a quarter of the cores, 1 at least and 8 at most. Each takes some 60 MiB. Only Linux has more than 1.',
     ),
   MAXSIMD_HTTP_KEEP_ALIVE_MS: wholeNumber(1_000, 86_400_000)
     .default(75_000)
