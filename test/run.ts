@@ -60,6 +60,12 @@ const figures: Step = {
   args: ['run', '--maxWorkers=1', 'test/nightly'],
   env: { TEST_NIGHTLY: '1' },
 };
+const figuresOfThreads: Step = {
+  ...figures,
+  name: 'figures with three threads of the API',
+  args: ['run', '--maxWorkers=1', 'test/nightly/hostile.test.ts', 'test/nightly/event-loops.test.ts'],
+  env: { ...figures.env, MAXSIMD_API_THREADS: '3' },
+};
 
 await main();
 
@@ -72,7 +78,7 @@ async function main(): Promise<void> {
   const installed = await runStep(servers);
   const suiteRun = await runStep(suites);
   const steps = [...before, installed, ...(await native)];
-  if (nightly) steps.push(await runStep(figures));
+  if (nightly) steps.push(await runStep(figures), await runStep(figuresOfThreads));
   const counts = existsSync(resultsFile)
     ? resultsSchema.parse(JSON.parse(readFileSync(resultsFile, 'utf8')))
     : { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0 };

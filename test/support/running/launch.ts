@@ -69,22 +69,22 @@ export async function makeScratch(): Promise<Scratch> {
   };
 }
 
-/** The environment of a child: this one's without what is set for the service or its inference runtime, plus `own`. */
+/**
+ * The environment of a child: this one's without what is set for the service or its inference runtime, plus `own`. Threads of
+ * the API stay, so that `MAXSIMD_API_THREADS=3` before a run of tests gives them to every server.
+ */
 export function childEnvironment(own: Readonly<Record<string, string>>): Record<string, string> {
   const inherited = Object.entries(process.env).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && !/^(MAXSIMD_|ORT_|VITEST)/.test(entry[0]),
+    (entry): entry is [string, string] =>
+      entry[1] !== undefined && !/^(MAXSIMD_(?!API_THREADS)|ORT_|VITEST)/.test(entry[0]),
   );
   return {
     ...Object.fromEntries(inherited),
     NODE_ENV: 'production',
     ...clusterEnvironment(),
-    ...(apiThreads === undefined ? {} : { MAXSIMD_API_THREADS: apiThreads }),
     ...own,
   };
 }
-
-/** Threads of the API of every server, for a run of other tests (`end-to-end/threads`). */
-const apiThreads = process.env['TEST_API_THREADS'];
 
 /** Variables by which every process of the tests takes part in a cluster (`end-to-end/cluster`); none without one. */
 export function clusterEnvironment(): Readonly<Record<string, string>> {
