@@ -55,9 +55,14 @@ def main() -> None:
 
 def head_of(recipe: Recipe, weights: source.Weights) -> graph.Head:
     if recipe.row_bits < 8:
-        return graph.Head(fit.token_weights())
+        return graph.Head(fit.token_weights(), projection(recipe))
     states, _ = fit.hidden_states(weights, recipe.target / "tokenizer.json", WHEELS, recipe.cache / "fit")
     return fit.head(states)
+
+
+def projection(recipe: Recipe) -> np.ndarray | None:
+    """The learnt one of a model of few bits, if it has one."""
+    return recipe.source().projection(recipe.dim) if recipe.dim else None
 
 
 def write_tokenizer(origin: source.Source, path: Path) -> None:

@@ -152,7 +152,8 @@ def task(recipe: Recipe, collection: Collection) -> Task:
     documents = chunks([encoder.windows(content) for content in encoder.pieces(tokenizer, collection.document_texts)])
     queries = chunks([[encoder.framed(content)[1:-1]] for content in encoder.pieces(tokenizer, collection.query_texts)])
     reference = encoder.session(graph.build(recipe.source().load(), None, graph.LinearF32()))
-    states = both_states(reference, "hidden", documents, queries, cache(recipe, collection.name), "")
+    suffix = ".f32" + digest(recipe.target / INT8)
+    states = both_states(reference, "hidden", documents, queries, cache(recipe, collection.name), suffix)
     return Task(recipe, collection, documents, queries, reference, *states)
 
 
@@ -169,16 +170,17 @@ def few_bits_systems(at: Task) -> Systems:
     # What centring takes from the product with a query token, it takes from those of all rows: no ranking changes.
     mean = np.array(json.loads((at.recipe.target / "onnx_config.json").read_text())["maxsimd"]["centring"], np.float32)
     int8 = both_states(encoder.session(file), "output", at.documents, at.queries, cache(at.recipe, at.collection.name), digest(file))
-    weights = at.token_weights()
-    exact = at.scores(fit.unit(at.query_states), lambda a, b: fit.unit(at.states[a:b].astype(np.float32)), weights)
+    weights, dim, projection = at.token_weights(), len(mean), build.projection(at.recipe)
+    vectors = lambda rows: fit.unit(rows.astype(np.float32) if projection is None or len(rows[0]) == dim else rows @ projection)
+    exact = at.scores(vectors(at.query_states), lambda a, b: vectors(at.states[a:b]), weights)
     yield "maxsim f32, 32 bits", at.result(exact)
     chosen = exact >= np.sort(exact, axis=0)[-min(POOL, len(exact))]
     for network, (states, query_states) in (("f32", (at.states, at.query_states)), ("int8", int8)):
         for bits in (32, 8, 4, 2, 1) if network == "int8" else (8, 4, 2, 1):
-            turn = few_bits.rotated(np.eye(source.HIDDEN)) if bits < 8 else np.eye(source.HIDDEN, dtype=np.float32)
+            turn = few_bits.rotated(np.eye(dim)) if bits < 8 else np.eye(dim, dtype=np.float32)
             centred = mean if bits < 8 else np.float32(0)
-            rows = lambda a, b: stored((fit.unit(states[a:b].astype(np.float32)) - centred) @ turn, bits)
-            scores = at.scores_of(chosen, fit.unit(query_states) @ turn * weights[:, None], rows)
+            rows = lambda a, b: stored((vectors(states[a:b]) - centred) @ turn, bits)
+            scores = at.scores_of(chosen, vectors(query_states) @ turn * weights[:, None], rows)
             yield f"maxsim {network}, {bits} bits", at.result(scores) | {"top-10 chunks shared with f32": overlap(exact, scores)}
     # This network was trained to represent a passage by the state of its CLS.
     texts = fit.unit(at.states[at.documents.offsets[:-1]].astype(np.float32))
@@ -230,12 +232,13 @@ def chunks(windows: list[list[encoder.Pieces]]) -> Chunks:
 def both_states(
     running: onnxruntime.InferenceSession, output: str, documents: Chunks, queries: Chunks, directory: Path, suffix: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The states of documents, f16 [tokens, 384] in a file, and those of queries, f32."""
+    """The states of documents, f16 [tokens, dim] in a file, and those of queries, f32."""
     directory.mkdir(parents=True, exist_ok=True)
     paths = directory / f"documents{suffix}.npy", directory / f"queries{suffix}.npy"
     for wanted, path in zip((documents, queries), paths):
         if not path.exists():
-            states = np.empty((int(wanted.offsets[-1]), source.HIDDEN), np.float16)
+            dim = next(value.shape[-1] for value in running.get_outputs() if value.name == output)
+            states = np.empty((int(wanted.offsets[-1]), dim), np.float16)
             for number, (rows,) in encoder.run(running, wanted.sequences, [output]):
                 states[wanted.offsets[number] : wanted.offsets[number + 1]] = rows
             np.save(path, states)

@@ -14,13 +14,16 @@ INT8, F16 = "model.onnx", "model.f16.onnx"
 
 @dataclass(frozen=True)
 class Recipe:
-    """row_bits: of a stored component. With 8 the head projects to 128 dimensions and the graph quantises its rows."""
+    """row_bits: of a stored component. With 8 the head projects to 128 dimensions and the graph quantises its rows.
+    dim: of the learnt projection of a model of few bits; None = the states themselves are its vectors.
+    """
 
     name: str
     version: str
     licence: str
     source: Callable[[], source.Source]
     row_bits: int
+    dim: int | None = None
 
     @property
     def target(self) -> Path:
@@ -38,7 +41,8 @@ class Recipe:
 
 MINILM = Recipe("minilm-l6-maxsim", "1", "Apache-2.0", source.minilm, row_bits=8)
 BGE_SMALL = Recipe("bge-small-maxsim", "1", "MIT", source.bge_small, row_bits=2)
-RECIPES = {recipe.name: recipe for recipe in (BGE_SMALL, MINILM)}
+BGE_SMALL_L6 = Recipe("bge-small-l6-maxsim", "1", "MIT", source.bge_small_student, row_bits=2)
+RECIPES = {recipe.name: recipe for recipe in (BGE_SMALL, BGE_SMALL_L6, MINILM)}
 WHEELS = HERE / ".cache" / "wheels"
 
 

@@ -1,8 +1,9 @@
-"""The source weights of the models: all-MiniLM-L6-v2 and bge-small-en-v1.5, as public packages hold them.
+"""The source weights of the models: all-MiniLM-L6-v2 and bge-small-en-v1.5, as public packages hold them, and a student of the latter.
 
-Both are BERT: 384 wide, 12 heads of 32, 1536 inner, 512 positions, 30522 word pieces (the same vocabulary), exact (erf)
+All are BERT: 384 wide, 12 heads of 32, 1536 inner, 512 positions, 30522 word pieces (the same vocabulary), exact (erf)
 GELU, LayerNorm epsilon 1e-12. The first has 6 layers and comes from PyPI (`source-package.txt`), the second has 12 and
-comes from a Maven artifact (`source-artifact.txt`). Files are taken from the packages; their code never runs.
+comes from a Maven artifact (`source-artifact.txt`). Files are taken from the packages; their code never runs. The student has 6
+layers and comes from `distil.py`.
 """
 
 from __future__ import annotations
@@ -52,10 +53,11 @@ class Weights:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model comes from. `tokenizer` gives the content of its tokenizer.json."""
+    """Where a model comes from. `tokenizer` gives the content of its tokenizer.json, `projection` a learnt one [384, dim]."""
 
     load: Callable[[], Weights]
     tokenizer: Callable[[], str]
+    projection: Callable[[int], np.ndarray] | None = None
 
 
 Tensors = Callable[[str], np.ndarray]
@@ -95,6 +97,27 @@ def bge_small() -> Source:
         return _weights(stored.__getitem__, products.__getitem__, layers=12)
 
     return Source(load, lambda: files.read("bge-small-en-v1.5-tokenizer.json").decode())
+
+
+def bge_small_student() -> Source:
+    """Six layers that `distil.py` taught from bge-small-en-v1.5, in `.cache/student.safetensors`. Word pieces are the teacher's."""
+    teacher, file = bge_small(), HERE / ".cache" / "student.safetensors"
+
+    def load() -> Weights:
+        stored = {name: value.astype(np.float32) for name, value in load_file(file).items()}
+        norm = lambda name: (stored[f"{name}.weight"], stored[f"{name}.bias"])
+
+        def layer(number: int) -> Layer:
+            at, values = f"layers.{number}", {}
+            for name in ("qkv", "attended", "up", "down"):
+                weight, values[f"{name}_bias"] = norm(f"{at}.{name}")
+                values[name] = np.ascontiguousarray(weight.T)
+            return Layer(**values, **{name: norm(f"{at}.{name}") for name in ("attended_norm", "down_norm")})
+
+        layers = tuple(layer(number) for number in range(6))
+        return Weights(teacher.load().words, stored["positions.weight"], norm("norm"), layers)
+
+    return Source(load, teacher.tokenizer, lambda dim: load_file(file)["projection.weight"][:dim].T.astype(np.float32))
 
 
 def _weights(tensor: Tensors, linear: Tensors, layers: int) -> Weights:
