@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { createEngine, type NativeIndex } from '../../../src/index/engine/native.ts';
-import { seededRandom } from '../../support/seeded-random.ts';
+import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 import { Blur, Clusters, columns, temporaryDirectory } from '../../native/sample.ts';
 
 const directory = temporaryDirectory();
