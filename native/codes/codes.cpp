@@ -283,9 +283,11 @@ TokenSample sampleTokenVectors(std::span<const std::shared_ptr<const Segment>> s
   // Row i of the sample is row i * total / wanted of all. Chunks without one are not read.
   uint64_t i = 0, end = 0;
   for (const auto& segment : segments) {
-    const auto mapping = segment->mappingInOrder();
+    // For a sparse sample the system would read ahead for nothing.
+    const auto mapping = wanted * 100 < total ? segment->mapping() : segment->mappingInOrder();
     const RowShape shape = segment->shape();
-    for (uint32_t chunk = 0; chunk < segment->counts().chunks; ++chunk) {
+    const uint32_t chunks = segment->counts().chunks;
+    for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
       const uint64_t before = std::exchange(end, end + segment->chunkRows(chunk));
       if (i * total / wanted >= end) continue;
       deadline.check();
