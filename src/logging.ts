@@ -53,7 +53,8 @@ const messageCharactersMax = 300;
 export function describeError(error: unknown, depth = 0): ErrorDescription {
   if (!(error instanceof Error)) return { type: typeof error };
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-  const frames = stackFrames(error);
+  // The message of our own error says where it comes from.
+  const frames = error instanceof ServiceError && error.issues === undefined ? [] : stackFrames(error);
   return {
     type: error.name,
     ...(code === undefined ? {} : { code }),

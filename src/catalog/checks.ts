@@ -37,7 +37,7 @@ export function assertUsage({ month, tenantId }: UsageEvent, writerId = tenantId
 
 /** A lone surrogate has no UTF-8 form: the database would store the name of another document. */
 export function assertDocId(docId: string): void {
-  if (!docId.isWellFormed()) throw invalid('doc_id', 'doc_id is not well-formed Unicode');
+  if (!docId.isWellFormed()) throw invalid('doc_id', 'is not well-formed Unicode');
 }
 
 export function assertUpsert({ documents, usage, tenantId }: CommitUpsertInput): void {

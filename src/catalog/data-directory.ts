@@ -27,7 +27,13 @@ const lockTimeoutMs = 1000;
 
 /** Creates the directory and its parents if they are missing. Sets its mode to 0700. */
 export async function prepareDataDirectory(directory: string): Promise<void> {
-  const created = await mkdir(directory, { recursive: true, mode });
+  const created = await mkdir(directory, { recursive: true, mode }).catch((error: NodeJS.ErrnoException) => {
+    throw new ServiceError(
+      'service_unavailable',
+      `the data directory ${directory} cannot be made (${error.code}); MAXSIMD_DATA_DIR names another`,
+      { cause: error },
+    );
+  });
   await assertWritable(directory);
   const { mode: found } = await stat(directory);
   if ((found & 0o777) !== mode) await chmod(directory, mode);

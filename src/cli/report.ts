@@ -2,7 +2,6 @@
  * Reports the end of a command: the result on standard output, or a failure as one line on standard error. With `--json`,
  * standard output has exactly one document in both cases, so a script reads one place.
  */
-import path from 'node:path';
 import { styleText } from 'node:util';
 import { ConfigError } from '../app/config.ts';
 import { ServiceError } from '../errors.ts';
@@ -51,18 +50,19 @@ function errorDocument(error: unknown): {
 const systemWords: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
   EACCES: 'may not be used by this user',
+  EPERM: 'may not be used by this user',
   EISDIR: 'is a folder',
   ENOTDIR: 'is no folder',
   EROFS: 'is on a read-only file system',
   ENOSPC: 'cannot be written: the disk is full',
 };
 
-/** A failure of a file, in words. A new file lacks its folder. */
+/** A failure of a file, in words. */
 function wordsOf(error: unknown): string {
   const { code = '', path: file, syscall } = Object(error) as NodeJS.ErrnoException;
   const words = systemWords[code];
   if (words === undefined || file === undefined) return messageOf(error);
-  return `${code === 'ENOENT' && syscall === 'mkdir' ? path.dirname(file) : file} ${words}`;
+  return code === 'ENOENT' && syscall === 'mkdir' ? `the folder of ${file} ${words}` : `${file} ${words}`;
 }
 
 /** The code of a known failure, and its exit code if that is not 1. */

@@ -41,7 +41,7 @@ describe('the data directory', () => {
   it('cannot be a file', async () => {
     const file = path.join(await newDirectory(), 'data');
     await writeFile(file, '');
-    await expect(prepareDataDirectory(file)).rejects.toThrow(/EEXIST/);
+    await expect(prepareDataDirectory(file)).rejects.toThrow(/cannot be made .EEXIST.; MAXSIMD_DATA_DIR/);
   });
 });
 

@@ -108,7 +108,9 @@ describe('Start', () => {
     const { stderr } = await refusal({ MAXSIMD_MODELS_DIR: models, MAXSIMD_MODEL: 'broken' });
     const lines = stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
     expect(lines).toEqual([
-      expect.stringMatching(/^maxsimd: the model broken cannot be served \(MAXSIMD_PROVIDER=\w+\): .*embedding_dim/),
+      expect.stringMatching(
+        /^maxsimd: the model broken cannot be served \(MAXSIMD_PROVIDER=\w+\): .*embedding_dim/,
+      ),
     ]);
   });
 
