@@ -121,17 +121,6 @@ describe('the command line', () => {
     );
   });
 
-  it('says in words which file or folder is missing', async () => {
-    const place = await newDirectory();
-    const archive = path.join(place, 'missing', 'a.tar');
-    const environment = { MAXSIMD_DATA_DIR: path.join(place, 'data') };
-    const restored = await run(['restore', archive], { environment });
-    expect(restored.stderr).toBe(`maxsimd: ${archive} does not exist\n`);
-    await run(['tenant', 'create', '--name', 'a'], { environment });
-    const backedUp = await run(['backup', archive], { environment });
-    expect(backedUp.stderr).toBe(`maxsimd: the folder of ${archive}.partial does not exist\n`);
-  });
-
   it('that cannot reach the service says so', async () => {
     const file = path.join(await newDirectory(), 'one.jsonl');
     writeFileSync(file, '{"id":"a","text":"b"}');
