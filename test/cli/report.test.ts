@@ -11,7 +11,6 @@ it.each([
     () => readFile(import.meta.dirname),
     'EISDIR: illegal operation on a directory, read',
   ],
-  ['a thrown text', () => Promise.reject('text' as unknown as Error), 'text'],
 ] as const)('%s is told in words', async (_what, act, words) => {
   let stderr = '';
   const streams = { stdout: { write: () => true }, stderr: { write: (text: string) => (stderr += text) } };
