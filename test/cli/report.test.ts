@@ -11,7 +11,7 @@ it.each([
     () => readFile(import.meta.dirname),
     'EISDIR: illegal operation on a directory, read',
   ],
-] as const)('%s is told in words', async (_what, act, words) => {
+] as const)('%s has a line in words', async (_what, act, words) => {
   let stderr = '';
   const streams = { stdout: { write: () => true }, stderr: { write: (text: string) => (stderr += text) } };
   await act().then(
