@@ -37,8 +37,9 @@ struct SearchTuning {
   static constexpr double centroidsPerRoot = 8;
   /// Token vectors that place a centroid. k-means gains little beyond 40 (FAISS uses 39 to 256).
   static constexpr uint32_t fitRowsPerCentroid = 48;
-  /// Token vectors that place the groups of centroids, and the codewords: a thousand a codeword. Few of them place a
-  /// centroid, too, where an index has many more: no multiple of these is a sample of a power of two of centroids.
+  /// Token vectors that place the groups of centroids, and the codewords: a thousand a codeword. The share of a
+  /// codebook is measured on them, too. The number is no power of two, unlike the sample that places centroids, so few token
+  /// vectors are in both: a codebook would look better on those that it was fitted to.
   static constexpr uint32_t fitRows = 16'000;
   /// Rounds of k-means. Later rounds move few rows.
   static constexpr uint32_t fitRounds = 8;
