@@ -12,7 +12,7 @@ import {
   withoutFence,
 } from '../../support/cluster/history/planted-database.ts';
 import { losesCommits } from '../../support/cluster/history/faults.ts';
-import { runHistory } from '../../support/cluster/history/run-history.ts';
+import { operationsMin, runHistory } from '../../support/cluster/history/run-history.ts';
 import {
   serversMs,
   startTestPostgres,
@@ -36,6 +36,7 @@ afterAll(async () => {
 
 const isNightly = process.env['TEST_NIGHTLY'] === '1';
 const bounds = isNightly ? { operations: 200_000 } : { operations: 1_000, msMax: 7_000, pauseMs: 200 };
+const historyMsMax = isNightly ? 12 * 3_600_000 : 300_000;
 const counterFile = path.join(import.meta.dirname, '../../../build/cluster-history.json');
 
 interface Counter {
@@ -51,7 +52,7 @@ function readCounter(): Counter {
   return JSON.parse(readFileSync(counterFile, 'utf8')) as Counter;
 }
 
-it('holds through every fault of the services and of the nodes', { timeout: 12 * 3_600_000 }, async () => {
+it('holds through every fault of the services and of the nodes', { timeout: historyMsMax }, async () => {
   const { run: seed, operations: before } = readCounter();
   console.log(`history: seed ${seed}`);
   const report = await runHistory(servers, { seed, ...bounds });
@@ -60,7 +61,7 @@ it('holds through every fault of the services and of the nodes', { timeout: 12 *
     JSON.stringify({ run: seed + 1, operations: before + report.operations } satisfies Counter),
   );
   console.log(`history: ${JSON.stringify(report)}, operations so far: ${before + report.operations}`);
-  expect(report.operations).toBeGreaterThanOrEqual(isNightly ? bounds.operations : 20);
+  expect(report.operations).toBeGreaterThanOrEqual(isNightly ? bounds.operations : operationsMin);
   expect(report.searches).toBeGreaterThan(report.operations / 3);
   expect(Object.keys(report.faults).length).toBeGreaterThan(0);
 });

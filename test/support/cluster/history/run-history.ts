@@ -9,7 +9,7 @@ export interface RunOptions {
   /** The choices of clients and of faults follow from it; their interleaving does not. */
   readonly seed: number;
   readonly operations: number;
-  /** Ends it earlier. */
+  /** Ends it earlier, once it has made `operationsMin`. */
   readonly msMax?: number;
   /** Only these kinds; absent = all; empty = none. */
   readonly faults?: readonly FaultKind[];
@@ -41,6 +41,9 @@ const redisEveryMs = 200_000;
 const pauseMsDefault = 1_000;
 const progressMs = 60_000;
 const longestMs = 12 * 3_600_000;
+
+/** On a busy machine they take longer than on others. */
+export const operationsMin = 20;
 
 /** Rejects at the first violation. */
 export async function runHistory(servers: Servers, options: RunOptions): Promise<RunReport> {
@@ -80,11 +83,14 @@ export async function runHistory(servers: Servers, options: RunOptions): Promise
     () => console.log(`history: ${load.operations} operations, ${JSON.stringify(faults.counts)}`),
     progressMs,
   );
-  const late = setTimeout(() => load.stop(), msMax);
+  const startedMs = performance.now();
+  const late = setInterval(() => {
+    if (performance.now() - startedMs > msMax && load.operations >= operationsMin) load.stop();
+  }, 100);
   try {
     await load.run(operations);
   } finally {
-    clearTimeout(late);
+    clearInterval(late);
     clearInterval(progress);
     ended.abort();
     await injecting;
