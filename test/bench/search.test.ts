@@ -43,7 +43,7 @@ it('measures every state against an exhaustive scan', async () => {
     recall_at_100: 1,
   });
   expect(report.rows.find((row) => row.state === 'churned')?.chunks).toBeLessThan(0.85 * 2_000);
-  // What was not measured is said to be so.
+  // The report names the parts that were not measured.
   expect(report.skipped.map(({ variant }) => variant)).toEqual(
     [1_000, 10_000, 100_000].map((selectivity) => `maxsimd filtered, 1/${selectivity}`),
   );
