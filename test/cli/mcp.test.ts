@@ -90,6 +90,10 @@ async function readAll(client: Client): Promise<void> {
   const narrow = { ...asked, index: index.id, where: { place: { gt: 7 } } };
   const long = { doc_id: 'long' };
   expect((await call(client, 'search', narrow)).results).toMatchObject([long, long]);
+  const equal = { ...asked, index: index.id, filter: { place: 8 } };
+  expect((await call(client, 'search', equal)).results).toMatchObject([long, long]);
+  const both = await call(client, 'search', { ...narrow, filter: { place: 3 } });
+  expect(both.results).toEqual([]);
   const grouped = await call(client, 'search', { ...narrow, group_by_document: true });
   expect(grouped.results).toMatchObject([long]);
   const found = await call(client, 'get_document', { index: index.id, doc_id: first!.subject });
@@ -108,6 +112,24 @@ async function refusedByService(client: Client): Promise<void> {
   expect((await call(client, 'search', { index: 'absent', query: 'bees' })).refused).toMatch(
     /no index "absent"/,
   );
+}
+
+/** An argument that is dropped changes what is asked: a condition of another name would be none. */
+async function refusesUnknownArguments(client: Client): Promise<void> {
+  const named = { index: index.id, doc_id: passages[0]!.subject };
+  const given: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+    list_indexes: {},
+    search: { index: index.id, query: 'bees' },
+    get_document: named,
+    upsert_documents: { index: index.id, documents: [{ doc_id: 'unknown', text: 'bees' }] },
+    delete_document: named,
+  };
+  const offered = await toolsOf(client);
+  expect(Object.keys(given).toSorted()).toEqual(offered);
+  for (const name of offered) {
+    const { refused } = await call(client, name, { ...given[name], filters: { place: 8 } });
+    expect([name, refused]).toEqual([name, expect.stringMatching(/\bfilters\b/)]);
+  }
 }
 
 async function writeAll(client: Client, docId: string): Promise<void> {
@@ -132,6 +154,7 @@ describe('over stdio', () => {
   it('--write offers tools that change documents, which the service refuses for a key that may only read', async () => {
     const client = await overStdio(stage.tenant.key, '--write');
     expect(await toolsOf(client)).toEqual([...reading, 'delete_document', 'upsert_documents'].toSorted());
+    await refusesUnknownArguments(client);
     await writeAll(client, 'over stdio');
     const reader = await overStdio(readOnlyKey, '--write');
     const refused = await call(reader, 'delete_document', { index: index.id, doc_id: passages[0]!.subject });

@@ -34,23 +34,26 @@ export function toolServer(client: Maxsimd, { version, write }: Tools): McpServe
 function addReadTools(server: McpServer, client: Maxsimd): void {
   server.registerTool(
     'list_indexes',
-    { description: 'Lists the indexes, oldest first.', annotations: reads },
-    async ({ signal }) => resultOf({ indexes: await client.listIndexes({ signal }) }),
+    { description: 'Lists the indexes, oldest first.', inputSchema: z.strictObject({}), annotations: reads },
+    async (_nothing, { signal }) => resultOf({ indexes: await client.listIndexes({ signal }) }),
   );
   server.registerTool(
     'search',
     {
       description:
         'Finds the best chunks of an index for a question in plain words. A higher score is better; it has no fixed range.',
-      inputSchema: {
+      inputSchema: z.strictObject({
         index: IndexName,
         query: z.string().min(1),
+        filter: JsonObject.exactOptional().describe(
+          'Metadata fields with the value that each must have, such as {"lang": "en"}.',
+        ),
         top_k: z.int().min(1).max(100).exactOptional().describe('Results at most. Default 10.'),
         where: JsonObject.exactOptional().describe(
           'Conditions on metadata fields, such as {"lang": "en", "year": {"gte": 2020}, "kind": {"in": ["a", "b"]}}.',
         ),
         group_by_document: z.boolean().exactOptional().describe('Only the best chunk of each document.'),
-      },
+      }),
       annotations: reads,
     },
     async ({ index, ...asked }, { signal }) => {
@@ -62,7 +65,7 @@ function addReadTools(server: McpServer, client: Maxsimd): void {
     'get_document',
     {
       description: 'Gets the metadata of a document, and its number of chunks.',
-      inputSchema: { index: IndexName, doc_id: DocId },
+      inputSchema: z.strictObject({ index: IndexName, doc_id: DocId }),
       annotations: reads,
     },
     async ({ index, doc_id: docId }, { signal }) => {
@@ -78,7 +81,7 @@ function addWriteTools(server: McpServer, client: Maxsimd): void {
     {
       description:
         'Stores 1 to 50 documents. A `doc_id` that exists is replaced. Look at `failed` in the answer.',
-      inputSchema: {
+      inputSchema: z.strictObject({
         index: IndexName,
         documents: z
           .array(
@@ -86,7 +89,7 @@ function addWriteTools(server: McpServer, client: Maxsimd): void {
           )
           .min(1)
           .max(50),
-      },
+      }),
       annotations: { ...writes, destructiveHint: true },
     },
     async ({ index, documents }, { signal }) => {
@@ -98,7 +101,7 @@ function addWriteTools(server: McpServer, client: Maxsimd): void {
     'delete_document',
     {
       description: 'Deletes one document. For an absent one `deleted` is false.',
-      inputSchema: { index: IndexName, doc_id: DocId },
+      inputSchema: z.strictObject({ index: IndexName, doc_id: DocId }),
       annotations: { ...writes, destructiveHint: true },
     },
     async ({ index, doc_id: docId }, { signal }) => {
