@@ -12,7 +12,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { chromium, type Page } from 'playwright-core';
-import { documentText, identifierOf } from '../src/cli/beir/directory.ts';
+import { documentText } from '../src/cli/beir/directory.ts';
 
 const query = 'Does vitamin D deficiency raise the risk of multiple sclerosis?';
 const looks = [
@@ -107,7 +107,8 @@ async function picture(page: Page, view: string, look: string): Promise<void> {
 async function textOf(docId: string, file: string): Promise<string> {
   for await (const line of createInterface({ input: createReadStream(file) })) {
     const row = JSON.parse(line) as Readonly<Record<string, string>>;
-    if (identifierOf(row) === docId) return documentText(row['title'] ?? '', row['text'] ?? '');
+    if ((row['doc_id'] ?? row['_id'] ?? row['id']) === docId)
+      return documentText(row['title'] ?? '', row['text'] ?? '');
   }
   throw new Error(`${file} has no document ${docId}`);
 }

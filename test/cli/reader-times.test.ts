@@ -6,7 +6,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 
-import { readJudgements, readQueries } from '../../src/cli/beir/judgements.ts';
+import { readJudgements } from '../../src/cli/evaluation/judgements.ts';
+import { readQueries } from '../../src/cli/evaluation/queries.ts';
 import { DocumentReader } from '../../src/cli/import/document.ts';
 import { openDataset } from '../../src/cli/import/sources/dataset.ts';
 import { openSource, rowsOf } from '../../src/cli/import/sources/source.ts';
@@ -139,18 +140,32 @@ const readers: readonly Reader[] = [
     heads: ['', '{"_id":"1","text":"'],
     units: [...json, '{"_id":"#","text":"t"}\n'],
     read: async (directory, text) => {
-      writeFileSync(path.join(directory, 'queries.jsonl'), text);
-      await readQueries(directory);
+      const file = path.join(directory, 'queries.jsonl');
+      writeFileSync(file, text);
+      await readQueries([file]);
     },
   },
   {
     name: 'judgements',
-    heads: ['', 'q\td\tgrade\n'],
-    units: ['q#\td#\t1\n', 'q\td#\t1\n', 'q\td\t1\n', '\t', '\n', '\r\n', '1', ' ', '-', 'x#'],
+    heads: ['', 'query-id\tcorpus-id\tscore\n'],
+    units: [
+      'q#\td#\t1\n',
+      'q# 0 d# 1\n',
+      'q#\td#\t1\t0\n',
+      'q\td#\t1\n',
+      'q\td\t1\n',
+      '\t',
+      '\n',
+      '\r\n',
+      '1',
+      ' ',
+      '-',
+      'x#',
+    ],
     read: async (directory, text) => {
-      writeFileSync(path.join(directory, 'queries.jsonl'), '');
-      writeFileSync(path.join(directory, 'qrels.tsv'), text);
-      await readJudgements(directory);
+      const file = path.join(directory, 'qrels.tsv');
+      writeFileSync(file, text);
+      await readJudgements([file]);
     },
   },
   {

@@ -1,39 +1,37 @@
 /**
- * A directory in the layout of BEIR (arXiv 2104.08663): `corpus.jsonl[.gz]`, `queries.jsonl[.gz]` and
- * `qrels.tsv` or `qrels/test.tsv`.
+ * A directory in the layout of BEIR (arXiv 2104.08663): `corpus.jsonl[.gz]`, `queries.jsonl[.gz]`, and judgements
+ * (`src/cli/evaluation/eval-files.ts`).
  */
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { inputError } from '../failure.ts';
-import { identifierText } from '../json.ts';
 
-export type BeirPart = 'corpus' | 'queries' | 'qrels';
-
-const names: Readonly<Record<BeirPart, readonly string[]>> = {
-  corpus: ['corpus.jsonl', 'corpus.jsonl.gz'],
-  queries: ['queries.jsonl', 'queries.jsonl.gz'],
-  qrels: ['qrels.tsv', 'qrels/test.tsv'],
-};
+const corpusNames = ['corpus.jsonl', 'corpus.jsonl.gz'];
+export const queriesNames: readonly string[] = ['queries.jsonl', 'queries.jsonl.gz'];
 
 export function isDirectory(file: string): boolean {
   return statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/** Path of a part. If it is missing, a `CommandFailure` names the files that were tried. */
-export function beirFile(directory: string, part: BeirPart): string {
-  if (!isDirectory(directory)) throw inputError(`${directory} is not a directory`);
-  const found = names[part].map((name) => path.join(directory, name)).find((file) => existsSync(file));
-  if (found === undefined) throw inputError(`${directory} holds neither ${names[part].join(' nor ')}`);
+/** A dataset may have a subset named corpus. A BEIR directory has these files. */
+export function isBeir(directory: string): boolean {
+  return fileIn(directory, [...corpusNames, ...queriesNames]) !== undefined;
+}
+
+/** Path of the corpus. If it is missing, a `CommandFailure` names the files that were tried. */
+export function corpusOf(directory: string): string {
+  const found = fileIn(directory, corpusNames);
+  if (found === undefined) throw inputError(`${directory} holds neither ${corpusNames.join(' nor ')}`);
   return found;
+}
+
+/** Path of the first of these files that is there. */
+export function fileIn(directory: string, names: readonly string[]): string | undefined {
+  return names.map((name) => path.join(directory, name)).find((file) => existsSync(file));
 }
 
 /** Title, a space, text. Without one of them there is no space. */
 export function documentText(title: string, text: string): string {
   if (title === '') return text;
   return text === '' ? title : `${title} ${text}`;
-}
-
-/** The identifier of a row; `undefined` if it has none. */
-export function identifierOf(object: Readonly<Record<string, unknown>>): string | undefined {
-  return identifierText(object['doc_id'] ?? object['_id'] ?? object['id']);
 }

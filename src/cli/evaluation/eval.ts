@@ -1,5 +1,5 @@
 /**
- * `maxsimd eval`: retrieval quality and latency of an index over the queries of a BEIR directory, measured
+ * `maxsimd eval`: retrieval quality and latency of an index over a set of queries, measured
  * through the HTTP API as a client sees it.
  *
  * A search returns chunks. A document counts once, at the rank of its best chunk. A search returns at most 100 chunks, so
@@ -7,18 +7,21 @@
  * these documents, and the report gives their number.
  */
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
+import { ApiError } from '../../../clients/typescript/src/errors.ts';
 import { clientOf, rateLimitHint, requireIndex, type Endpoint } from '../client.ts';
-import { readJudgements, readQueries, type Judgements, type Query } from '../beir/judgements.ts';
 import { inputError } from '../failure.ts';
 import { distribution, mean } from './distribution.ts';
+import { evalFilesOf, type EvalChoice } from './eval-files.ts';
+import { readJudgements, type Judgements } from './judgements.ts';
 import { ndcg } from './ndcg.ts';
+import { readQueries, type Query } from './queries.ts';
 import { recall } from './recall.ts';
 import { fields, type CommandResult } from '../output.ts';
 import { startProgress } from '../progress.ts';
 
 export interface EvalCommand {
   readonly endpoint: Endpoint;
-  readonly directory: string;
+  readonly choice: EvalChoice;
   readonly indexName: string;
   readonly candidateK: number;
   /** Searches at once. The latencies are measured under this load. */
@@ -30,17 +33,28 @@ const topK = 100;
 const ndcgCutoff = 10;
 const recallCutoff = 100;
 
-interface Measured {
+interface Answered {
   readonly ndcg: number;
   readonly recall: number;
   readonly documents: number;
   readonly latencyMs: number;
+  /** Whether the document with the query's id was found and left out. */
+  readonly foundItself: boolean;
 }
 
+/** The service refused the text of the query, so nothing was found. */
+interface Refused {
+  readonly queryId: string;
+  readonly error: string;
+}
+
+type Measured = Answered | Refused;
+
 export async function evaluate(command: EvalCommand): Promise<CommandResult> {
+  const files = evalFilesOf(command.choice);
   const [queries, judgements] = await Promise.all([
-    readQueries(command.directory),
-    readJudgements(command.directory),
+    readQueries(files.queries),
+    readJudgements(files.judgements),
   ]);
   const judged = queries.filter((query) => judgements.has(query.id));
   if (judged.length === 0) throw inputError('no query has judgements');
@@ -73,6 +87,7 @@ export async function evaluate(command: EvalCommand): Promise<CommandResult> {
       return one;
     });
     return resultOf(command, measured, {
+      judgementFiles: files.judgements,
       judgedQueries: judgements.size,
       seconds: (performance.now() - startedMs) / 1000,
     });
@@ -84,27 +99,31 @@ export async function evaluate(command: EvalCommand): Promise<CommandResult> {
 function measurement(client: Maxsimd, indexId: string, candidateK: number, judgements: Judgements) {
   return async (query: Query, signal: AbortSignal): Promise<Measured> => {
     let latencyMs = 0;
-    const { results } = await client.search(
-      indexId,
-      { query: query.text, top_k: topK, candidate_k: candidateK },
-      { signal, onAnswer: (answer) => void ({ latencyMs } = answer) },
-    );
-    const ranking = rankDocuments(query, results);
+    let results: Awaited<ReturnType<Maxsimd['search']>>['results'];
+    try {
+      ({ results } = await client.search(
+        indexId,
+        { query: query.text, top_k: topK, candidate_k: candidateK },
+        { signal, onAnswer: (answer) => void ({ latencyMs } = answer) },
+      ));
+    } catch (error) {
+      const issue = error instanceof ApiError ? error.issues.find(({ path }) => path === 'query') : undefined;
+      if (issue === undefined) throw error;
+      return { queryId: query.id, error: issue.message };
+    }
     const grades = judgements.get(query.id) ?? new Map<string, number>();
+    const ranking = new Set(results.map((result) => result.doc_id));
+    // In some sets the queries are documents, which nobody judged for themselves.
+    const foundItself = !grades.has(query.id) && ranking.delete(query.id);
+    const documents = [...ranking];
     return {
-      ndcg: ndcg(ranking, grades, ndcgCutoff),
-      recall: recall(ranking, grades, recallCutoff),
-      documents: ranking.length,
+      ndcg: ndcg(documents, grades, ndcgCutoff),
+      recall: recall(documents, grades, recallCutoff),
+      documents: documents.length,
       latencyMs,
+      foundItself,
     };
   };
-}
-
-/** Documents in the order of their best chunks, without the query's own document. */
-function rankDocuments(query: Query, results: readonly { readonly doc_id: string }[]): readonly string[] {
-  const ranking = new Set(results.map((result) => result.doc_id));
-  ranking.delete(query.id);
-  return [...ranking];
 }
 
 /**
@@ -131,25 +150,36 @@ async function mapInParallel<T, R>(
   return results;
 }
 
-function resultOf(
-  command: EvalCommand,
-  measured: readonly Measured[],
-  run: { readonly judgedQueries: number; readonly seconds: number },
-): CommandResult {
-  const ndcgMean = mean(measured.map((item) => item.ndcg));
-  const recallMean = mean(measured.map((item) => item.recall));
-  const latency = distribution(measured.map((item) => item.latencyMs));
-  const documents = measured.map((item) => item.documents);
+interface EvalRun {
+  readonly judgementFiles: readonly string[];
+  readonly judgedQueries: number;
+  readonly seconds: number;
+}
+
+/** Refused queries count 0. */
+function resultOf(command: EvalCommand, measured: readonly Measured[], run: EvalRun): CommandResult {
+  const answered = measured.filter((item): item is Answered => 'ndcg' in item);
+  const refused = measured.filter((item): item is Refused => 'error' in item);
+  if (answered.length === 0)
+    throw inputError(`every query was refused; query ${refused[0]?.queryId}: ${refused[0]?.error}`);
+  const ndcgMean = mean(measured.map((item) => ('ndcg' in item ? item.ndcg : 0)));
+  const recallMean = mean(measured.map((item) => ('recall' in item ? item.recall : 0)));
+  const latency = distribution(answered.map((item) => item.latencyMs));
+  const documents = answered.map((item) => item.documents);
   const documentsMean = mean(documents);
   // `Math.min(...documents)` fails for very many queries.
   const documentsMin = documents.reduce((least, count) => Math.min(least, count), Infinity);
   const missing = run.judgedQueries - measured.length;
+  const foundThemselves = answered.filter((item) => item.foundItself).length;
   const ms = (value: number): string => value.toFixed(1);
   return {
     document: {
       index: command.indexName,
+      judgements: run.judgementFiles,
       queries: measured.length,
       judged_queries_missing: missing,
+      queries_refused: refused.map(({ queryId, error }) => ({ query_id: queryId, error })),
+      own_documents_left_out: foundThemselves,
       top_k: topK,
       candidate_k: command.candidateK,
       concurrency: command.concurrency,
@@ -162,10 +192,15 @@ function resultOf(
     text: [
       fields([
         ['index', command.indexName],
+        ['judgements', run.judgementFiles.join(', ')],
         [
           'queries',
-          `${measured.length}${missing === 0 ? '' : ` (${missing} judged ones are not in queries.jsonl)`}`,
+          `${measured.length}${missing === 0 ? '' : ` (${missing} judged ones are not among the queries)`}`,
         ],
+        ...(refused.length === 0 ? [] : [['refused', refusedText(refused)] as const]),
+        ...(foundThemselves === 0
+          ? []
+          : [['left out', `${foundThemselves} documents with the id of their query, not judged`] as const]),
         ['nDCG@10', ndcgMean.toFixed(4)],
         ['recall@100', recallMean.toFixed(4)],
         [
@@ -181,4 +216,12 @@ function resultOf(
         : []),
     ].join('\n'),
   };
+}
+
+const refusedShownMax = 20;
+
+function refusedText(refused: readonly Refused[]): string {
+  const shown = refused.slice(0, refusedShownMax).map(({ queryId, error }) => `${queryId} (${error})`);
+  const more = refused.length > shown.length ? ', ...' : '';
+  return `${refused.length} queries, which count 0: ${shown.join(', ')}${more}`;
 }

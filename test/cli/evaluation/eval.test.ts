@@ -85,11 +85,71 @@ describe('eval', () => {
     expect(document.documents_per_query).toEqual({ mean: 2, min: 2 });
   });
 
-  it("leaves a query's own document out of its ranking", async () => {
+  it("leaves a query's own document out of its ranking, and counts it", async () => {
     beir([{ id: 'q', text: 'first' }], `${header}q\ta\t1\n`);
     api.rankings.set('first', ['q', 'a']);
     const { document } = await evaluate();
-    expect(document.ndcg_at_10).toBe(1);
+    expect(document).toMatchObject({ ndcg_at_10: 1, own_documents_left_out: 1 });
+    const { stdout } = await runHere(['eval', directory, '--index', 'books'], options);
+    expect(stdout).toMatch(/^left out +1 documents with the id of their query, not judged$/m);
+  });
+
+  it('keeps a document with the id of a query if it is judged', async () => {
+    beir([{ id: '1', text: 'first' }], '1\t1\t1\n');
+    api.rankings.set('first', ['1', '2']);
+    const { document } = await evaluate();
+    expect(document).toMatchObject({ ndcg_at_10: 1, own_documents_left_out: 0 });
+  });
+
+  it('counts a refused query as 0, lists it, and goes on', async () => {
+    beir(
+      [
+        { id: '1', text: 'first' },
+        { id: 'blank', text: '' },
+      ],
+      `${header}1\ta\t1\nblank\ta\t1\n`,
+    );
+    api.rankings.set('first', ['a']);
+    api.intercept = ({ body }) => {
+      const issues = [{ path: 'query', message: 'must not be empty', code: 'too_small' }];
+      return body?.query === '' ? errorReply(422, 'validation_error', { issues }) : undefined;
+    };
+    const { exitCode, document } = await evaluate();
+    expect(exitCode).toBe(0);
+    expect(document).toMatchObject({
+      queries: 2,
+      queries_refused: [{ query_id: 'blank', error: 'must not be empty' }],
+      ndcg_at_10: 0.5,
+      recall_at_100: 0.5,
+    });
+    const { stdout } = await runHere(['eval', directory, '--index', 'books'], options);
+    expect(stdout).toMatch(/^refused +1 queries, which count 0: blank \(must not be empty\)$/m);
+  });
+
+  it('says why every query was refused', async () => {
+    beir([{ id: '1', text: '' }], '1\ta\t1\n');
+    api.intercept = ({ path: route }) => {
+      const issues = [{ path: 'query', message: 'must not be empty', code: 'too_small' }];
+      return route.endsWith('/search') ? errorReply(422, 'validation_error', { issues }) : undefined;
+    };
+    const { exitCode, document } = await evaluate();
+    expect(exitCode).toBe(1);
+    expect(document.error.message).toBe('every query was refused; query 1: must not be empty');
+  });
+
+  it('reads the judgements of the split that is asked for, or of a file', async () => {
+    beir([{ id: '1', text: 'first' }], '1\tx\t1\n', 'original');
+    api.rankings.set('first', ['a', 'x']);
+    const file = path.join(directory, 'qrels/dev.tsv');
+    writeFileSync(file, '1\ta\t1\n');
+    expect((await evaluate()).document.judgements).toEqual([path.join(directory, 'qrels/test.tsv')]);
+    expect((await evaluate('--split', 'dev')).document).toMatchObject({ judgements: [file], ndcg_at_10: 1 });
+    expect((await evaluate('--qrels', file)).document).toMatchObject({ judgements: [file], ndcg_at_10: 1 });
+    expect((await evaluate('--qrels', file, '--split', 'dev')).exitCode).toBe(2);
+    rmSync(path.join(directory, 'qrels/test.tsv'));
+    expect((await evaluate()).document).toMatchObject({ judgements: [file], ndcg_at_10: 1 });
+    const { document } = await evaluate('--split', 'train');
+    expect(document.error.message).toMatch(/holds neither qrels\/train\.tsv nor qrels\/train\.jsonl$/);
   });
 
   it('runs queries with judgements only, and says which judged ones are missing', async () => {
@@ -155,6 +215,27 @@ describe('eval', () => {
     expect(stdout).toMatch(/at most 100 chunks/);
   });
 
+  it('reads queries and judgements of a dataset of MTEB', async () => {
+    api.rankings.set('first', ['d1']);
+    api.rankings.set('second', ['d1', 'd2']);
+    const dataset = path.resolve(import.meta.dirname, '../../fixtures/mteb');
+    const { document } = await runJsonHere(['eval', dataset, '--index', 'books'], options);
+    expect(document).toMatchObject({
+      judgements: [path.join(dataset, 'data/test-00000-of-00001.parquet')],
+      queries: 2,
+      ndcg_at_10: (1 + 1 / Math.log2(3)) / 2,
+    });
+    const dev = await runJsonHere(['eval', dataset, '--index', 'books', '--split', 'dev'], options);
+    expect(dev.document).toMatchObject({ queries: 1, ndcg_at_10: 0 });
+  });
+
+  it('takes query_id for the id of a query', async () => {
+    beir([], 'q\ta\t1\n');
+    writeFileSync(path.join(directory, 'queries.jsonl'), '{"query_id":"q","text":"first"}\n');
+    api.rankings.set('first', ['a']);
+    expect((await evaluate()).document.ndcg_at_10).toBe(1);
+  });
+
   it.each([
     [
       'a directory without judgements',
@@ -164,7 +245,7 @@ describe('eval', () => {
     [
       'a judgement that is no number',
       (): void => writeFileSync(path.join(directory, 'qrels.tsv'), `${header}1\ta\tx\n`),
-      /qrels\.tsv:2: the grade is not an integer/,
+      /qrels\.tsv:2: the grade is not a number/,
     ],
     [
       'judgements of other queries only',

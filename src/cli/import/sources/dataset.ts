@@ -15,6 +15,8 @@ export interface DatasetChoice {
   readonly subset?: string | undefined;
   /** `all` = all splits. */
   readonly split?: string | undefined;
+  /** If none is asked for, the first of these that is there. */
+  readonly preferred?: { readonly subsets: readonly string[]; readonly splits: readonly string[] };
 }
 
 export interface Dataset {
@@ -63,10 +65,13 @@ const splitNames =
 export function openDataset(directory: string, choice: DatasetChoice): Dataset {
   const card = readCard(directory);
   const layout = layoutOf(directory, card);
-  const [subset, splits] = chosen(directory, 'subset', layout, choice.subset, ['default', 'corpus']);
+  const preferred = choice.preferred ?? { subsets: ['default', 'corpus'], splits: [] };
+  const [subset, splits] = chosen(directory, 'subset', layout, choice.subset, preferred.subsets);
   const all = new Map([['all', [...splits.values()].flat()]]);
   const [split, names] =
-    choice.split === 'all' ? ['all', all.get('all')!] : chosen(directory, 'split', splits, choice.split, []);
+    choice.split === 'all'
+      ? ['all', all.get('all')!]
+      : chosen(directory, 'split', splits, choice.split, preferred.splits);
   const files = names.toSorted(new Intl.Collator('en', { numeric: true }).compare);
   assertComplete(directory, files);
   const promised = card.dataset_info

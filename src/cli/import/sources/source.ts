@@ -3,9 +3,7 @@
  * dataset, or the texts of a folder.
  */
 import type { Readable } from 'node:stream';
-import { existsSync } from 'node:fs';
-import path from 'node:path';
-import { beirFile, isDirectory } from '../../beir/directory.ts';
+import { corpusOf, isBeir, isDirectory } from '../../beir/directory.ts';
 import { CommandFailure } from '../../failure.ts';
 import type { ParsedLine } from '../../jsonl.ts';
 import { assertColumns, isDocument, mayBeTyped, type FieldChoice } from '../fields.ts';
@@ -81,20 +79,13 @@ async function openFiles(choice: SourceChoice, stdin: Readable): Promise<Omit<So
   if (choice.subset !== undefined || choice.split !== undefined)
     throw new CommandFailure('usage_error', '--subset and --split are for the folder of a dataset');
   if (isOfTexts) return { name: source, files: await openTexts(source) };
-  const file = isDirectory(source) ? beirFile(source, 'corpus') : source;
+  const file = isDirectory(source) ? corpusOf(source) : source;
   return { name: file, files: [await openRowFile(file, reading)] };
 }
 
 /** A folder with data files is a dataset, unless its texts are asked for. */
 function mayBeTexts(directory: string, format: Format | undefined): boolean {
   return format === 'text' || (format === undefined && dataFilesIn(directory).length === 0);
-}
-
-/** A dataset may have a subset named corpus. A BEIR directory has these files. */
-function isBeir(directory: string): boolean {
-  return ['corpus.jsonl', 'corpus.jsonl.gz', 'queries.jsonl', 'queries.jsonl.gz'].some((name) =>
-    existsSync(path.join(directory, name)),
-  );
 }
 
 /** Standard input can be read only once. */
