@@ -17,6 +17,7 @@ import { Verification } from './segments/scrub.ts';
 import { loadLifespans } from './segments/load-lifespans.ts';
 import type { SegmentCatalog } from './segments/segment-catalog.ts';
 import { Measuring } from './recall/measuring.ts';
+import type { RecallState } from './recall/index-recall.ts';
 import { readRecall, recallFile } from './recall/recall-file.ts';
 import { newSegment, type Segment } from './segments/segment.ts';
 import type { IndexStore, SearchPlans } from './contract.ts';
@@ -111,7 +112,7 @@ async function attemptOpen(deps: LocalStoreDeps, shared: Shared, opening: Openin
     noteWaste(native, segments);
     await removeUnreferenced(blobs, indexId, state, native);
     const { generation } = state;
-    const knownRecall = await readRecall(blobs, indexId);
+    const knownRecall = await soundRecall(deps, indexId);
     const own = { indexId, shape, native, catalog, segments, generation, knownRecall };
     return new LocalIndex({ ...deps, ...shared, ...own });
   } catch (error) {
@@ -167,6 +168,20 @@ function noteWaste(native: NativeIndex, segments: ReadonlyMap<number, Segment>):
   for (const info of native.segments()) {
     const segment = segments.get(info.segmentId);
     if (segment !== undefined && info.records > info.recordsLive) segment.wasteSinceMs = 0;
+  }
+}
+
+/** A damaged file is removed, so that it is reported once. */
+async function soundRecall(
+  { blobs, events }: LocalStoreDeps,
+  indexId: string,
+): Promise<RecallState | undefined> {
+  try {
+    return await readRecall(blobs, indexId);
+  } catch (error) {
+    events.onBackgroundError(indexId, 'recall', error);
+    if (hasCode(error, 'corrupt')) await blobs.remove(recallFile(indexId));
+    return undefined;
   }
 }
 

@@ -7,6 +7,7 @@ import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
+import { recallFile, writeRecall } from '../../src/index/recall/recall-file.ts';
 import { rounds } from '../rounds.ts';
 import { damage, pageBytes, type Damaged } from '../support/machine/file-damage.ts';
 import { announceRandom, createRandom, type Random } from '../support/running/random.ts';
@@ -22,6 +23,8 @@ const settings = {
   // The dead stay.
   wasteAgeMsMax: Infinity,
 };
+
+const allKinds = ['active', 'codebook', 'codes', 'postings', 'recall', 'sealed'];
 
 let host: Host;
 let stage: Stage;
@@ -42,7 +45,9 @@ beforeAll(async () => {
   }
   for (let place = 0; place < 60; place += 7) await stage.remove(`${place}`);
   await stage.index().settled();
-  await stage.reopen();
+  const comparisons = [{ breadth: 2, at10: 1, at100: 0.98 }];
+  const measured = { breadth: 2, comparisons, chunks: 120, codebooks: [] };
+  await stage.reopen(() => writeRecall(stage.blobs, stage.indexId, measured));
   await stage.index().settled();
   const [blob] = await stage.blobs.list(`${stage.indexId}/`);
   directory = path.dirname(await stage.blobs.open(blob!.name));
@@ -58,7 +63,7 @@ afterAll(async () => {
 describe('a damaged file of an index', () => {
   it('is there in every kind', () => {
     const kinds = [...intact.keys()].map((name) => kindOf(name)).toSorted();
-    expect([...new Set(kinds)]).toEqual(['active', 'codebook', 'codes', 'postings', 'sealed']);
+    expect([...new Set(kinds)]).toEqual(allKinds);
   });
 
   it(
@@ -67,7 +72,7 @@ describe('a damaged file of an index', () => {
       const random = announceRandom('damaged files');
       const tally = new Map<string, Record<Outcome, number>>();
       for (let round = 0; round < count; round += 1) {
-        const kind = random.pick(['active', 'codebook', 'codes', 'postings', 'sealed']);
+        const kind = random.pick(allKinds);
         const names = [...intact.keys()].filter((name) => kindOf(name) === kind);
         const outcome = await damagedRound(random, random.pick(names), kind);
         const counts = tally.get(kind) ?? { refused: 0, verified: 0, rebuilt: 0, harmless: 0 };
@@ -78,7 +83,7 @@ describe('a damaged file of an index', () => {
       // In a sealed segment every byte is damaged, in an active one those of its records.
       expect(tally.get('sealed')!.harmless).toBe(0);
       expect(tally.get('active')!.refused).toBeGreaterThan(0);
-      for (const kind of ['codes', 'codebook', 'postings']) {
+      for (const kind of ['codes', 'codebook', 'postings', 'recall']) {
         expect(tally.get(kind)).toMatchObject({ refused: 0, verified: 0, harmless: 0 });
       }
     },
@@ -91,7 +96,8 @@ type Outcome = 'refused' | 'verified' | 'rebuilt' | 'harmless';
 
 async function damagedRound(random: Random, name: string, kind: string): Promise<Outcome> {
   const file = path.join(directory, name);
-  const isOpen = random.next() < 0.3;
+  // An open index has read its recall and maps no file of it.
+  const isOpen = kind !== 'recall' && random.next() < 0.3;
   const { what, bytes } = isOpen ? cutBelowMapping(random, name) : damage(random, intact.get(name)!);
   const round = `${name} (${kind}), ${what}${isOpen ? ' below its mapping' : ''}`;
   let refused = 0;
@@ -123,12 +129,18 @@ async function damagedRound(random: Random, name: string, kind: string): Promise
   const corrupt = stage.corrupt.splice(0);
   const errors = stage.errors.splice(0).map(String);
   // A report names the damage.
-  for (const error of errors) expect(error, round).toContain('.seg');
+  for (const error of errors) expect(error, round).toMatch(/\.seg|recall\.json/);
   if (refused > 0) return 'refused';
   if (corrupt.length > 0) return 'verified';
   if (kind === 'sealed' || kind === 'active') return errors.length > 0 ? 'verified' : 'harmless';
   expect(compare(await answersNow(), round), round).toBe(0);
   expect(await damagedDerived(), round).toEqual([]);
+  // It is said once, and the next opening finds nothing.
+  if (kind === 'recall') {
+    expect(errors, round).toEqual([expect.stringContaining(name)]);
+    await stage.reopen();
+    expect(stage.errors, round).toEqual([]);
+  }
   return 'rebuilt';
 }
 
@@ -195,6 +207,7 @@ function isStated(error: unknown): boolean {
 }
 
 function kindOf(name: string): string {
+  if (recallFile(stage.indexId).endsWith(`/${name}`)) return 'recall';
   if (name.startsWith('codebook-')) return 'codebook';
   if (name.endsWith('.codes')) return 'codes';
   if (name.endsWith('.postings')) return 'postings';

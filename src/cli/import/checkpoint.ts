@@ -2,14 +2,17 @@
  * Keeps the state of an import, so that one that was killed goes on where it was. It is a small JSON file in the user's
  * state directory. It says up to which row everything is settled, and the counts so far. The name of the file is a digest
  * of the input, the way of reading, the index and the service, so no import meets the state of another. If the input files
- * have other sizes, modification times or entity tags, the import starts over. This is safe, because an upsert replaces by `doc_id`. The
- * file is removed when the import reaches the end.
+ * have other sizes, modification times or entity tags, or if the file does not fit its checksum, the import starts over. This
+ * is safe, because an upsert replaces by `doc_id`. A wrong number of rows would leave out documents without a word. The file is
+ * removed when the import reaches the end.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
+import { checkedJson, readCheckedJson } from '../../index/storage/checked-json.ts';
+import { hasCode } from '../../system-errors.ts';
 import { inputError, messageOf } from '../failure.ts';
 import type { DocumentProblem } from './document.ts';
 import { isS3 } from './sources/input-file.ts';
@@ -39,7 +42,7 @@ export const startState: ImportState = {
 };
 
 const stateSchema = z.object({
-  format: z.literal('maxsimd-import-3'),
+  format: z.literal('maxsimd-import-4'),
   owner: z.string(),
   rows: z.number().int().min(0),
   done: z.number().int().min(0),
@@ -85,16 +88,20 @@ export class Checkpoint {
     this.file = options.stateFile ?? path.join(stateDirectory(options.stateHome), `import-${name}.json`);
   }
 
-  load(): ImportState {
-    let state: unknown;
+  /** The state to go on from. Calls `say` when an import starts over although there is a state. */
+  load(say: (message: string) => void): ImportState {
+    let state: z.output<typeof stateSchema>;
     try {
-      state = JSON.parse(readFileSync(this.file, 'utf8'));
-    } catch {
+      state = stateSchema.parse(readCheckedJson(readFileSync(this.file, 'utf8')));
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT', 'ENOTDIR'))
+        say(
+          `the state of an earlier run (${this.file}) is damaged, unreadable or of another release: this import starts over`,
+        );
       return startState;
     }
-    const result = stateSchema.safeParse(state);
-    if (!result.success || result.data.owner !== this.#owner) return startState;
-    const { rows, done, failed, tokens, problems } = result.data;
+    if (state.owner !== this.#owner) return startState;
+    const { rows, done, failed, tokens, problems } = state;
     return {
       position: { rows, done, failed, tokens },
       problems: problems.map(({ file, line, docId, error }) => ({ file, line, docId, error })),
@@ -108,7 +115,7 @@ export class Checkpoint {
       if (this.#isOurs) mkdirSync(path.dirname(this.file), { recursive: true, mode: 0o700 });
       writeFileSync(
         temporary,
-        JSON.stringify({ format: 'maxsimd-import-3', owner: this.#owner, ...position, problems }),
+        checkedJson({ format: 'maxsimd-import-4', owner: this.#owner, ...position, problems }),
       );
       renameSync(temporary, this.file);
     } catch (error) {

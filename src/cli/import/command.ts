@@ -138,7 +138,7 @@ async function importItems(
   const usage = await client.usage({ signal: command.signal });
   hint = rateLimitHint(usage);
   const checkpoint = checkpointOf(command, work.source, client.url, index.id);
-  const state = checkpoint?.load() ?? startState;
+  const state = checkpoint?.load((message) => display.say(message)) ?? startState;
   const report: ImportReport = {
     ...work,
     target: { ...index, created },

@@ -108,7 +108,8 @@ async function inspectIndex(
   const codebookBytes = codebooks.reduce((sum, { bytes }) => sum + bytes, 0);
   const sealed = segments.filter(({ found }) => found?.state === 'sealed');
   const costs = await sealedCosts(access, state, sealed);
-  const measured = await readRecall(access.blobs, index.id);
+  // `index verify` says whether the file is damaged.
+  const measured = await readRecall(access.blobs, index.id).catch(() => undefined);
   const recall = measured && reportOf(measured);
   return { index, segments, codebookBytes, plan: nextMerge(segments), recall, costs };
 }

@@ -16,7 +16,7 @@ import {
 import { usageProblems } from '../../catalog/sqlite/usage/usage-store.ts';
 import type { Config } from '../../app/config.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
-import { recallFile } from '../../index/recall/recall-file.ts';
+import { readRecall, recallFile } from '../../index/recall/recall-file.ts';
 import { codebookPrefix } from '../../index/segments/derived-data.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
 import type { NativeEngine } from '../../index/engine/native.ts';
@@ -135,7 +135,12 @@ async function verifyIndex(scope: Scope, catalog: CatalogReader, index: IndexRow
   for (const { name } of files) {
     // The codes of a segment name their codebook, which is compared with them.
     if (name.startsWith(codebookPrefix(index.id)) && !name.endsWith('.tmp')) continue;
-    if (name === recallFile(index.id)) continue;
+    if (name === recallFile(index.id)) {
+      await readRecall(blobs, index.id).catch((error: unknown) =>
+        report(scope, index.id, name, messageOf(error)),
+      );
+      continue;
+    }
     const segment = state.segments.find(({ blob }) => name.startsWith(blob));
     if (segment === undefined || name.endsWith('.tmp')) {
       noteUnreferenced(scope, name);

@@ -1,12 +1,14 @@
 /** Imports that are killed, stopped, or have no place for their state: where they go on, and what they leave behind. */
-import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Interruption } from '../../../src/cli/failure.ts';
 import { importDocuments } from '../../../src/cli/import/command.ts';
+import { Checkpoint, startState } from '../../../src/cli/import/checkpoint.ts';
 import { errorReply, type ApiDouble } from '../../support/http/api-double.ts';
 import { runJson, start, type Finished, type RunOptions } from '../../support/running/command-process.ts';
+import { announceRandom } from '../../support/running/random.ts';
 import { isUpsert, rows, startImportStage, stateFilesIn, writeInput } from './import-stage.ts';
 
 let api: ApiDouble;
@@ -100,6 +102,19 @@ describe('an import that is killed', () => {
     expect(api.documents.has('new first')).toBe(true);
   });
 
+  it('starts over when its state is damaged, and says so', async () => {
+    const file = input(rows(200));
+    await killInTheMiddle(['import', file, '--index', 'books', '--concurrency', '1']);
+    const state = path.join(stateHome, 'maxsimd', stateFiles()[0]!);
+    const text = readFileSync(state, 'utf8');
+    writeFileSync(state, text.replace('"rows":100', '"rows":190'));
+    expect(readFileSync(state, 'utf8')).not.toBe(text);
+    const { document, stderr } = await importFile(file);
+    expect(document).toMatchObject({ done: 200, resumed: 0 });
+    expect(stderr).toMatch(/^the state of an earlier run .* this import starts over$/m);
+    expect(api.documents.size).toBe(200);
+  });
+
   it('keeps its state where --state says, for one index only', async () => {
     const file = input(rows(200));
     const state = path.join(directory, 'state');
@@ -108,6 +123,39 @@ describe('an import that is killed', () => {
     const other = await runJson(['import', file, '--index', 'films', '--state', state], options);
     expect(other.document).toMatchObject({ done: 200, resumed: 0 });
   });
+});
+
+it('a state with a flipped bit in any byte, or of an earlier release, is that of a start, and it is said', () => {
+  const random = announceRandom('flipped bits of a state');
+  const stateFile = path.join(directory, 'state');
+  const checkpoint = new Checkpoint({
+    source: directory,
+    files: [],
+    reading: {},
+    url: '',
+    indexId: '',
+    stateHome,
+    stateFile,
+  });
+  const said: string[] = [];
+  const load = () => checkpoint.load((message) => said.push(message));
+  const state = { ...startState, position: { ...startState.position, rows: 10, done: 10 } };
+  expect(load()).toEqual(startState);
+  checkpoint.save(state);
+  expect(load()).toEqual(state);
+  expect(said).toEqual([]);
+  const intact = readFileSync(stateFile);
+  const flipped = [...intact.keys()].map((place) => {
+    const bytes = Buffer.from(intact);
+    bytes[place]! ^= 1 << random.integer(0, 7);
+    return bytes;
+  });
+  const { data } = JSON.parse(intact.toString()) as { readonly data: object };
+  for (const bytes of [...flipped, JSON.stringify({ ...data, format: 'maxsimd-import-3' })]) {
+    writeFileSync(stateFile, bytes);
+    expect(load(), bytes.toString()).toEqual(startState);
+    expect(said.splice(0)).toEqual([expect.stringContaining('this import starts over')]);
+  }
 });
 
 describe('an import that is stopped by a person', () => {

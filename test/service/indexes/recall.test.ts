@@ -1,10 +1,12 @@
 /** Searches that are measured, on the real service and engine: they cost nobody anything, and their failure harms no search. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { prepareDataDirectory } from '../../../src/catalog/data-directory.ts';
+import { parseConfig } from '../../../src/app/config.ts';
 import { inspectIndexes } from '../../../src/cli/index/index-inspect.ts';
+import { verifyIndexes } from '../../../src/cli/index/index-verify.ts';
 import { createEngine, type NativeSearch } from '../../../src/index/engine/native.ts';
 import { defaultRecallSettings } from '../../../src/index/recall/measuring.ts';
 import { FairQueue } from '../../../src/service/limits/fair-queue.ts';
@@ -19,6 +21,7 @@ const texts = Object.fromEntries(
   ]),
 );
 const settings = { segmentTokenVectorsMax: 3_000, codesTokenVectorsMin: 100 };
+const soon = { interval: 2 };
 const measuresAll = { ...defaultRecallSettings, share: 1, shareOfNew: 1, load: Infinity };
 
 it('a measured search is charged once, and counts once among the plans', async () => {
@@ -48,23 +51,38 @@ it('a measured search is charged once, and counts once among the plans', async (
   expect(stage.errors).toEqual([]);
 });
 
-it('what was measured is known after a restart, and an inspection shows it', async () => {
-  const options = [{ ...settings, recall: measuresAll }, { exactTokenVectorsMax: 1 }] as const;
+/** A directory with an index of which 25 searches were measured. */
+async function measuredDirectory() {
   const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-recall-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   await prepareDataDirectory(directory);
-  const first = await openServiceStage(directory, ...options);
-  const { tenant, context, createIndex, upsert, search } = await first.newTenant();
-  const id = await createIndex();
-  const reportOf = async ({ service }: typeof first) => (await service.getIndex(context(), id)).recall;
-  await upsert(id, texts);
+  const open = () =>
+    openServiceStage(directory, { ...settings, recall: measuresAll }, { exactTokenVectorsMax: 1 });
+  const first = await open();
+  const tenant = await first.newTenant();
+  const id = await tenant.createIndex();
+  const reportOf = async ({ service }: typeof first) => (await service.getIndex(tenant.context(), id)).recall;
+  await tenant.upsert(id, texts);
   await expect
     .poll(() => first.service.statistics().segments.some(({ centroids }) => centroids > 0))
     .toBe(true);
   for (let count = 1; count <= 25; count += 1) {
-    await search(id, `w${count} w2 w3`);
-    await expect.poll(async () => (await reportOf(first))?.comparisons).toBe(count);
+    await tenant.search(id, `w${count} w2 w3`);
+    await expect.poll(async () => (await reportOf(first))?.comparisons, soon).toBe(count);
   }
+  return {
+    directory,
+    open,
+    first,
+    ...tenant,
+    id,
+    reportOf,
+    file: path.join(directory, 'segments', id, 'recall.json'),
+  };
+}
+
+it('what was measured is known after a restart, and an inspection shows it', async () => {
+  const { directory, open, first, tenant, context, id, reportOf } = await measuredDirectory();
   const known = await reportOf(first);
   const [row] = await first.catalog.listIndexes(tenant.id);
   const inspected = await inspectIndexes(
@@ -80,11 +98,43 @@ it('what was measured is known after a restart, and an inspection shows it', asy
   expect(inspected.document).toMatchObject({ data: [{ recall: { searches: 25, breadth: known!.breadth } }] });
   expect(inspected.text).toContain('from 25 searches');
   await first.service.drain();
-  await using second = await openServiceStage(directory, ...options);
+  await using second = await open();
   expect(await reportOf(second)).toBeUndefined();
   await second.service.search(context(), id, { query: 'w1', returnComponents: false });
   await expect.poll(async () => (await reportOf(second))?.comparisons).toBe(26);
   expect(second.errors).toEqual([]);
+});
+
+it('a damaged file of what was measured is found by a verification, said once, and measured anew', async () => {
+  const { directory, open, first, context, id, reportOf, file } = await measuredDirectory();
+  await first.service.drain();
+  const verify = () => verifyIndexes(parseConfig({ MAXSIMD_DATA_DIR: directory }), { index: undefined });
+  const { data } = JSON.parse(await readFile(file, 'utf8')) as { readonly data: object };
+  expect(await verify()).toMatchObject({ failed: false });
+  for (const damaged of [
+    (await readFile(file, 'utf8')).replace('at10', 'au10'),
+    // A file of an earlier release.
+    JSON.stringify(data).replace('at10', 'au10'),
+    JSON.stringify({ ...data, comparisons: [null] }),
+  ]) {
+    await writeFile(file, damaged);
+    expect(await verify()).toMatchObject({
+      document: {
+        problems: [{ index_id: id, file: `${id}/recall.json`, problem: expect.stringContaining('damaged') }],
+      },
+    });
+    const stage = await open();
+    // After 25 comparisons it looks at the breadth.
+    const measure = async (): Promise<number> => {
+      await stage.service.search(context(), id, { query: 'w1 w2', returnComponents: false });
+      return (await reportOf(stage))?.comparisons ?? 0;
+    };
+    await expect.poll(measure, { ...soon, timeout: 30_000 }).toBeGreaterThan(26);
+    expect((await reportOf(stage))?.breadth).toBeGreaterThan(0);
+    expect(stage.errors.map(String)).toEqual([expect.stringContaining('recall.json is damaged')]);
+    await stage.service.drain();
+    expect(await verify()).toMatchObject({ failed: false });
+  }
 });
 
 /** A service whose engine asks `before` about each search in the background. */
