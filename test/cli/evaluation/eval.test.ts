@@ -221,7 +221,7 @@ describe('eval', () => {
     const dataset = path.resolve(import.meta.dirname, '../../fixtures/mteb');
     const { document } = await runJsonHere(['eval', dataset, '--index', 'books'], options);
     expect(document).toMatchObject({
-      judgements: [path.join(dataset, 'data/test-00000-of-00001.parquet')],
+      judgements: [path.join(dataset, 'qrels/test-00000-of-00001.parquet')],
       queries: 2,
       ndcg_at_10: (1 + 1 / Math.log2(3)) / 2,
     });
