@@ -49,7 +49,7 @@ export function clientOf(
 }
 
 /** By identifier, or else by name. */
-async function findIndex(
+export async function findIndex(
   client: Maxsimd,
   nameOrId: string,
   signal?: AbortSignal,

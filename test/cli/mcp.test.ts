@@ -1,11 +1,13 @@
 /** `maxsimd mcp` with the client of the protocol's own SDK, over both transports, in front of a real service. */
 import { readFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import path from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { exchange, open } from '../support/http/sockets.ts';
 import { createKey } from '../support/running/command-line.ts';
 import { runHere, start } from '../support/running/command-process.ts';
 import { eventually } from '../support/running/eventually.ts';
@@ -109,9 +111,27 @@ async function refusedByService(client: Client): Promise<void> {
     where: { place: { near: 1 } },
   });
   expect(wrong.refused).toMatch(/422 validation_error: .*where\.place: must hold no operators/);
-  expect((await call(client, 'search', { index: 'absent', query: 'bees' })).refused).toMatch(
-    /no index "absent"/,
+  expect((await call(client, 'search', { index: 'absent', query: 'bees' })).refused).toBe(
+    'there is no index "absent"',
   );
+}
+
+/** Agents send these. */
+async function readsArgumentsAsMeant(client: Client): Promise<void> {
+  const nothing = { top_k: null, filter: null, where: null, group_by_document: null };
+  const absent = await call(client, 'search', { index: index.id, query: 'bees', ...nothing });
+  expect(absent.results).toHaveLength(10);
+  const asText = { index: index.id, query: 'bees', where: '{"place": {"gt": 7}}', group_by_document: true };
+  expect((await call(client, 'search', asText)).results).toMatchObject([{ doc_id: 'long' }]);
+  const noJson = await call(client, 'search', { ...asText, where: 'place > 7' });
+  expect(noJson.refused).toBe('where must be an object');
+  const document = { doc_id: 'as text', text: 'Honey bees dance.', metadata: null };
+  const documents = JSON.stringify([document]);
+  const stored = await call(client, 'upsert_documents', { index: index.id, documents });
+  expect(stored).toMatchObject({ upserted_documents: 1, failed: [] });
+  const wrong = await call(client, 'upsert_documents', { index: index.id, documents: 'Honey bees dance.' });
+  expect(wrong.refused).toBe('documents must be an array, not string');
+  await call(client, 'delete_document', { index: index.id, doc_id: 'as text' });
 }
 
 /** An argument that is dropped changes what is asked: a condition of another name would be none. */
@@ -128,7 +148,7 @@ async function refusesUnknownArguments(client: Client): Promise<void> {
   expect(Object.keys(given).toSorted()).toEqual(offered);
   for (const name of offered) {
     const { refused } = await call(client, name, { ...given[name], filters: { place: 8 } });
-    expect([name, refused]).toEqual([name, expect.stringMatching(/\bfilters\b/)]);
+    expect([name, refused]).toEqual([name, 'unknown property filters']);
   }
 }
 
@@ -147,7 +167,7 @@ describe('over stdio', () => {
     await readAll(client);
     await refusedByService(client);
     expect((await call(client, 'delete_document', { index: index.id, doc_id: 'x' })).refused).toMatch(
-      /not found/,
+      /there is no tool "delete_document"/,
     );
   });
 
@@ -155,10 +175,29 @@ describe('over stdio', () => {
     const client = await overStdio(stage.tenant.key, '--write');
     expect(await toolsOf(client)).toEqual([...reading, 'delete_document', 'upsert_documents'].toSorted());
     await refusesUnknownArguments(client);
+    await readsArgumentsAsMeant(client);
     await writeAll(client, 'over stdio');
     const reader = await overStdio(readOnlyKey, '--write');
     const refused = await call(reader, 'delete_document', { index: index.id, doc_id: passages[0]!.subject });
     expect(refused.refused).toMatch(/403 permission_denied: this API key may only read/);
+  });
+
+  it('schemas have no keyword that a host may refuse, and nothing is promised that never comes', async () => {
+    const client = await overStdio(stage.tenant.key, '--write');
+    expect(client.getServerCapabilities()).toEqual({ tools: {} });
+    const { tools } = await client.listTools();
+    const plain = /^(type|properties|required|items|description|additionalProperties|min|max)/;
+    const keywordsOf = (schema: object): readonly string[] =>
+      Object.entries(schema).flatMap(([keyword, value]) => {
+        if (keyword === 'properties')
+          return Object.values(value as Record<string, object>).flatMap(keywordsOf);
+        return [keyword, ...(keyword === 'items' ? keywordsOf(value as object) : [])];
+      });
+    for (const { name, inputSchema, outputSchema } of tools) {
+      expect(outputSchema, name).toMatchObject({ type: 'object' });
+      for (const keyword of [...keywordsOf(inputSchema), ...keywordsOf(outputSchema!)])
+        expect(keyword, name).toMatch(plain);
+    }
   });
 
   it('the process ends when its client has gone', async () => {
@@ -205,8 +244,7 @@ describe('over HTTP', () => {
     await refusedByService(client);
     const other = await overHttp(address, (await stage.newTenant()).key);
     expect(await call(other, 'list_indexes')).toEqual({ indexes: [] });
-    const stranger = await overHttp(address, 'qkv_live_wrong');
-    expect((await call(stranger, 'list_indexes')).refused).toMatch(/401 authentication_failed/);
+    await expect(overHttp(address, 'qkv_live_wrong')).rejects.toThrow(/401.*authentication_failed/);
   });
 
   it('--write is for keys that may write', async () => {
@@ -236,17 +274,102 @@ describe('over HTTP', () => {
       403,
       expect.stringContaining('http://evil.example.com'),
     ]);
-    expect(await send({ authorization }, `${address}/other`)).toEqual([404, 'the address is /mcp']);
+    for (const other of [`${address}/other`, `${new URL(address).origin}//`])
+      expect(await send({ authorization }, other)).toEqual([404, 'the address is /mcp']);
+    // Answers are JSON alone.
+    expect(await send({ authorization, accept: 'application/json' })).toEqual([200, undefined]);
     expect(await send({ authorization }, address, 'DELETE')).toEqual([405, 'the method is POST']);
   });
 
-  it('a body above 4 MiB is refused', async () => {
+  it('a web page of an allowed origin may call', async () => {
+    const address = await served();
+    const preflight = await fetch(address, {
+      method: 'OPTIONS',
+      headers: {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization, content-type, mcp-protocol-version',
+      },
+    });
+    expect(preflight.status).toBe(204);
+    const allowed = Object.fromEntries(preflight.headers);
+    expect(allowed).toMatchObject({
+      'access-control-allow-origin': origin,
+      'access-control-allow-methods': 'POST',
+      'access-control-allow-headers': 'authorization, content-type, mcp-protocol-version',
+    });
+    // Refusals, too, or the page cannot read them.
+    const refused = await fetch(address, { method: 'POST', headers: { origin } });
+    expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([401, origin]);
+    const foreign = await fetch(address, {
+      method: 'OPTIONS',
+      headers: { origin: 'http://evil.example.com' },
+    });
+    expect([foreign.status, foreign.headers.get('access-control-allow-origin')]).toEqual([403, null]);
+  });
+
+  it('numbers of metadata keep every digit', async () => {
     const address = await served('--write');
+    const send = async (name: string, given: string) => {
+      const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":${given}}}`;
+      const headers = { authorization: `Bearer ${stage.tenant.key}`, 'content-type': 'application/json' };
+      return (await fetch(address, { method: 'POST', headers, body })).text();
+    };
+    const document = `"index":"${index.id}","doc_id":"digits"`;
+    const metadata = '{"n":12345678901234567891,"x":0.12345678901234567891}';
+    const documents = `[{"doc_id":"digits","text":"bees","metadata":${metadata}}]`;
+    await send('upsert_documents', `{"index":"${index.id}","documents":${documents}}`);
+    expect(await send('get_document', `{${document}}`)).toContain(`"metadata":${metadata}`);
+    expect(await send('delete_document', `{${document}}`)).toContain('"deleted":true');
+  });
+
+  it('a body is read only for a key that the service knows, and up to 4 MiB', async () => {
+    const address = await served('--write');
+    const bytes = 4 * 1024 * 1024;
+    const ask = (key: string, length: number) =>
+      [
+        'POST /mcp HTTP/1.1',
+        'host: x',
+        `authorization: Bearer ${key}`,
+        'content-type: application/json',
+        `content-length: ${length}`,
+        'expect: 100-continue',
+        '',
+        '',
+      ].join('\r\n');
+    const { port } = new URL(address);
+    expect(await exchange(Number(port), ask('qkv_live_wrong', bytes))).toMatch(/^HTTP\/1\.1 401 /);
+    expect(await exchange(Number(port), ask(stage.tenant.key, bytes + 1))).toMatch(/^HTTP\/1\.1 413 /);
     const headers = { authorization: `Bearer ${stage.tenant.key}`, 'content-type': 'application/json' };
-    const accept = 'application/json, text/event-stream';
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'x'.repeat(4 * 1024 * 1024) });
-    const response = await fetch(address, { method: 'POST', headers: { ...headers, accept }, body });
-    expect(response.status).toBe(413);
+    const send = async (body: string) => (await fetch(address, { method: 'POST', headers, body })).status;
+    const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+    expect(await send(list.padEnd(bytes))).toBe(200);
+    expect(await send(list.slice(1))).toBe(400);
+  });
+
+  it('silent connections keep no caller out', async () => {
+    const address = await served();
+    const port = Number(new URL(address).port);
+    const silent: Socket[] = [];
+    onTestFinished(() => silent.forEach((socket) => socket.destroy()));
+    for (let n = 0; n < 300; n += 1)
+      silent.push(await open(port, n % 2 === 0 ? '' : 'POST /mcp HTTP/1.1\r\n'));
+    const client = await overHttp(address, stage.tenant.key);
+    expect(await toolsOf(client)).toEqual(reading);
+    await expect.poll(() => silent.filter(({ destroyed }) => destroyed).length).toBeGreaterThan(0);
+    // A header has 3 s.
+    const late = await exchange(port, 'POST /mcp HTTP/1.1\r\n');
+    expect(late).toMatch(/^HTTP\/1\.1 408 /);
+    expect(await toolsOf(client)).toEqual(reading);
+  });
+
+  it('no answer names the address of the service', async () => {
+    const address = await served('--url', 'http://127.0.0.1:1');
+    const headers = { authorization: `Bearer ${stage.tenant.key}`, 'content-type': 'application/json' };
+    const response = await fetch(address, { method: 'POST', headers, body: '{}' });
+    const text = await response.text();
+    expect([response.status, text]).toEqual([503, expect.stringContaining('the service cannot be reached')]);
+    expect(text).not.toMatch(/127\.0|:1\b/);
   });
 
   it('--key has no place', async () => {

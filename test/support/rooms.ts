@@ -16,6 +16,8 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
     'clients/typescript',
     'src/app/serve.ts',
     'src/app/config.ts',
+    'src/http/body',
+    'src/http/protocol',
   ],
   'src/console': [],
   'src/encoder': [],

@@ -29,14 +29,14 @@ export function addMcp(program: Command, environment: ProgramEnvironment): void 
     30,
   ).action(async (options: McpOptions) => {
     const { http: port, host, allowOrigin: origins = [] } = options;
-    const tools = { version: environment.version, write: options.write === true };
+    const offer = { version: environment.version, write: options.write === true };
     if (port !== undefined && options.key !== undefined)
       throw new CommandFailure('usage_error', '--key has no place with --http: each caller sends a key');
     const { serveHttp, serveStdio } = await import('../mcp/serve.ts');
-    if (port === undefined) return serveStdio(endpointFrom(options, environment), tools, environment.stdin);
+    if (port === undefined) return serveStdio(endpointFrom(options, environment), offer, environment.stdin);
     return serveHttp({
       service: serviceFrom(options, environment),
-      tools,
+      offer,
       host,
       port,
       origins,

@@ -1,35 +1,35 @@
 /**
- * `maxsimd mcp`: the indexes of a service as tools for agents, by the Model Context Protocol (revision 2025-11-25).
- *
- * Over stdio the process has the key of its user. Over HTTP it has no key and no session: each request brings a key as its
- * bearer token, and the service checks it. A refused call becomes a result with `isError`, which has the service's message.
+ * `maxsimd mcp`: the indexes of a service as tools for agents, by the Model Context Protocol (revision 2025-11-25). Over
+ * stdio the process has the key of its user. Over HTTP it has none: each request brings a key.
  */
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
-import { fetchFor } from '../../../clients/typescript/src/connection.ts';
+import { ConnectionTurns } from '../../http/protocol/connection-turns.ts';
+import { KnownConnections } from '../../http/protocol/known-connections.ts';
+import { createListener, defaultHttpTimeouts } from '../../http/protocol/listener.ts';
+import { createClientErrorHandler } from '../../http/protocol/protocol.ts';
 import { clientOf, type Endpoint } from '../client.ts';
-import { toolServer, type Tools } from './tools.ts';
+import { messageOf } from '../failure.ts';
+import { HttpCallers, path, retryMsMax, type HttpCallersOptions } from './http-callers.ts';
+import { toolServer, type Offer } from './tool-server.ts';
 
-/** Time for attempts of a call while the service is away. Limits are reported at once, and the agent decides. */
-const retryMsMax = 10_000;
-const connectionsMax = 256;
-const path = '/mcp';
+/** As the admin API has it: silent connections must not stay. */
+const timeouts = { ...defaultHttpTimeouts, headersMs: 3_000 };
+/** A proxy has one address for all of its callers. */
+const connectionBounds = { all: 512, ofAddress: 256 } as const;
+/** The process has no log. */
+const observer = { protocolError: () => undefined, connectionRefused: () => undefined };
 
-export async function serveStdio(endpoint: Endpoint, tools: Tools, input: NodeJS.ReadStream): Promise<void> {
+export async function serveStdio(endpoint: Endpoint, offer: Offer, input: NodeJS.ReadStream): Promise<void> {
   const client = clientOf(endpoint, retryMsMax, { waitsForLimits: false });
-  await toolServer(client, tools).connect(new StdioServerTransport(input));
+  await toolServer(client, offer, messageOf).connect(new StdioServerTransport(input));
 }
 
-export interface HttpOptions {
-  readonly service: Omit<Endpoint, 'key'>;
-  readonly tools: Tools;
+export interface HttpOptions extends Omit<HttpCallersOptions, 'timeouts'> {
   readonly host: string;
   /** 0 = any free port. */
   readonly port: number;
-  readonly origins: readonly string[];
   readonly interruption: AbortSignal;
   readonly onListening: (url: string) => void;
 }
@@ -37,11 +37,18 @@ export interface HttpOptions {
 /** Serves until the interruption. */
 export async function serveHttp(options: HttpOptions): Promise<void> {
   const { host, port, interruption, onListening } = options;
-  const send = fetchFor(options.service.url);
-  const server = createServer((request, response) => {
-    answer(request, response, options, send).catch(() => response.destroy());
-  });
-  server.maxConnections = connectionsMax;
+  const turns = new ConnectionTurns();
+  const callers = new HttpCallers({ ...options, timeouts });
+  const server = createListener(
+    (request, response) => {
+      callers
+        .answer(request, response, () => connections.known(request.socket))
+        .catch(() => response.destroy());
+    },
+    { tls: undefined, timeouts, observer, turns, connectionsMax: Infinity },
+  );
+  server.on('clientError', createClientErrorHandler(observer, turns));
+  const connections = new KnownConnections(server, connectionBounds, observer.connectionRefused);
   server.listen(port, host);
   await once(server, 'listening');
   const { address, family, port: bound } = server.address() as AddressInfo;
@@ -49,42 +56,4 @@ export async function serveHttp(options: HttpOptions): Promise<void> {
   if (!interruption.aborted) await once(interruption, 'abort');
   server.close();
   await once(server, 'close');
-}
-
-async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { service, tools, origins }: HttpOptions,
-  send: typeof fetch,
-): Promise<void> {
-  const { origin, authorization } = request.headers;
-  // A page of another host may have this one's address (DNS rebinding). Browsers name the page, programs name none.
-  if (origin !== undefined && !origins.includes(origin))
-    return refuse(response, 403, `the origin ${origin} is not allowed (--allow-origin)`);
-  if (new URL(request.url ?? '', 'http://host').pathname !== path)
-    return refuse(response, 404, `the address is ${path}`);
-  // Without sessions there is no stream to get and nothing to delete.
-  if (request.method !== 'POST') return refuse(response, 405, 'the method is POST', { allow: 'POST' });
-  const key = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1];
-  if (key === undefined)
-    return refuse(response, 401, 'an API key is needed: Authorization: Bearer KEY', {
-      'www-authenticate': 'Bearer',
-    });
-  const client = clientOf({ ...service, key }, retryMsMax, { waitsForLimits: false, fetch: send });
-  const server = toolServer(client, tools);
-  const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
-  // Ends the calls of a caller who has gone.
-  response.once('close', () => void server.close());
-  await server.connect(transport);
-  await transport.handleRequest(request, response);
-}
-
-function refuse(
-  response: ServerResponse,
-  status: number,
-  message: string,
-  headers: Readonly<Record<string, string>> = {},
-): void {
-  response.writeHead(status, { 'content-type': 'application/json', connection: 'close', ...headers });
-  response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32_000, message }, id: null }));
 }

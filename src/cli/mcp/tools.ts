@@ -1,117 +1,113 @@
-/** The tools that an agent gets, with the client of one key. A call that fails becomes a result with the message of the error. */
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
-import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
+/** The tools that an agent gets, with the client of one key. */
 import { z } from 'zod';
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
-import { requireIndex } from '../client.ts';
+import { findIndex } from '../client.ts';
+import { CommandFailure } from '../failure.ts';
+import { isObject } from '../json.ts';
 
-export interface Tools {
-  readonly version: string;
-  /** Also offers the tools that change something. The service refuses them for a key that may only read. */
-  readonly write: boolean;
+export interface Tool {
+  readonly description: string;
+  readonly annotations: Readonly<Record<string, boolean>>;
+  readonly input: z.ZodObject;
+  /** The least that an answer holds. Agents check this. */
+  readonly output: z.ZodObject;
+  run(client: Maxsimd, args: unknown, signal: AbortSignal): Promise<object>;
+}
+
+function tool<Input extends z.ZodObject>(
+  defined: Omit<Tool, 'run' | 'input'> & {
+    readonly input: Input;
+    readonly run: (client: Maxsimd, args: z.output<Input>, signal: AbortSignal) => Promise<object>;
+  },
+): Tool {
+  return { ...defined, run: (client, args, signal) => defined.run(client, args as z.output<Input>, signal) };
 }
 
 const IndexName = z.string().min(1).describe('Name or id of the index.');
 const DocId = z.string().min(1).describe('The `doc_id` of the document.');
-const JsonObject = z.record(z.string(), z.unknown());
+/** Kept as it is, with keys of any name. */
+const JsonObject = z.custom<Record<string, unknown>>(isObject, 'must be an object').meta({ type: 'object' });
+const OneDocument = z.strictObject({ index: IndexName, doc_id: DocId });
 
 const reads = { readOnlyHint: true, openWorldHint: false };
-const writes = { readOnlyHint: false, idempotentHint: true, openWorldHint: false };
+const writes = {
+  readOnlyHint: false,
+  idempotentHint: true,
+  destructiveHint: true,
+  openWorldHint: false,
+};
 
-export function toolServer(client: Maxsimd, { version, write }: Tools): McpServer {
-  const server = new McpServer(
-    { name: 'maxsimd', version },
-    {
-      instructions:
-        'Searches indexes of documents by meaning. Results name documents by `doc_id`, with metadata and scores. Texts are not stored here.',
-    },
-  );
-  addReadTools(server, client);
-  if (write) addWriteTools(server, client);
-  return server;
-}
+export const readTools: Readonly<Record<string, Tool>> = {
+  list_indexes: tool({
+    description: 'Lists the indexes, oldest first.',
+    annotations: reads,
+    input: z.strictObject({}),
+    output: z.object({ indexes: z.array(z.object({ id: z.string(), name: z.string() })) }),
+    run: async (client, _nothing, signal) => ({ indexes: await client.listIndexes({ signal }) }),
+  }),
+  search: tool({
+    description:
+      'Finds the best chunks of an index for a question in plain words. A higher score is better; it has no fixed range.',
+    annotations: reads,
+    input: z.strictObject({
+      index: IndexName,
+      query: z.string().min(1),
+      top_k: z.int().min(1).max(100).exactOptional().describe('Results at most. Default 10.'),
+      filter: JsonObject.exactOptional().describe(
+        'Metadata fields with the value that each must have, such as {"lang": "en"}.',
+      ),
+      where: JsonObject.exactOptional().describe(
+        'Conditions on metadata fields, such as {"lang": "en", "year": {"gte": 2020}, "kind": {"in": ["a", "b"]}}.',
+      ),
+      group_by_document: z.boolean().exactOptional().describe('Only the best chunk of each document.'),
+    }),
+    output: z.object({
+      results: z.array(z.object({ doc_id: z.string(), score: z.number(), metadata: JsonObject })),
+    }),
+    run: async (client, { index, ...asked }, signal) =>
+      client.search(await idOf(client, index, signal), asked, { signal }),
+  }),
+  get_document: tool({
+    description: 'Gets the metadata of a document, and its number of chunks.',
+    annotations: reads,
+    input: OneDocument,
+    output: z.object({ doc_id: z.string(), metadata: JsonObject, chunk_count: z.number() }),
+    run: async (client, { index, doc_id: docId }, signal) =>
+      client.getDocument(await idOf(client, index, signal), docId, { signal }),
+  }),
+};
 
-function addReadTools(server: McpServer, client: Maxsimd): void {
-  server.registerTool(
-    'list_indexes',
-    { description: 'Lists the indexes, oldest first.', inputSchema: z.strictObject({}), annotations: reads },
-    async (_nothing, { signal }) => resultOf({ indexes: await client.listIndexes({ signal }) }),
-  );
-  server.registerTool(
-    'search',
-    {
-      description:
-        'Finds the best chunks of an index for a question in plain words. A higher score is better; it has no fixed range.',
-      inputSchema: z.strictObject({
-        index: IndexName,
-        query: z.string().min(1),
-        filter: JsonObject.exactOptional().describe(
-          'Metadata fields with the value that each must have, such as {"lang": "en"}.',
-        ),
-        top_k: z.int().min(1).max(100).exactOptional().describe('Results at most. Default 10.'),
-        where: JsonObject.exactOptional().describe(
-          'Conditions on metadata fields, such as {"lang": "en", "year": {"gte": 2020}, "kind": {"in": ["a", "b"]}}.',
-        ),
-        group_by_document: z.boolean().exactOptional().describe('Only the best chunk of each document.'),
-      }),
-      annotations: reads,
-    },
-    async ({ index, ...asked }, { signal }) => {
-      const { id } = await requireIndex(client, index);
-      return resultOf({ ...(await client.search(id, asked, { signal })) });
-    },
-  );
-  server.registerTool(
-    'get_document',
-    {
-      description: 'Gets the metadata of a document, and its number of chunks.',
-      inputSchema: z.strictObject({ index: IndexName, doc_id: DocId }),
-      annotations: reads,
-    },
-    async ({ index, doc_id: docId }, { signal }) => {
-      const { id } = await requireIndex(client, index);
-      return resultOf({ ...(await client.getDocument(id, docId, { signal })) });
-    },
-  );
-}
+export const writeTools: Readonly<Record<string, Tool>> = {
+  upsert_documents: tool({
+    description:
+      'Stores 1 to 50 documents. A `doc_id` that exists is replaced. Look at `failed` in the answer.',
+    annotations: writes,
+    input: z.strictObject({
+      index: IndexName,
+      documents: z
+        .array(
+          z.strictObject({ doc_id: DocId, text: z.string().min(1), metadata: JsonObject.exactOptional() }),
+        )
+        .min(1)
+        .max(50),
+    }),
+    output: z.object({ upserted_documents: z.number(), failed: z.array(z.object({ doc_id: z.string() })) }),
+    run: async (client, { index, documents }, signal) =>
+      client.upsert(await idOf(client, index, signal), documents, { signal }),
+  }),
+  delete_document: tool({
+    description: 'Deletes one document. For an absent one `deleted` is false.',
+    annotations: writes,
+    input: OneDocument,
+    output: z.object({ deleted: z.boolean() }),
+    run: async (client, { index, doc_id: docId }, signal) =>
+      client.deleteDocument(await idOf(client, index, signal), docId, { signal }),
+  }),
+};
 
-function addWriteTools(server: McpServer, client: Maxsimd): void {
-  server.registerTool(
-    'upsert_documents',
-    {
-      description:
-        'Stores 1 to 50 documents. A `doc_id` that exists is replaced. Look at `failed` in the answer.',
-      inputSchema: z.strictObject({
-        index: IndexName,
-        documents: z
-          .array(
-            z.strictObject({ doc_id: DocId, text: z.string().min(1), metadata: JsonObject.exactOptional() }),
-          )
-          .min(1)
-          .max(50),
-      }),
-      annotations: { ...writes, destructiveHint: true },
-    },
-    async ({ index, documents }, { signal }) => {
-      const { id } = await requireIndex(client, index);
-      return resultOf({ ...(await client.upsert(id, documents, { signal })) });
-    },
-  );
-  server.registerTool(
-    'delete_document',
-    {
-      description: 'Deletes one document. For an absent one `deleted` is false.',
-      inputSchema: z.strictObject({ index: IndexName, doc_id: DocId }),
-      annotations: { ...writes, destructiveHint: true },
-    },
-    async ({ index, doc_id: docId }, { signal }) => {
-      const { id } = await requireIndex(client, index);
-      return resultOf({ ...(await client.deleteDocument(id, docId, { signal })) });
-    },
-  );
-}
-
-/** Some clients read only the text. */
-function resultOf(structuredContent: Record<string, unknown>): CallToolResult {
-  return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
+async function idOf(client: Maxsimd, nameOrId: string, signal: AbortSignal): Promise<string> {
+  const index = await findIndex(client, nameOrId, signal);
+  if (index === undefined)
+    throw new CommandFailure('not_found', `there is no index ${JSON.stringify(nameOrId)}`);
+  return index.id;
 }

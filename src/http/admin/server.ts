@@ -9,10 +9,10 @@ import { unknownRoute } from '../admission.ts';
 import { createApp, type ListenerOptions } from '../app.ts';
 import type { ConsolePage } from '../console/page.ts';
 import { smallBodyBytes } from '../body/gather.ts';
+import { KnownConnections } from '../protocol/known-connections.ts';
 import { defaultHttpTimeouts } from '../protocol/listener.ts';
 import { describeApi, type ApiDocument } from '../schemas/openapi.ts';
 import { operatorConsole } from './console.ts';
-import { OperatorConnections } from './operator-connections.ts';
 import { refusedKeyDigest, type OperatorKeys } from './operator-keys.ts';
 import { RefusedLogins, type RefusedLoginDetail } from './refused-logins.ts';
 import { adminRoutes } from './routes.ts';
@@ -28,6 +28,7 @@ export interface AdminServerOptions extends ListenerOptions {
 
 /** Shorter than for tenants: operators are near, and silent connections must not stay. */
 const timeouts = { ...defaultHttpTimeouts, headersMs: 3_000 };
+const connectionBounds = { all: 100, ofAddress: 50 } as const;
 
 const adminDocument: ApiDocument = {
   title: 'maxsimd admin',
@@ -53,7 +54,9 @@ export async function createAdminServer(options: AdminServerOptions): Promise<Fa
     timeouts,
     bodyBytesMax: smallBodyBytes,
   });
-  const connections = new OperatorConnections(app.server, () => options.observer.connectionRefused());
+  const connections = new KnownConnections(app.server, connectionBounds, () =>
+    options.observer.connectionRefused(),
+  );
   const identified = (request: FastifyRequest): string => {
     const { authorization } = request.headers;
     const operator = operators.identify(authorization);
@@ -64,7 +67,7 @@ export async function createAdminServer(options: AdminServerOptions): Promise<Fa
   };
   const admit = (request: FastifyRequest, operator: string | undefined): void => {
     if (operator === undefined) throw new ServiceError('authentication_failed', 'the session has ended');
-    connections.admitted(request.raw.socket);
+    connections.known(request.raw.socket);
     request.scope.admitOperator(operator);
   };
   await describeApi(app, adminDocument);

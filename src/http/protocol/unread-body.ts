@@ -51,7 +51,8 @@ export function bodyIsLeft({ complete, headers }: IncomingMessage): boolean {
 export function endUnread(socket: Duplex, last = ''): void {
   socket.end(last);
   holdStream(socket);
-  setTimeout(() => socket.destroy(), lingerMs).unref();
+  // Keeps a process that ends alive. A connection that is not read does not, and its listener waits for it.
+  setTimeout(() => socket.destroy(), lingerMs);
 }
 
 /** Ends the connection in this way if its last answer leaves the request's body unread. Node would reset it at once. */
