@@ -1,5 +1,6 @@
 /** Conditions on metadata for tests: any that a request may hold, and what each of them means. */
 import * as fc from 'fast-check';
+import { conditionDepthMax } from '../../src/index/terms/condition.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 
@@ -95,6 +96,38 @@ export const { where: wherePart } = fc.letrec<{ where: string }>((tie) => ({
       return `{${[...fields, ...(anyOf === null ? [] : [`"any_of":[${anyOf.join(',')}]`])].join(',')}}`;
     }),
 }));
+
+/** How deep bodies may be nested. */
+const jsonDepthMax = 16;
+
+/** Conditions of a field: constants and, where given, others, within any number of `not`. */
+function fieldCondition(depth: number, others: readonly fc.Arbitrary<string>[]): fc.Arbitrary<string> {
+  const leaf = fc.oneof(fc.constant('{"in":[]}'), ...others);
+  if (depth >= jsonDepthMax - 1) return leaf;
+  const inner = fc.memo((level) => (level >= jsonDepthMax - 1 ? leaf : fc.oneof(leaf, negated(level))));
+  const negated = (level: number): fc.Arbitrary<string> =>
+    fc
+      .tuple(fc.boolean(), inner(level + 1))
+      .filter(([, part]) => part.startsWith('{'))
+      .map(([beside, part]) => `{${beside ? '"in":[],' : ''}"not":${part}}`);
+  return fc.oneof(leaf, negated(depth));
+}
+
+/** Objects with `any_of` up to the bound of depth. */
+export function whereOf(others: readonly fc.Arbitrary<string>[]): fc.Arbitrary<string> {
+  const object = (depth: number): fc.Arbitrary<string> => {
+    const members = fc.array(fc.tuple(name, fieldCondition(2 * depth, others)), { maxLength: 2 });
+    const anyOf =
+      depth === conditionDepthMax
+        ? fc.constant(null)
+        : fc.option(fc.array(object(depth + 1), { maxLength: 3 }), { freq: 3 });
+    return fc.tuple(members, anyOf).map(([fields, any]) => {
+      const texts = fields.map(([field, text]) => `"${field}":${text}`);
+      return `{${[...texts, ...(any === null ? [] : [`"any_of":[${any.join(',')}]`])].join(',')}}`;
+    });
+  };
+  return object(1);
+}
 
 /** What `where` means, of values as `JSON.parse` reads them: the last of a key given twice, -0 the same as 0. */
 export function meets(

@@ -5,16 +5,20 @@
  * `false`, and neither is ever a part of another condition. So the number of steps is a small multiple of the number of values,
  * and a caller that must refuse a condition without effect finds it as `true`.
  */
-import { termBytes } from './metadata-terms.ts';
+import { termBytes, writeTerm } from './metadata-terms.ts';
 
 export type Condition = boolean | Test;
 
-/** A condition whose outcome depends on the document. */
-type Test =
-  | { readonly kind: 'terms'; readonly field: string; readonly terms: Uint8Array }
+/** A condition that compares a value. Whether its outcome depends on the document is for `every-document.ts`. */
+export type Test =
+  /** Values in canonical form. */
+  | { readonly kind: 'terms'; readonly field: string; readonly values: ReadonlySet<string> }
   | ({ readonly kind: 'range' } & Range)
   | { readonly kind: 'all' | 'any'; readonly parts: readonly Test[] }
   | { readonly kind: 'not'; readonly part: Test };
+
+/** Whether a range excludes its bounds or includes them. */
+export const rangeFlags = { aboveLow: 1, lowItself: 2, belowHigh: 4, highItself: 8 } as const;
 
 /** Which values of a field a range compares: numbers and strings, dates, the items of arrays, or any value at all. */
 export const comparedFlags = { values: 0, dates: 16, items: 32, presence: 48 } as const;
@@ -28,9 +32,9 @@ interface Range {
   readonly high: string;
 }
 
-/** A document meets it that has one of these terms of a field, of 16 bytes each. */
-export function anyTerm(field: string, terms: Uint8Array): Condition {
-  return terms.length > 0 && { kind: 'terms', field, terms };
+/** A document meets it whose field has one of these values, in canonical form. */
+export function anyValue(field: string, values: readonly string[]): Condition {
+  return values.length > 0 && { kind: 'terms', field, values: new Set(values) };
 }
 
 export function inRange(range: Range): Condition {
@@ -52,21 +56,7 @@ export function notOf(condition: Condition): Condition {
 
 function joined(kind: 'all' | 'any', conditions: readonly Condition[], ofNone: boolean): Condition {
   const parts = conditions.filter((one) => typeof one !== 'boolean');
-  if (areOpposite(kind, parts)) return !ofNone;
   return parts.length > 1 ? { kind, parts } : (parts[0] ?? ofNone);
-}
-
-/**
- * A document without a field meets no test of it. So each document either has a field or passes `not` of any test of it, and
- * none lacks a field and meets a test of it.
- */
-function areOpposite(kind: 'all' | 'any', parts: readonly Test[]): boolean {
-  const negated = parts.flatMap((one) => (one.kind === 'not' ? [one.part] : []));
-  const [wide, narrow] = kind === 'any' ? [parts, negated] : [negated, parts];
-  const fields = new Set(
-    wide.flatMap((one) => (one.kind === 'range' && one.flags === comparedFlags.presence ? [one.field] : [])),
-  );
-  return narrow.some((one) => 'field' in one && fields.has(one.field));
 }
 
 const stepKinds = { terms: 1, range: 2, all: 3, any: 4, not: 5 } as const;
@@ -81,7 +71,7 @@ export function stepsOf(condition: Exclude<Condition, true>): Uint8Array {
 function append(test: Test, steps: Uint8Array[]): void {
   switch (test.kind) {
     case 'terms':
-      steps.push(counted('terms', test.terms.length / termBytes), test.terms);
+      steps.push(counted('terms', test.values.size), termsOf(test));
       return;
     case 'range':
       steps.push(Buffer.of(stepKinds.range, test.flags), ...[test.field, test.low, test.high].map(sized));
@@ -97,6 +87,13 @@ function append(test: Test, steps: Uint8Array[]): void {
         if (place > 0) steps.push(counted(test.kind, 2));
       }
   }
+}
+
+function termsOf({ field, values }: Extract<Test, { readonly kind: 'terms' }>): Buffer {
+  const terms = Buffer.alloc(values.size * termBytes);
+  let offset = 0;
+  for (const value of values) offset += writeTerm(terms, offset, field, value);
+  return terms;
 }
 
 function counted(kind: keyof typeof stepKinds, count: number): Buffer {

@@ -14,49 +14,46 @@ import { canonicalItems, canonicalMembers } from './canonical-json.ts';
 import {
   allOf,
   anyOf,
-  anyTerm,
+  anyValue,
   comparedFlags,
   inRange,
   notOf,
+  rangeFlags,
   stepsOf,
   type Condition,
 } from './condition-tree.ts';
-import { instantBounds, instantOf } from './instant.ts';
-import { termBytes, writeTerm } from './metadata-terms.ts';
+import { instantOf } from './instant.ts';
 import { operators, ownWordFor } from './operators.ts';
+import { boundBytesMax, boundBytesOf, isInDoubleRange, isNumber, isString } from './value-order.ts';
 
 /** The number of values in a whole condition. */
 export const conditionValuesMax = 256;
 /** How deep objects may be nested by `any_of`. */
 export const conditionDepthMax = 4;
-/**
- * A bound of a range has at most this many UTF-8 bytes (a string) or characters (a number). A longer value of a document lies
- * in no range (native/index/json_values.h).
- */
-const boundBytesMax = 256;
 
 /**
- * The condition for the engine; `undefined` if every document meets it. `path`: where it stands in the request.
+ * `path`: where the condition stands in the request.
  * @throws {ServiceError} `validation_error` when it is no condition, or asks for too much.
  */
+export function conditionTree(whereText: string, path: string): Condition {
+  return new ConditionReader().object(canonicalMembers(whereText), path, 1);
+}
+
+/** The condition for the engine; `undefined` if it compares nothing and every document meets it. */
 export function conditionOf(whereText: string, path: string): Uint8Array | undefined {
-  const condition = new ConditionReader().object(canonicalMembers(whereText), path, 1);
+  const condition = conditionTree(whereText, path);
   return condition === true ? undefined : stepsOf(condition);
 }
 
-const boundFlags = new Map([
-  ['gt', 1],
-  ['gte', 2],
-  ['lt', 4],
-  ['lte', 8],
+const { aboveLow, lowItself, belowHigh, highItself } = rangeFlags;
+const boundFlags = new Map<string, number>([
+  ['gt', aboveLow],
+  ['gte', lowItself],
+  ['lt', belowHigh],
+  ['lte', highItself],
 ]);
-const lowFlags = 3;
-/** The sums of flags that have at most one bound for each end. */
-const rangeFlags = new Set([1, 2, 4, 8, 5, 6, 9, 10]);
-/** Both ends of a range, which holds one value. */
-const itselfFlags = 10;
-const afterFlag = 1;
-const beforeFlag = 4;
+const lowFlags = aboveLow | lowItself;
+const highFlags = belowHigh | highItself;
 /** An issue shows at most this many characters of a field's name. */
 const nameLengthMax = 64;
 
@@ -138,7 +135,12 @@ class ConditionReader {
           throw invalid(path, 'must compare with strings, numbers, true, false or null', 'invalid_type');
         }
         if (!/^[tfn]/.test(value)) assertBound({ value, path });
-        return inRange({ flags: comparedFlags.items | itselfFlags, field: name, low: value, high: value });
+        return inRange({
+          flags: comparedFlags.items | lowItself | highItself,
+          field: name,
+          low: value,
+          high: value,
+        });
       }),
     );
   }
@@ -154,23 +156,18 @@ class ConditionReader {
   #dates(name: string, bounds: readonly Bound[], path: string): Condition {
     if (bounds.length === 0) return true;
     this.#count(bounds.length, path);
+    for (const bound of bounds) assertDate(bound);
     const [after, before] = ['after', 'before'].map((word) =>
       bounds.find(({ operator }) => operator === word),
     );
-    const [first, last] = instantBounds;
-    const from = after === undefined ? first - 1n : boundInstant(after);
-    const to = before === undefined ? last + 1n : boundInstant(before);
-    if (to - from < 2n) return false;
     const flags =
-      comparedFlags.dates + (after === undefined ? 0 : afterFlag) + (before === undefined ? 0 : beforeFlag);
+      comparedFlags.dates + (after === undefined ? 0 : aboveLow) + (before === undefined ? 0 : belowHigh);
     return inRange({ flags, field: name, low: after?.value ?? '', high: before?.value ?? '' });
   }
 
   #terms(name: string, values: readonly string[], path: string): Condition {
     this.#count(values.length, path);
-    const terms = Buffer.alloc(values.length * termBytes);
-    for (const [place, value] of values.entries()) writeTerm(terms, place * termBytes, name, value);
-    return anyTerm(name, terms);
+    return anyValue(name, values);
   }
 
   #range(name: string, bounds: readonly Bound[], path: string): Condition {
@@ -178,7 +175,7 @@ class ConditionReader {
     this.#count(bounds.length, path);
     const flagOf = ({ operator }: Bound): number => boundFlags.get(operator) ?? 0;
     const flags = bounds.reduce((sum, bound) => sum | flagOf(bound), 0);
-    if (!rangeFlags.has(flags)) {
+    if (bounds.length > 1 && ((flags & lowFlags) === 0 || (flags & highFlags) === 0 || bounds.length > 2)) {
       throw invalid(path, 'must have at most one lower and one upper bound', 'invalid_range');
     }
     for (const bound of bounds) assertBound(bound);
@@ -208,30 +205,25 @@ interface Bound {
 
 /** Refuses a bound that is neither a string nor a number whose exact value the engine can order. */
 function assertBound({ value, path }: Pick<Bound, 'value' | 'path'>): void {
-  const isNumber = /^[-\d]/.test(value);
-  if (!isNumber && !value.startsWith('"'))
+  if (!isNumber(value) && !isString(value))
     throw invalid(path, 'must be a number or a string', 'invalid_type');
-  const bytes = isNumber ? value.length : Buffer.byteLength(textOf(value));
-  if (bytes > boundBytesMax) throw invalid(path, `must have at most ${boundBytesMax} bytes`, 'too_big');
-  // The engine orders numbers by their exact values far beyond the range of a double.
-  const double = Number(value);
-  if (isNumber && (!Number.isFinite(double) || (double === 0 && value !== '0'))) {
+  if (boundBytesOf(value) > boundBytesMax) {
+    throw invalid(path, `must have at most ${boundBytesMax} bytes`, 'too_big');
+  }
+  if (isNumber(value) && !isInDoubleRange(value)) {
     throw invalid(path, 'must lie within the range of a double', 'too_big');
   }
 }
 
 /** @throws {ServiceError} when a bound is no date. */
-function boundInstant(bound: Bound): bigint {
+function assertDate(bound: Bound): void {
   assertBound(bound);
-  const instant = bound.value.startsWith('"') ? instantOf(textOf(bound.value)) : undefined;
-  if (instant === undefined) {
-    throw invalid(
-      bound.path,
-      'must be a date as RFC 3339 writes it: "2026-11-27", or "2026-11-27T09:30:00Z" with an offset',
-      'invalid_format',
-    );
-  }
-  return instant;
+  if (isString(bound.value) && instantOf(textOf(bound.value)) !== undefined) return;
+  throw invalid(
+    bound.path,
+    'must be a date as RFC 3339 writes it: "2026-11-27", or "2026-11-27T09:30:00Z" with an offset',
+    'invalid_format',
+  );
 }
 
 function itemsOf(text: string, path: string): readonly string[] {

@@ -2,6 +2,8 @@
 import type { CommitDeleteVersionsResult } from '../../catalog/contract.ts';
 import { invalid, type ServiceError } from '../../errors.ts';
 import type { CommitWork } from '../../index/contract.ts';
+import { conditionTree } from '../../index/terms/condition.ts';
+import { everyDocumentMeets } from '../../index/terms/every-document.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { DeleteMatchingRequest, DeletedMatching, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
@@ -35,7 +37,7 @@ export async function deleteMatching(
   { limit, ...wanted }: DeleteMatchingRequest,
 ): Promise<DeletedMatching> {
   const filters = filtersFor(wanted, '');
-  if (filters.filterTerms === undefined && filters.where === undefined) throw unconditional();
+  if (filters.filterTerms === undefined && isMetByAll(wanted.where)) throw unconditional();
   await endExpired(deps, context, await deps.indexes.usableRow(context.tenant.id, indexId));
   const matching = await withMatching(deps, context, indexId, filters, async (versionIds) => versionIds);
   if (matching.length === 0) return { deleted: 0, more: false, ...hintFor(wanted) };
@@ -45,6 +47,10 @@ export async function deleteMatching(
     deps.catalog.commitDeleteVersions({ ...input, versionIds }),
   );
   return { deleted, more: matching.length > limit, ...hintFor(wanted) };
+}
+
+function isMetByAll(where: DeleteMatchingRequest['where']): boolean {
+  return where === undefined || everyDocumentMeets(conditionTree(where, 'where'));
 }
 
 /** A condition that was left empty by mistake must not delete every document. */

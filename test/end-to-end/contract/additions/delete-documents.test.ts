@@ -88,6 +88,9 @@ describe('Deleting by metadata', () => {
       { n: { not: { contains_any: [] } } },
       { n: { not: { after: '2026-11-27', before: '2026-11-26T23:59:59Z' } } },
       { any_of: [{ n: { exists: true } }, { n: { exists: false } }] },
+      { n: { not: { gt: 5, lt: 1 } } },
+      { any_of: [{ n: 1 }, { n: { not: 1 } }] },
+      { any_of: [{ n: { lt: 5 } }, { n: { not: { lt: 5 } } }] },
     ]) {
       expectInvalid(await client.deleteDocuments(id, { where }));
       expectInvalid(await client.deleteDocuments(id, { where, filter: {} }));
