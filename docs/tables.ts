@@ -38,7 +38,6 @@ const dependencyReasons: Readonly<Record<string, string>> = {
   'better-sqlite3': 'the catalog and the usage ledger (SQLite)',
   'cli-progress': 'the progress bar of commands',
   commander: 'the command line',
-  'csv-parse': 'import of CSV',
   fastify: 'HTTP',
   'fastify-type-provider-zod': 'checks requests by schemas',
   'grpc-health-check': 'the health protocol of gRPC',

@@ -320,7 +320,6 @@ describe('engines', () => {
     'protobufjs',
     'pino',
     'cli-progress',
-    'csv-parse',
     'hyparquet',
     'tar',
     'undici',

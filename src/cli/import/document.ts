@@ -47,6 +47,7 @@ const titleBytesMax = 1024;
 /** Bounds the counted names, because each line may have a new one. */
 const namesMax = 1000;
 const repeatedKeptMax = 5;
+const placesKeptMax = 5;
 
 export class DocumentReader {
   /** Field -> number of documents with it. */
@@ -56,6 +57,8 @@ export class DocumentReader {
   repeated = 0;
   /** The first of these identifiers. */
   readonly repeatedDocIds = new Set<string>();
+  /** Remark -> number of rows with it, and the first of them. */
+  readonly remarks = new Map<string, { rows: number; readonly places: Place[] }>();
   rows = 0;
   readonly #choice: FieldChoice;
   readonly #docIds = new DocIdSet();
@@ -66,6 +69,7 @@ export class DocumentReader {
 
   read(row: Row): ImportItem {
     this.rows += 1;
+    this.#countRemark(row);
     return { number: row.number, bytesRead: row.bytesRead, item: this.#documentOf(row) };
   }
 
@@ -103,6 +107,14 @@ export class DocumentReader {
     this.#countRepeated(docId);
     const textFields = [...(title === '' ? [] : ['title']), ...(text === '' ? [] : [textField])];
     return { file, line, docId, document: { doc_id: docId, text: fullText, metadata }, idField, textFields };
+  }
+
+  #countRemark({ file, line, remark }: Row): void {
+    if (remark === undefined) return;
+    const counted = this.remarks.get(remark) ?? { rows: 0, places: [] };
+    counted.rows += 1;
+    if (counted.places.length < placesKeptMax) counted.places.push({ file, line });
+    this.remarks.set(remark, counted);
   }
 
   #countRepeated(docId: string): void {

@@ -73,6 +73,7 @@ function documentOf(report: ImportReport, seconds: number): object {
     repeated_doc_ids: reader.repeated,
     fields_as_metadata: Object.fromEntries(reader.sentAsMetadata),
     fields_left_out: Object.fromEntries(reader.leftOut),
+    remarks: [...reader.remarks].map(([remark, found]) => ({ remark, ...found })),
     column_types: Object.fromEntries(source.types.chosen),
     column_exceptions: Object.fromEntries(source.types.exceptions),
     seconds: Number(seconds.toFixed(3)),
@@ -119,9 +120,17 @@ function textOf(
       : [['metadata', `also the fields ${counted(sentAsMetadata)}`] as const]),
     ...(source.types.chosen.size === 0 ? [] : [['columns', columnTypes(source.types)] as const]),
     ...(leftOut.size === 0 ? [] : [['left out', `the fields ${counted(leftOut)}`] as const]),
+    ...remarksOf(reader).map((text) => ['remark', text] as const),
     ...(position.tokens.documents === 0 ? [] : [['unknown', unknownTokens(position.tokens)] as const]),
     ['time', `${seconds.toFixed(1)} s`],
   ]);
+}
+
+function remarksOf({ remarks }: DocumentReader): readonly string[] {
+  return [...remarks].map(([remark, { rows, places }]) => {
+    const named = places.map(({ file, line }) => `${file}:${line}`);
+    return `${rows} rows (${[...named, ...(rows > named.length ? ['...'] : [])].join(', ')}) ${remark}`;
+  });
 }
 
 function firstOf({ repeated, repeatedDocIds }: DocumentReader): string {

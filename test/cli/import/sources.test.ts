@@ -70,6 +70,68 @@ describe('CSV', () => {
     expect(api.documents.get('a')?.text).toBe('one, two');
   });
 
+  const marks = [
+    ['1', 'He said "hi"'],
+    ['2', '"Hello" he said'],
+    ['3', '19" monitor'],
+    ['4', '"unclosed'],
+    ['5', 'ok'],
+  ];
+  const written = (separator: string): string =>
+    [['id', 'text'], ...marks].map((row) => `${row.join(separator)}\n`).join('');
+
+  it.each(['tabs.tsv', 'tabs.csv', '-'])(
+    'with tabs quotes nothing, and keeps quotation marks: %s',
+    async (name) => {
+      options = { ...options, input: written('\t') };
+      const source = name === '-' ? name : file(name, written('\t'));
+      const { document, exitCode } = await importFrom(source, '--format', 'csv');
+      expect(exitCode).toBe(0);
+      expect(document).toMatchObject({ done: 5, failed: 0, remarks: [] });
+      expect([...api.documents].map(([id, { text }]) => [id, text])).toEqual(marks);
+    },
+  );
+
+  it('with tabs quotes as other CSV does if the header is quoted; otherwise marks around a cell are counted', async () => {
+    await importFrom(file('quoted.tsv', '"id"\t"text"\na\t"two\nlines"\n'));
+    expect(api.documents.get('a')?.text).toBe('two\nlines');
+    const source = file('cell.tsv', 'id\ttext\nb\t"one"\n');
+    const { document } = await importFrom(source);
+    expect(document.remarks).toEqual([
+      {
+        remark: expect.stringMatching(/marks around it, which stay/),
+        rows: 1,
+        places: [{ file: source, line: 2 }],
+      },
+    ]);
+    expect(api.documents.get('b')?.text).toBe('"one"');
+  });
+
+  it.each(['file', '-'])('refuses a row with a wrong quotation mark alone, by its line: %s', async (name) => {
+    options = { ...options, input: written(',') };
+    const source = name === '-' ? name : file('books.csv', written(','));
+    const { document, exitCode } = await importFrom(source, '--format', 'csv');
+    expect(exitCode).toBe(1);
+    expect(document).toMatchObject({ done: 1, failed: 4 });
+    expect(document.failures.map((item: { line: number }) => item.line)).toEqual([2, 3, 4, 5]);
+    expect(JSON.stringify(document.failures)).not.toMatch(/He said|Hello|monitor|unclosed/);
+    expect([...api.documents.keys()]).toEqual(['5']);
+  });
+
+  it('tells which rows quotation marks join', async () => {
+    const source = file('books.csv', 'id,text\n1,"two\nlines"\n2,"unclosed\n3,ok\n4,closed"\n5,ok\n');
+    const { document } = await importFrom(source);
+    expect([...api.documents.keys()]).toEqual(['1', '2', '5']);
+    expect(document.remarks).toMatchObject([
+      { rows: 1, places: [{ line: 2 }] },
+      { rows: 1, places: [{ line: 4 }], remark: expect.stringMatching(/looks like a row/) },
+    ]);
+    const { stdout } = await runHere(['import', source, '--index', 'books'], options);
+    expect(stdout).toMatch(
+      /^remark +1 rows \(.*books\.csv:4\) have a cell of several lines, one of which looks/m,
+    );
+  });
+
   it('counts a line that names what separates the fields', async () => {
     const source = file('books.csv', 'sep=;\nid;text\na;one\nb\n');
     const { document } = await importFrom(source);
@@ -160,7 +222,8 @@ describe('CSV', () => {
     ['with a header alone', 'id,text\n', /holds no document/],
     ['with a column twice', 'id,text,text\na,b,c\n', /names the column "text" twice/],
     ['in another encoding', Buffer.from('id,text\na,caf\xe9\n', 'latin1'), /is not valid UTF-8/],
-    ['with an open quote', 'id,text\na,"b\n', /cannot read .*Quote/],
+    ['with an open quote', 'id,text\na,"b\n', /line 2: a quotation mark begins a cell, and none ends it/],
+    ['with an open quote in the header', 'id,"text\na,b\n', /the header cannot be read: a quotation mark/],
   ])('%s is refused', (_, content, message) => expectRefused(file('books.csv', content), message));
 });
 

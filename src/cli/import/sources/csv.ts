@@ -1,13 +1,13 @@
 /**
  * CSV (RFC 4180) with a header line, plain or gzipped. A first line `sep=;`, as Excel writes it, names the delimiter.
  * Without it, the delimiter is the comma, semicolon or tab with which the header names an identifier and a text. All values
- * are strings here. An empty cell means that the row has no such field.
+ * are strings here. An empty cell means that the row has no such field. Where tabs separate the cells (TSV), nothing is
+ * quoted, so each line is a row and keeps its quotation marks. Some programs quote there too, which the header shows.
  */
-import { pipeline, Readable } from 'node:stream';
-import { parse, type Info } from 'csv-parse';
-import { parse as parseAtOnce } from 'csv-parse/sync';
+import { Readable } from 'node:stream';
 import { readBlocks, type Block } from '../../blocks.ts';
-import { CommandFailure, inputError, messageOf } from '../../failure.ts';
+import { inputError } from '../../failure.ts';
+import { readRecords, type RecordFormat } from './csv-records.ts';
 import { sizeOf, streamOf, type InputFile } from './input-file.ts';
 import type { FileRow, RowFile } from './row-file.ts';
 
@@ -20,17 +20,8 @@ export interface CsvInput {
   readonly fits: (columns: readonly string[]) => boolean;
 }
 
-/** Bounds one record, and the header. */
-const recordCharactersMax = 16 * 1024 * 1024;
 /** The header must be within so many characters. */
 const beginningCharacters = 64 * 1024;
-
-const settings = { relax_column_count: true, skip_empty_lines: true, max_record_size: recordCharactersMax };
-
-interface Record {
-  readonly record: readonly string[];
-  readonly info: Info;
-}
 
 /** Reads the header. For its rows, a file is opened again, and a stream goes on. */
 export async function openCsv(csv: CsvInput): Promise<RowFile> {
@@ -45,8 +36,10 @@ export async function openCsv(csv: CsvInput): Promise<RowFile> {
     isText: true,
     async *rows() {
       const { columns, records, linesBefore, bytesRead } = isStream ? opened : await openRecords(csv);
-      for await (const { record, info } of records) {
-        yield { line: linesBefore + info.lines, parsed: rowOf(columns, record), bytesRead: bytesRead() };
+      for await (const record of records) {
+        const row = { line: linesBefore + record.line, bytesRead: bytesRead() };
+        if ('problem' in record) yield { ...row, parsed: record };
+        else yield { ...row, parsed: rowOf(columns, record.cells), remark: record.remark };
       }
     },
   };
@@ -57,18 +50,31 @@ async function openRecords(csv: CsvInput) {
   const text = await Beginning.of(textOf(readBlocks(streamOf(csv.input), name), name));
   const separator = /^"?sep=(.)"?(?:\r\n|\n|\r|$)/i.exec(text.beginning);
   if (separator !== null) text.beginning = text.beginning.slice(separator[0].length);
-  const delimiter = separator?.[1] ?? csv.delimiter ?? delimiterOf(text.beginning, csv.fits);
-  const records = recordsOf(text.whole(), parse({ ...settings, delimiter, info: true }), name);
+  const delimiter = separator?.[1] ?? csv.delimiter ?? (await delimiterOf(text.beginning, csv.fits));
+  const records = readRecords(text.whole(), formatOf(text.beginning, delimiter));
+  const refuse = async (reason: string): Promise<never> => {
+    await records.return(undefined);
+    throw inputError(`${name}${reason}`);
+  };
   const header = await records.next();
-  if (header.done === true) throw inputError(`${name} is empty`);
-  const columns = namesIn(header.value.record);
+  if (header.done === true) return refuse(' is empty');
+  if ('problem' in header.value) return refuse(`: the header cannot be read: ${header.value.problem}`);
+  const columns = namesIn(header.value.cells);
   const seen = new Set<string>();
   const twice = columns.find((column) => seen.size === seen.add(column).size);
-  if (twice !== undefined) {
-    await records.return(undefined);
-    throw inputError(`${name}: the header names the column ${JSON.stringify(twice)} twice`);
-  }
+  if (twice !== undefined) return refuse(`: the header names the column ${JSON.stringify(twice)} twice`);
   return { columns, records, linesBefore: separator === null ? 0 : 1, bytesRead: () => text.bytesRead };
+}
+
+/** A tab file whose header has quotation marks around a name quotes its cells as CSV does. */
+function formatOf(beginning: string, delimiter: string): RecordFormat {
+  const [firstEnd] = /\r?\n|\r/.exec(beginning) ?? [];
+  const [header = ''] = beginning.split(/[\r\n]/, 1);
+  return {
+    delimiter,
+    hasQuotes: delimiter !== '\t' || header.split(delimiter).some((name) => /^".*"$/.test(name)),
+    lineEnd: firstEnd === '\r' ? '\r' : '\n',
+  };
 }
 
 interface TextPart {
@@ -112,20 +118,6 @@ class Beginning {
   }
 }
 
-async function* recordsOf(
-  text: AsyncGenerator<string>,
-  parser: ReturnType<typeof parse>,
-  name: string,
-): AsyncGenerator<Record> {
-  try {
-    const records = pipeline(Readable.from(text), parser, () => {});
-    for await (const record of records) yield record as Record;
-  } catch (error) {
-    if (error instanceof CommandFailure) throw error;
-    throw inputError(`cannot read ${name}: ${messageOf(error)}`, error);
-  }
-}
-
 async function* textOf(blocks: AsyncGenerator<Block>, name: string): AsyncGenerator<TextPart> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   try {
@@ -139,26 +131,26 @@ async function* textOf(blocks: AsyncGenerator<Block>, name: string): AsyncGenera
   }
 }
 
-/** The delimiter that gives the most columns. Delimiters whose columns make a document go first. */
-function delimiterOf(beginning: string, fits: CsvInput['fits']): string {
-  const candidates = [',', ';', '\t'].map((delimiter) => ({
-    delimiter,
-    columns: headerOf(beginning, delimiter),
-  }));
+/** The delimiter that gives the most columns, and the comma for one. Delimiters whose columns make a document go first. */
+async function delimiterOf(beginning: string, fits: CsvInput['fits']): Promise<string> {
+  const candidates = await Promise.all(
+    [',', ';', '\t'].map(async (delimiter) => ({
+      delimiter,
+      columns: await headerOf(beginning, delimiter),
+    })),
+  );
   const fitting = candidates.filter(({ columns }) => fits(columns));
   const [best] = (fitting.length > 0 ? fitting : candidates).toSorted(
     (one, other) => other.columns.length - one.columns.length,
   );
-  return best!.delimiter;
+  return best!.columns.length > 1 ? best!.delimiter : ',';
 }
 
-function headerOf(beginning: string, delimiter: string): readonly string[] {
-  try {
-    const [header = []] = parseAtOnce(beginning, { ...settings, delimiter, to: 1 });
-    return namesIn(header);
-  } catch {
-    return [];
-  }
+async function headerOf(beginning: string, delimiter: string): Promise<readonly string[]> {
+  const records = readRecords(Readable.from([beginning]), formatOf(beginning, delimiter));
+  const { value: header } = await records.next();
+  await records.return(undefined);
+  return header !== undefined && 'cells' in header ? namesIn(header.cells) : [];
 }
 
 function namesIn(header: readonly string[]): readonly string[] {
@@ -166,8 +158,6 @@ function namesIn(header: readonly string[]): readonly string[] {
 }
 
 function rowOf(columns: readonly string[], record: readonly string[]): FileRow['parsed'] {
-  if (record.length !== columns.length)
-    return { problem: `the line has ${record.length} fields, the header ${columns.length}` };
-  const cells = columns.map((column, place) => [column, record[place] ?? ''] as const);
+  const cells = columns.map((column, place) => [column, record[place]!] as const);
   return { object: Object.fromEntries(cells.filter(([, cell]) => cell !== '')) };
 }

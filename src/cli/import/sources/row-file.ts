@@ -13,6 +13,8 @@ export interface FileRow {
   /** Line of a text file, element of a JSON array, row of a Parquet file; counted from 1. */
   readonly line: number;
   readonly parsed: ParsedLine;
+  /** Something that the end of the import tells. "3 rows" go before it. */
+  readonly remark?: string | undefined;
   /** Bytes of the file that were read so far. */
   readonly bytesRead: number;
 }

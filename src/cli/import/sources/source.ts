@@ -27,6 +27,7 @@ export interface Row {
   /** Line of a text file, element of a JSON array, row of a Parquet file; counted from 1. */
   readonly line: number;
   readonly parsed: ParsedLine;
+  readonly remark?: string | undefined;
   /** Bytes of the whole source that were read so far. */
   readonly bytesRead: number;
 }
@@ -104,13 +105,14 @@ export async function* rowsOf({ files, types }: Source): AsyncGenerator<Row> {
   for (const { name, bytes, version, isText = false, rows: read } of files) {
     const rows = isText && version === undefined ? types.learnHead(read()) : read();
     let last = 0;
-    for await (const { line, parsed, bytesRead } of rows) {
+    for await (const { line, parsed, remark, bytesRead } of rows) {
       last = line;
       yield {
         number: rowsBefore + line,
         file: name,
         line,
         parsed: isText ? types.typed(parsed) : parsed,
+        remark,
         bytesRead: bytesBefore + bytesRead,
       };
     }
