@@ -1,6 +1,5 @@
 /** "Authentication": keys, suspension, isolation of tenants, keys made and revoked beside a running server. */
 import { describe, expect, test } from 'vitest';
-import { z } from 'zod';
 
 import {
   call,
@@ -10,12 +9,12 @@ import {
   type Client,
   type Reply,
 } from '../../support/running/client.ts';
-import { createKey, runCommand, runJson } from '../../support/running/command-line.ts';
 import { eventually } from '../../support/running/eventually.ts';
-import { find, makeIndex, put, readUsage, useSharedStage } from '../../support/running/stage.ts';
+import { useContractStage } from '../../support/running/contract-stage.ts';
+import { find, makeIndex, put, readUsage } from '../../support/running/requests.ts';
 import { indexList } from '../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 
 /** Every endpoint of the API, called by one client on one index. */
@@ -120,7 +119,7 @@ describe('Authentication', () => {
 
   test('a revoked key dies within 5 s, the tenant’s other key lives on', async () => {
     const tenant = await stage.newTenant();
-    const second = await createKey(stage.server, tenant.id);
+    const second = await stage.newKey(tenant.id);
     const client = connect(stage.server.url, second.key);
     expect((await client.usage()).status).toBe(200);
     await stage.operate('key', 'revoke', second.id);
@@ -137,15 +136,14 @@ describe('Authentication', () => {
 
   test('[decision-39] keys are shown once; two live keys a tenant for rotation', async () => {
     const tenant = await stage.newTenant();
-    const second = await createKey(stage.server, tenant.id);
-    const env = { MAXSIMD_DATA_DIR: stage.server.scratch.data };
-    const third = await runCommand(['key', 'create', tenant.id, '--json'], env);
+    const second = await stage.newKey(tenant.id);
+    const third = await stage.run(['key', 'create', tenant.id, '--json']);
     expect(third.exitCode).not.toBe(0);
     for (const args of [
       ['key', 'list', tenant.id, '--json'],
       ['tenant', 'list', '--json'],
     ]) {
-      const shown = await runCommand(args, env);
+      const shown = await stage.run(args);
       expect(shown.exitCode).toBe(0);
       for (const key of [tenant.key, second.key]) {
         expect(shown.stdout + shown.stderr).not.toContain(key);
@@ -154,7 +152,7 @@ describe('Authentication', () => {
     }
     // Rotation: a revoked key makes room.
     await stage.operate('key', 'revoke', second.id);
-    expect((await createKey(stage.server, tenant.id)).key).toMatch(/^qkv_live_/);
+    expect((await stage.newKey(tenant.id)).key).toMatch(/^qkv_live_/);
   });
 
   test('[authentication-6, errors-4] A suspended tenant returns 403 with error code `tenant_suspended`.', async () => {
@@ -197,7 +195,7 @@ describe('Authentication', () => {
   test('[authentication-8] Key scopes or permission levels beyond tenant scoping: not shown.', async () => {
     // There are none: any key of the tenant may call every endpoint.
     const tenant = await stage.newTenant();
-    const second = connect(stage.server.url, (await createKey(stage.server, tenant.id)).key);
+    const second = connect(stage.server.url, (await stage.newKey(tenant.id)).key);
     await eventually(async () => (await second.usage()).status === 200, { withinMs: 5000 });
     const { id } = await makeIndex(tenant.client);
     for (const attempt of Object.values(everyEndpoint(second, id))) {
@@ -217,7 +215,7 @@ describe('Authentication', () => {
       { withinMs: 5000 },
     );
     expectError(reply, 401, 'authentication_failed');
-    const tenants = await runJson(stage.server.scratch.data, ['tenant', 'list'], z.unknown());
-    expect(JSON.stringify(tenants)).not.toContain(tenant.id);
+    const { stdout } = await stage.run(['tenant', 'list', '--json']);
+    expect(stdout).not.toContain(tenant.id);
   });
 });

@@ -3,25 +3,14 @@ import { describe, expect, test } from 'vitest';
 
 import { call, expectError, expectInvalid, expectReply, type Reply } from '../../support/running/client.ts';
 import { eventually } from '../../support/running/eventually.ts';
-import { openRaw } from '../../support/network/raw-http.ts';
-import { makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
+import { useContractStage } from '../../support/running/contract-stage.ts';
+import { makeIndex, put } from '../../support/running/requests.ts';
 import { textOfTokens } from '../../support/running/texts.ts';
-import { errorBody, ranked } from '../../support/running/wire.ts';
+import { ranked } from '../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 const mebibyte = 1024 * 1024;
-
-/** Sends bytes as they are and checks that what comes back is an error of the common form. */
-async function expectRawError(bytes: string, status: number): Promise<void> {
-  const connection = await openRaw(stage.server.url);
-  connection.write(bytes);
-  const reply = await connection.reply();
-  expect(reply.status).toBe(status);
-  expect(reply.headers.get('content-type')).toMatch(/^application\/json\b/);
-  expect(reply.headers.get('x-request-id')).toMatch(/^\S+$/);
-  expect(errorBody.parse(JSON.parse(reply.body)).error.code).toBe('validation_error');
-}
 
 describe('Errors', () => {
   test('[errors-1, errors-2, errors-3, errors-5, errors-18, decision-15] Error body for every non-success response: `{ error: { code (string), message (string), issues (optional array, field-level validation details) } }`. Every error response carries `x-request-id`.', async () => {
@@ -147,21 +136,6 @@ describe('Errors', () => {
     ] as const) {
       expectError(await client.send(method, path), 404, 'not_found');
     }
-  });
-
-  test('[decision-17] 408, 414, 431 and parser-level 400 keep the error body (`validation_error`) and `x-request-id`', async () => {
-    const host = 'Host: localhost\r\n';
-    await expectRawError('this is not HTTP\r\n\r\n', 400);
-    await expectRawError(`GET /healthz HTTP/1.1\r\n${host}Bad Header Name: x\r\n\r\n`, 400);
-    await expectRawError(`GET /healthz HTTP/1.1\r\n${host}X-Large: ${'x'.repeat(100_000)}\r\n\r\n`, 431);
-    await expectRawError(
-      `POST /v1/score HTTP/1.1\r\n${host}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n`,
-      400,
-    );
-    await expectRawError(`DELETE /v1/indexes/x/documents/${'x'.repeat(5000)} HTTP/1.1\r\n${host}\r\n`, 414);
-    await expectRawError(`DELETE /v1/indexes/x/documents/%ZZ HTTP/1.1\r\n${host}\r\n`, 400);
-    // A header that never ends: 408 after the server's patience with headers (10 s).
-    await expectRawError(`GET /healthz HTTP/1.1\r\n${host}X-Slow: `, 408);
   });
 
   test('[decision-18] order of checks: authentication, suspension, rate, concurrency, validation, existence', async () => {

@@ -4,11 +4,11 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
-import { find, makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
-import { textOfTokens } from '../../support/running/texts.ts';
+import { useContractStage } from '../../support/running/contract-stage.ts';
+import { find, makeIndex, put } from '../../support/running/requests.ts';
 import { deleted, index, indexList, indexPage, type Index } from '../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 describe('Index', () => {
@@ -202,26 +202,6 @@ describe('Create an index', () => {
       expectInvalid(await client.createIndex({ name: 'badly chunked', chunking }), 'chunking');
     }
     expectInvalid(await client.createIndex({ name: 'badly chunked', chunking: [] }), 'chunking');
-  });
-
-  test('[decision-5] `minimum_chunk_tokens` applies to a trailing window (a shorter remainder is joined to the window before it); a document with at least one token always yields a chunk', async () => {
-    const { client } = stage;
-    const chunking = { max_tokens: 20, overlap_tokens: 4, minimum_chunk_tokens: 6 };
-    const { id } = await makeIndex(client, { chunking });
-    const chunksOf = async (tokens: number): Promise<number> => {
-      const stored = await put(client, id, [{ doc_id: `of ${tokens}`, text: textOfTokens(tokens) }]);
-      expect(stored.usage.input_tokens).toBe(tokens);
-      return stored.upserted_chunks;
-    };
-    expect(await chunksOf(1)).toBe(1);
-    expect(await chunksOf(5)).toBe(1);
-    expect(await chunksOf(20)).toBe(1);
-    // Windows begin every 16 tokens: the 21st token alone makes no chunk, the 26th makes one.
-    expect(await chunksOf(21)).toBe(1);
-    expect(await chunksOf(26)).toBe(2);
-    expect(await chunksOf(36)).toBe(2);
-    expect(await chunksOf(37)).toBe(2);
-    expect(await chunksOf(100)).toBe(6);
   });
 
   test('[index-13, decision-6] Internal structure of `metadata_schema`: not shown. any JSON object up to 16 KiB, stored and returned as given (descriptive)', async () => {

@@ -2,11 +2,12 @@
 import { describe, expect, test } from 'vitest';
 
 import { expectReply } from '../../support/running/client.ts';
-import { makeIndex, put, readUsage, useSharedStage } from '../../support/running/stage.ts';
+import { useContractStage } from '../../support/running/contract-stage.ts';
+import { makeIndex, put, readUsage } from '../../support/running/requests.ts';
 import { passages } from '../../support/running/texts.ts';
 import { indexList } from '../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 
 describe('What the service does', () => {
   test('[what-the-service-does-9] The service does not return conventional embedding vectors.', async () => {

@@ -2,11 +2,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
-import { find, makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
+import { useContractStage } from '../../support/running/contract-stage.ts';
+import { find, makeIndex, put } from '../../support/running/requests.ts';
 import { passages, textOfTokens } from '../../support/running/texts.ts';
 import { ranked, rankedWithComponents } from '../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 const docsOf = (results: readonly { doc_id: string }[]): string[] => results.map((result) => result.doc_id);
 
@@ -32,40 +33,9 @@ describe('Search an index', () => {
     expectInvalid(await stage.client.search('not-a-uuid', { query: 'river' }), 'index_id');
   });
 
-  test('[search-an-index-2, limits-9] `query` | string | Required, length at least 1, at most 8 KiB as UTF-8.', async () => {
-    const { client } = stage;
-    for (const query of [undefined, '', null, 7, {}, ['river']]) {
-      expectInvalid(await client.search(library, { query }), 'query');
-    }
-    const limit = 8 * 1024;
-    const atLimit = [
-      `river${' '.repeat(limit - 5)}`,
-      'é'.repeat(limit / 2),
-      '🪸'.repeat(limit / 4),
-      textOfTokens(2000).slice(0, limit),
-    ];
-    for (const query of atLimit) {
-      expectReply(await client.search(library, { query }), ranked);
-      expectInvalid(await client.search(library, { query: `${query}x` }), 'query');
-    }
-    expectReply(await client.search(library, { query: 'x' }), ranked);
-  });
-
   test('a query of nothing but white space is a legal query', async () => {
     const { results } = await find(stage.client, library, { query: '   ' });
     expect(Array.isArray(results)).toBe(true);
-  });
-
-  test('[decision-41] the default model scores every query token up to its position limit; longer queries are truncated there', async () => {
-    const { client } = stage;
-    const words = textOfTokens(1300);
-    const { usage } = await find(client, library, { query: words });
-    expect(usage.input_tokens).toBe(1300);
-    const reply = expectReply(
-      await client.search(library, { query: textOfTokens(100), top_k: 1, return_components: true }),
-      rankedWithComponents,
-    );
-    expect(reply.results[0]?.components.per_query_token.length).toBeGreaterThanOrEqual(100);
   });
 
   test('[search-an-index-3, limits-10] `top_k` | integer | Optional; maximum final results returned; 1 to 100.', async () => {
@@ -210,21 +180,6 @@ describe('Search an index', () => {
       expectInvalid(await stage.client.search(library, { query: 'river', ...extra }));
     }
     for (const body of [[], null, 'river', 7]) expectInvalid(await stage.client.search(library, body));
-  });
-
-  test('[search-an-index-7, what-the-service-does-4, what-the-service-does-6, what-the-service-does-7] Response: `{ results: [Result item, ...], usage: request usage object }`. Results are relevance-ranked chunk references; source text is not included.', async () => {
-    const { client } = stage;
-    let first = 0;
-    for (const passage of passages) {
-      const reply = await client.search(library, { query: passage.question });
-      const { results } = expectReply(reply, ranked);
-      const scores = results.map((result) => result.score);
-      expect(scores).toEqual(scores.toSorted((left, right) => right - left));
-      if (results[0]?.doc_id === passage.subject) first += 1;
-      expect(reply.text).not.toContain(passage.text.slice(0, 30));
-    }
-    // A real model: nearly every question finds its own passage before 35 others.
-    expect(first).toBeGreaterThanOrEqual(Math.ceil(passages.length * 0.9));
   });
 
   test('[result-item-1, what-the-service-does-5] Result item: `doc_id` | string; `chunk_id` | string; `chunk_index` | integer; `score` | number; `metadata` | object (the metadata of the document)', async () => {

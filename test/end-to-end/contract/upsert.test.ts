@@ -3,11 +3,12 @@ import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply, type Reply } from '../../support/running/client.ts';
 import { readOpenApi } from '../../support/running/openapi.ts';
-import { find, makeIndex, put, readUsage, useSharedStage } from '../../support/running/stage.ts';
+import { useContractStage } from '../../support/running/contract-stage.ts';
+import { find, makeIndex, put, readUsage } from '../../support/running/requests.ts';
 import { passages, textOfTokens } from '../../support/running/texts.ts';
 import { deleted, upserted } from '../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 
 async function upsertBody(indexId: string, body: unknown): Promise<Reply> {
@@ -91,18 +92,6 @@ describe('Document input', () => {
     for (const text of [`${ascii} `, `${accents} `, `${astral} `]) {
       expectInvalid(await upsertBody(id, { documents: [{ doc_id: 'a', text }] }), 'documents.0.text');
     }
-  });
-
-  test('a text of 100 KiB of prose is stored whole', async () => {
-    const { client } = stage;
-    const { id } = await makeIndex(client);
-    const prose = passages.map((passage) => passage.text).join(' ');
-    const text = `${prose} `.repeat(8).slice(0, 100 * 1024 - 200);
-    const ending = ' The last words of this document speak of a pelican on a bicycle.';
-    const stored = await put(client, id, [{ doc_id: 'long', text: text + ending }]);
-    expect(stored.upserted_chunks).toBeGreaterThan(60);
-    const { results } = await find(client, id, { query: 'pelican on a bicycle' });
-    expect(results[0]?.chunk_index).toBe(stored.upserted_chunks - 1);
   });
 
   test('[document-input-3] `metadata` | object | no | Customer-defined top-level JSON object; any additional properties allowed; default `{}`.', async () => {
@@ -300,41 +289,10 @@ describe('Upsert documents', () => {
     ).toEqual(['first', 'last']);
   });
 
-  test('[upsert-documents-9, upsert-documents-10] A document that cannot be processed appears in `failed` and does not count in `upserted_documents`. An example failure is a document that produced no chunks.', async () => {
-    const tenant = await stage.newTenant();
-    const { id } = await makeIndex(tenant.client);
-    const blanks = [' ', '\n\n', '\u00a0\u3000', '\u200b'].map((text, position) => ({
-      doc_id: `blank ${position}`,
-      text,
-    }));
-    const reply = expectReply(await tenant.client.upsert(id, blanks), upserted);
-    expect(reply).toMatchObject({ upserted_documents: 0, upserted_chunks: 0 });
-    expect(reply.failed.map((failure) => failure.doc_id)).toEqual(blanks.map((document) => document.doc_id));
-    expect(reply.usage).toMatchObject({ input_tokens: 0, document_count: 0, chunk_count: 0 });
-    expect((await readUsage(tenant.client)).usage).toMatchObject({ documents: 0, document_upserts: 0 });
-  });
-
   test('[document-failure-1] Document failure: `doc_id` (string), `error` (string, a diagnostic message; application behavior must not be parsed from it).', async () => {
     const { id } = await makeIndex(stage.client);
     const reply = expectReply(await stage.client.upsert(id, [{ doc_id: 'blank', text: '  ' }]), upserted);
     expect(reply.failed).toEqual([{ doc_id: 'blank', error: expect.stringMatching(/\S/) }]);
-  });
-
-  test('an addition to the answer names the documents with text that the model does not know', async () => {
-    const { id } = await makeIndex(stage.client);
-    const reply = expectReply(
-      await stage.client.upsert(id, [
-        { doc_id: 'known', text: 'river' },
-        { doc_id: 'emoji', text: 'river 🦆 🦢' },
-        { doc_id: 'script', text: 'ᏣᎳᎩ' },
-        { doc_id: 'blank', text: ' ' },
-      ]),
-      upserted,
-    );
-    expect(reply.unknown_tokens?.toSorted((a, b) => a.doc_id.localeCompare(b.doc_id))).toEqual([
-      { doc_id: 'emoji', unknown_tokens: 2, input_tokens: 3 },
-      { doc_id: 'script', unknown_tokens: 1, input_tokens: 1 },
-    ]);
   });
 
   test('a failed replacement keeps the old version', async () => {
@@ -371,36 +329,5 @@ describe('Upsert documents', () => {
     expect(Object.keys(responses)).toEqual(
       expect.arrayContaining(['200', '401', '403', '404', '422', '429', '500', '503']),
     );
-  });
-
-  test('[decision-27] tokens counted are tokenizer tokens of the text, without special tokens and without counting overlaps twice', async () => {
-    const { client } = stage;
-    const { id } = await makeIndex(client, {
-      chunking: { max_tokens: 20, overlap_tokens: 15, minimum_chunk_tokens: 1 },
-    });
-    const stored = await put(client, id, [{ doc_id: 'a', text: textOfTokens(100) }]);
-    expect(stored.upserted_chunks).toBeGreaterThan(10);
-    expect(stored.usage.input_tokens).toBe(100);
-    // Names of special tokens in a text are ordinary text.
-    const special = await put(client, id, [{ doc_id: 'b', text: '[MASK] [CLS] [SEP]' }]);
-    expect(special.usage.input_tokens).toBeGreaterThan(6);
-  });
-
-  test('texts of every script and odd code points are taken as they are', async () => {
-    const { client } = stage;
-    const { id } = await makeIndex(client);
-    const texts = [
-      '日本語の文章です。',
-      'Слово за слово',
-      'مرحبا بالعالم',
-      '🪸🐙',
-      'a\u0000b',
-      '\ufeffbom',
-      'e\u0301',
-      '\ud800 lone surrogate',
-    ];
-    const documents = texts.map((text, position) => ({ doc_id: `t${position}`, text }));
-    await put(client, id, documents);
-    expect((await find(client, id, { query: '日本語', top_k: 1 })).results[0]?.doc_id).toBe('t0');
   });
 });

@@ -3,11 +3,12 @@ import { describe, expect, test } from 'vitest';
 
 import { connect, expectReply } from '../../support/running/client.ts';
 import { announceRandom } from '../../support/running/random.ts';
-import { find, makeIndex, put, readUsage, useSharedStage } from '../../support/running/stage.ts';
+import { useContractStage } from '../../support/running/contract-stage.ts';
+import { find, makeIndex, put, readUsage } from '../../support/running/requests.ts';
 import { passages, recombine, textOfTokens } from '../../support/running/texts.ts';
 import { deleted, ranked, upserted, usageSummary } from '../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 
 describe('Request usage object', () => {
   test('[request-usage-object-1] All fields are integers, minimum 0: `input_tokens`, `document_count`, `chunk_count`, `candidate_count`, `latency_ms`.', async () => {

@@ -7,9 +7,9 @@ import { describe, expect, test } from 'vitest';
 import { call, expectError } from '../../support/running/client.ts';
 import { readOpenApi } from '../../support/running/openapi.ts';
 import { repositoryRoot } from '../../support/running/launch.ts';
-import { useSharedStage } from '../../support/running/stage.ts';
+import { useContractStage } from '../../support/running/contract-stage.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 
 /** Method and path of every endpoint that the specification names. */
 const specified = [

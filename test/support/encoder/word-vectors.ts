@@ -11,12 +11,19 @@ export function wordsOf(text: string): readonly string[] {
 
 /** In code points. */
 export function placesOfWords(text: string): { readonly starts: Uint32Array; readonly ends: Uint32Array } {
-  const words = [...text.matchAll(/\S+/g)];
-  const points = (unit: number): number => Array.from(text.slice(0, unit)).length;
-  return {
-    starts: Uint32Array.from(words, ({ index }) => points(index)),
-    ends: Uint32Array.from(words, ({ index, 0: word }) => points(index + word.length)),
+  const starts: number[] = [];
+  const ends: number[] = [];
+  let unit = 0;
+  let point = 0;
+  const pointAt = (wanted: number): number => {
+    for (; unit < wanted; point += 1) unit += text.codePointAt(unit)! > 0xffff ? 2 : 1;
+    return point;
   };
+  for (const { index, 0: word } of text.matchAll(/\S+/g)) {
+    starts.push(pointAt(index));
+    ends.push(pointAt(index + word.length));
+  }
+  return { starts: Uint32Array.from(starts), ends: Uint32Array.from(ends) };
 }
 
 /** As documents hold them: int8 [words x dim]. */

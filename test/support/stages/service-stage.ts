@@ -50,7 +50,13 @@ export async function openServiceStage(
   {
     exactTokenVectorsMax = 0,
     engine = createEngine({ threads: 2, kernel: 'auto' }),
-  }: { readonly exactTokenVectorsMax?: number; readonly engine?: NativeEngine } = {},
+    nowMs,
+  }: {
+    readonly exactTokenVectorsMax?: number;
+    readonly engine?: NativeEngine;
+    /** Absent = that of the stage's `clock`, which stands still until a test moves it. */
+    readonly nowMs?: () => number;
+  } = {},
 ): Promise<ServiceStage> {
   const directory = existing ?? (await mkdtemp(path.join(tmpdir(), 'maxsimd-service-')));
   const catalog = await openCatalog({ directory });
@@ -68,7 +74,7 @@ export async function openServiceStage(
     exactTokenVectorsMax,
     indexSettings,
     onBackgroundError: (_job, error) => void errors.push(error),
-    nowMs: () => clock.ms,
+    nowMs: nowMs ?? (() => clock.ms),
   });
   return {
     directory,

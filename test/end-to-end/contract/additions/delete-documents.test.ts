@@ -2,10 +2,11 @@
 import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply, type Client } from '../../../support/running/client.ts';
-import { find, makeIndex, put, readUsage, useSharedStage } from '../../../support/running/stage.ts';
+import { useContractStage } from '../../../support/running/contract-stage.ts';
+import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { deletedDocuments, upserted } from '../../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 
 /** Documents `d0`, `d1`, ... with their numbers as metadata. */

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { expectError, expectInvalid, expectReply, type Client } from '../../../support/running/client.ts';
 import { eventually } from '../../../support/running/eventually.ts';
-import { find, makeIndex, put, readUsage, useSharedStage } from '../../../support/running/stage.ts';
+import { useContractStage } from '../../../support/running/contract-stage.ts';
+import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import {
   documentCount,
   documentPage,
@@ -11,7 +12,7 @@ import {
   upserted,
 } from '../../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 
 const address = (indexId: string, rest = ''): string => `/v1/indexes/${indexId}/documents${rest}`;
 

@@ -1,10 +1,11 @@
 /** Counting documents by the values of their metadata: an addition of ours to the interface. */
 import { expect, test } from 'vitest';
 import { expectError, expectInvalid, expectReply } from '../../../support/running/client.ts';
-import { makeIndex, put, readUsage, useSharedStage } from '../../../support/running/stage.ts';
+import { useContractStage } from '../../../support/running/contract-stage.ts';
+import { makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { facets } from '../../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 
 test('counts the values of fields over the documents that match, the most frequent first', async () => {
   const { client } = await stage.newTenant();

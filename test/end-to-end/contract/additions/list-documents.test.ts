@@ -7,12 +7,12 @@ import {
   expectReply,
   type Client,
 } from '../../../support/running/client.ts';
-import { createKey } from '../../../support/running/command-line.ts';
 import { eventually } from '../../../support/running/eventually.ts';
-import { makeIndex, put, readUsage, useSharedStage } from '../../../support/running/stage.ts';
+import { useContractStage } from '../../../support/running/contract-stage.ts';
+import { makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { documentPage } from '../../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 
 const list = async (client: Client, id: string, body: object) =>
@@ -144,7 +144,7 @@ test('refuses what is no condition, cursor, limit or index; a key that may only 
     expectError(await client.listMatching(absentIndex, { where }), 404, 'not_found');
   const other = await stage.newTenant();
   expectError(await other.client.listMatching(id, { where: { n: 1 } }), 404, 'not_found');
-  const reader = await createKey(stage.server, tenant.id, '--read-only');
+  const reader = await stage.newKey(tenant.id, '--read-only');
   const reading = connect(client.url, reader.key);
   expect(docIdsOf(await list(reading, id, { where: { n: 1 } }))).toEqual(['a']);
 });

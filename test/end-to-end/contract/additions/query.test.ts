@@ -2,7 +2,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../../support/running/client.ts';
-import { find, makeIndex, put, readUsage, useSharedStage } from '../../../support/running/stage.ts';
+import { useContractStage } from '../../../support/running/contract-stage.ts';
+import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { passages, textOfTokens } from '../../../support/running/texts.ts';
 import {
   deletedDocuments,
@@ -12,7 +13,7 @@ import {
   type Queried,
 } from '../../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 /** Chunks of a document in a grouped result. */
 const chunksMax = 10;

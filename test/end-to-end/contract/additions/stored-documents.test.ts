@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply, type Client } from '../../../support/running/client.ts';
-import { find, makeIndex, put, readUsage, useSharedStage } from '../../../support/running/stage.ts';
+import { useContractStage } from '../../../support/running/contract-stage.ts';
+import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { passages, textOfTokens } from '../../../support/running/texts.ts';
 import {
   documentCount,
@@ -11,7 +12,7 @@ import {
   type StoredDocument,
 } from '../../../support/running/wire.ts';
 
-const stage = useSharedStage();
+const stage = await useContractStage();
 const absentIndex = '00000000-0000-4000-8000-000000000000';
 
 const address = (indexId: string, docId: string) =>

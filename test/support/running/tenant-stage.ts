@@ -1,0 +1,69 @@
+/** A service for all tests of a file, with a tenant. */
+import { afterAll, beforeAll } from 'vitest';
+import type { Client } from './client.ts';
+import type { Finished } from './command-here.ts';
+import {
+  createKey,
+  createTenant,
+  operate,
+  type Operated,
+  type TenantLimits,
+  type TestTenant,
+} from './operators.ts';
+
+/** `Server` is what the tests of a file may do with it. */
+export interface Stage<Server> {
+  readonly server: Server;
+  /** A tenant with limits that are never met. */
+  readonly tenant: TestTenant;
+  readonly client: Client;
+  newTenant(limits?: TenantLimits): Promise<TestTenant>;
+  newKey(
+    tenantId: string,
+    ...flags: readonly string[]
+  ): Promise<{ readonly id: string; readonly key: string }>;
+  /** Runs an operator's command (`tenant suspend ID`, …) beside the server; it must succeed. */
+  operate(...args: readonly string[]): Promise<void>;
+  /** Runs any command beside the server to its end. */
+  run(args: readonly string[]): Promise<Finished>;
+}
+
+/** The service is started before the first test of the file and ended after the last. */
+export function stageOf<Server>({
+  start,
+  end,
+  operated,
+}: {
+  readonly start: () => Promise<Server>;
+  readonly end: (server: Server) => Promise<void>;
+  readonly operated: (server: Server) => Operated;
+}): Stage<Server> {
+  let server: Server | undefined;
+  let tenant: TestTenant | undefined;
+  const present = <Value>(value: Value | undefined): Value => {
+    if (value === undefined) throw new Error('the stage is set before the first test, not earlier');
+    return value;
+  };
+  beforeAll(async () => {
+    server = await start();
+    tenant = await createTenant(operated(server));
+  });
+  afterAll(async () => {
+    if (server !== undefined) await end(server);
+  });
+  return {
+    get server() {
+      return present(server);
+    },
+    get tenant() {
+      return present(tenant);
+    },
+    get client() {
+      return present(tenant).client;
+    },
+    newTenant: (limits) => createTenant(operated(present(server)), limits),
+    newKey: (tenantId, ...flags) => createKey(operated(present(server)), tenantId, ...flags),
+    operate: (...args) => operate(operated(present(server)), ...args),
+    run: (args) => operated(present(server)).run(args),
+  };
+}
