@@ -2,7 +2,9 @@
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openInput } from '../../../src/cli/import/sources/input-file.ts';
+import { float16, float32, shortest } from '../../../src/cli/import/sources/parquet-values.ts';
 import { openParquet, withoutHidden } from '../../../src/cli/import/sources/parquet.ts';
+import { announceRandom } from '../../support/running/random.ts';
 
 const fixture = path.resolve(import.meta.dirname, '../../fixtures/parquet/types.parquet');
 
@@ -19,12 +21,42 @@ async function rowsOf(file: string): Promise<readonly Readonly<Record<string, st
   return read;
 }
 
+const bits = new DataView(new ArrayBuffer(4));
+
+describe('the shortest number that reads back', () => {
+  it('of every half float', () => {
+    for (let pattern = 0; pattern < 0x8000; pattern += 1) {
+      bits.setUint16(0, pattern);
+      expectShortest(bits.getFloat16(0), float16);
+    }
+  });
+
+  it('of random floats', () => {
+    const random = announceRandom('floats');
+    for (let count = 0; count < 20_000; count += 1) {
+      // Every tenth is very small, with few bits.
+      bits.setUint32(0, random.integer(0, count % 10 === 0 ? 0x7f_ffff : 0xffff_ffff));
+      expectShortest(bits.getFloat32(0), float32);
+    }
+  });
+});
+
+function expectShortest(float: number, type: typeof float32): void {
+  const found = shortest(float, type);
+  if (!Number.isFinite(float)) expect(found).toBeUndefined();
+  if (found === undefined) return;
+  const digits = Array.from({ length: 9 }, (_, place) => Number(float.toPrecision(place + 1)));
+  const expected = digits.find((number) => type.round(number) === float);
+  if (found !== expected) expect(found).toBe(expected);
+}
+
 describe('values of a Parquet file', () => {
   it.each([
     ['a decimal', 'price', ['1234567.89', '-0.05', undefined]],
     ['a decimal longer than a double', 'sum', ['12345678901234567.89', '-12345678901234567.89', '5']],
     ['a decimal without a fraction', 'count', ['12345678901234567890', undefined, undefined]],
     ['a short float, without NaN and the infinities', 'ratio', ['0.1', undefined, undefined]],
+    ['a half float, without NaN', 'half', ['0.1', undefined, '-6e-8']],
     ['a double, without NaN and the infinities', 'score', [undefined, '0.1', undefined]],
     ['a long integer', 'serial', ['1126128864018916581', '2', undefined]],
     ['a day', 'day', ['"2026-11-27"', '"1969-12-31"', undefined]],

@@ -41,11 +41,34 @@ export function decimal(unscaled: bigint, scale: number): unknown {
   );
 }
 
+interface FloatType {
+  readonly round: (value: number) => number;
+  /** Smaller values have fewer bits. */
+  readonly fullFrom: number;
+  /** Decimals of so many digits survive in a value of all bits. */
+  readonly digitsMin: number;
+  /** So many digits tell any two values apart. */
+  readonly digitsMax: number;
+}
+
+export const float32: FloatType = { round: Math.fround, fullFrom: 2 ** -126, digitsMin: 6, digitsMax: 9 };
+export const float16: FloatType = { round: Math.f16round, fullFrom: 2 ** -14, digitsMin: 3, digitsMax: 5 };
+
 /** The shortest decimal that reads back as this float: 0.1, not 0.10000000149011612. */
-export function shortest(float: number): number | undefined {
+export function shortest(
+  float: number,
+  { round, fullFrom, digitsMin, digitsMax }: FloatType,
+): number | undefined {
   if (!Number.isFinite(float)) return undefined;
-  const texts = [6, 7, 8, 9].map((digits) => Number(float.toPrecision(digits)));
-  return texts.find((number) => Math.fround(number) === float) ?? float;
+  for (let digits = Math.abs(float) < fullFrom ? 1 : digitsMin; digits <= digitsMax; digits += 1) {
+    const short = Number(float.toPrecision(digits));
+    if (round(short) === float) return short;
+  }
+  return float;
+}
+
+export function halfOf(bytes: Uint8Array): number {
+  return new DataView(bytes.buffer, bytes.byteOffset).getFloat16(0, true);
 }
 
 const dayMs = 86_400_000;

@@ -2,8 +2,8 @@
  * Reads Parquet files with hyparquet, 5,000 rows at a time. Node's zlib decompresses gzip, brotli and zstd. A null means
  * that the row has no such field.
  *
- * hyparquet passes most types to `parsers`. It would read decimals, times and intervals as numbers that lose digits or their
- * unit. So their annotations are hidden from it, and the stored values are converted here, by the schema.
+ * hyparquet passes most types to `parsers`. It would read decimals, times, intervals and short floats as numbers that lose
+ * digits or their unit, or have more digits than were written. So their annotations are hidden from it, and the stored values are converted here, by the schema.
  */
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import {
@@ -23,6 +23,9 @@ import type { InputFile } from './input-file.ts';
 import {
   date,
   decimal,
+  float16,
+  float32,
+  halfOf,
   integerOf,
   interval,
   json,
@@ -196,7 +199,8 @@ function storedConverter(element: SchemaElement): Convert | undefined {
     return given((value) => time(integerOf(value), digits));
   }
   if (converted === 'INTERVAL') return given((value) => interval(value as Uint8Array));
-  if (type === 'FLOAT') return given((value) => shortest(value as number));
+  if (type === 'FLOAT') return given((value) => shortest(value as number, float32));
+  if (logical?.type === 'FLOAT16') return given((value) => shortest(halfOf(value as Uint8Array), float16));
   return undefined;
 }
 
