@@ -5,7 +5,7 @@ import { expectError, expectInvalid, expectReply, type Reply } from '../../suppo
 import { readOpenApi } from '../../support/running/openapi.ts';
 import { useContractStage } from '../../support/running/contract-stage.ts';
 import { find, makeIndex, put, readUsage } from '../../support/running/requests.ts';
-import { passages, textOfTokens } from '../../support/running/texts.ts';
+import { textOfTokens } from '../../support/running/texts.ts';
 import { deleted, upserted } from '../../support/running/wire.ts';
 
 const stage = await useContractStage();
