@@ -17,7 +17,7 @@ export interface FieldChoice {
 }
 
 /** Refuses a file whose columns make no document. */
-export function assertColumns({ name, columns }: RowFile, choice: FieldChoice): void {
+export function assertColumns({ name, columns, bytesColumns = [] }: RowFile, choice: FieldChoice): void {
   if (columns === undefined) return;
   const list = columns.map((column) => JSON.stringify(column)).join(', ');
   const missing = (what: string, option: string, other = ''): CommandFailure =>
@@ -25,6 +25,11 @@ export function assertColumns({ name, columns }: RowFile, choice: FieldChoice): 
   if (!hasId(columns, choice))
     throw missing(idFieldsOf(choice).join(', '), '--id-field', ', or let --auto-id make ids of the content');
   if (!hasOne(columns, textFieldsOf(choice))) throw missing(choice.text ?? 'text', '--text-field');
+  const bytes = idFieldsOf(choice).find((column) => bytesColumns.includes(column));
+  if (bytes === undefined) return;
+  throw inputError(
+    `${name}: the column ${JSON.stringify(bytes)} holds bytes without a type that says what they are, so it is no id: write it as strings, or choose another column with --id-field NAME`,
+  );
 }
 
 /** Whether these columns make a document. */

@@ -286,6 +286,16 @@ describe('Parquet', () => {
     await expectRefused(path.join(directory, 'c.jsonl'), /is a Parquet file, not jsonl/);
     await expectRefused('-', /give its path, not standard input/, '--format', 'parquet');
   });
+
+  it('whose identifiers are bytes of no type is refused by the name of the column', async () => {
+    const polars = path.join(fixtures, 'polars.parquet');
+    await expectRefused(
+      polars,
+      /polars\.parquet: the column "id" holds bytes without a type.*--id-field NAME$/,
+    );
+    const { document } = await importFrom(polars, '--id-field', 'text');
+    expect(document).toMatchObject({ done: 1, failed: 0 });
+  });
 });
 
 describe('a JSONL file', () => {

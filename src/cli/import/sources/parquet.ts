@@ -73,13 +73,15 @@ export async function openParquet(input: InputFile): Promise<RowFile> {
     throw cannotRead(error);
   }
   const readable = withoutHidden(metadata);
+  const columns = parquetSchema(metadata).children.map(({ element }) => element);
   const rowCount = Number(metadata.num_rows);
   return {
     name,
     bytes,
     version,
     rowCount,
-    columns: parquetSchema(metadata).children.map(({ element }) => element.name),
+    columns: columns.map(({ name: column }) => column),
+    bytesColumns: columns.filter(holdsBytes).map(({ name: column }) => column),
     async *rows() {
       for (let rowStart = 0; rowStart < rowCount; rowStart += rowsAtOnce) {
         const rowEnd = Math.min(rowCount, rowStart + rowsAtOnce);
@@ -142,6 +144,12 @@ function hiddenIn(node: SchemaTree): readonly SchemaElement[] {
 function withoutAnnotation(element: SchemaElement): SchemaElement {
   const { converted_type: _converted, logical_type: _logical, ...stored } = element;
   return stored;
+}
+
+/** Writers keep types that Parquet does not have as bytes, such as integers of 128 bits in polars. */
+function holdsBytes({ type, converted_type: converted, logical_type: logical }: SchemaElement): boolean {
+  const isBytes = type === 'BYTE_ARRAY' || type === 'FIXED_LEN_BYTE_ARRAY';
+  return isBytes && converted === undefined && logical === undefined;
 }
 
 function isVariant({ logical_type: logical }: SchemaElement): boolean {

@@ -30,6 +30,8 @@ export interface RowFile {
   readonly rowCount?: number;
   /** Names of the columns, if the format has columns. */
   readonly columns?: readonly string[];
+  /** Columns of bytes that no type says to be text. */
+  readonly bytesColumns?: readonly string[];
   /** The format has strings only. */
   readonly isText?: boolean;
   /** Reads from the beginning. */
