@@ -10,6 +10,7 @@ import { inputError } from '../failure.ts';
 import { identifierText, isObject, isRawJson, parseJson } from '../json.ts';
 import { DocIdSet } from './doc-id-set.ts';
 import { idFields, type FieldChoice } from './fields.ts';
+import { leanMetadata } from './lean-metadata.ts';
 import type { Row } from './sources/source.ts';
 
 interface Place {
@@ -53,6 +54,8 @@ export class DocumentReader {
   /** Field -> number of documents with it. */
   readonly sentAsMetadata = new Map<string, number>();
   readonly leftOut = new Map<string, number>();
+  /** Arrays of many numbers, which were left out. */
+  readonly arraysLeftOut = new Map<string, number>();
   /** Documents whose identifier came before. The last document of an identifier stays. */
   repeated = 0;
   /** The first of these identifiers. */
@@ -97,10 +100,19 @@ export class DocumentReader {
       ([name]) =>
         name !== idField && name !== textField && name !== 'metadata' && (name !== 'title' || title !== ''),
     );
-    const metadata = {
-      ...Object.fromEntries(further.filter((field) => this.#takes(field, given))),
-      ...given,
-    };
+    const taken = further.filter((field) => this.#takes(field, given));
+    const whole = { ...Object.fromEntries(taken), ...given };
+    if (!nestsAtMost(whole, metadataDepthMax))
+      return problem(`metadata must nest at most ${metadataDepthMax} levels`);
+    const { metadata, arrays, texts } = leanMetadata(whole, {
+      text,
+      textField,
+      kept: this.#choice.metadata ?? [],
+    });
+    const sent = taken.map(([name]) => name).filter((name) => !arrays.has(name) && !texts.has(name));
+    for (const name of sent) count(this.sentAsMetadata, name);
+    for (const name of texts) count(this.leftOut, name);
+    for (const name of arrays) count(this.arraysLeftOut, name);
     const metadataError = problemOfMetadata(metadata);
     if (metadataError !== undefined) return problem(metadataError);
     const docId = givenId ?? identifierOfContent(fullText, metadata);
@@ -128,11 +140,14 @@ export class DocumentReader {
     const isChosen = this.#choice.metadata?.includes(name) ?? true;
     const isText = name === 'title' && Buffer.byteLength(value as string) > titleBytesMax;
     const takes = isChosen && !isText && !Object.hasOwn(given, name);
-    const counts = takes ? this.sentAsMetadata : this.leftOut;
-    const counted = counts.has(name) || counts.size < namesMax ? name : '(further names)';
-    counts.set(counted, (counts.get(counted) ?? 0) + 1);
+    if (!takes) count(this.leftOut, name);
     return takes;
   }
+}
+
+function count(counts: Map<string, number>, name: string): void {
+  const counted = counts.has(name) || counts.size < namesMax ? name : '(further names)';
+  counts.set(counted, (counts.get(counted) ?? 0) + 1);
 }
 
 /** The field and its value, if the row has one. */
@@ -166,11 +181,9 @@ function problemOfText(text: string): string | undefined {
 }
 
 function problemOfMetadata(metadata: Readonly<Record<string, unknown>>): string | undefined {
-  if (!nestsAtMost(metadata, metadataDepthMax))
-    return `metadata must nest at most ${metadataDepthMax} levels`;
   const bytes = Buffer.byteLength(JSON.stringify(metadata));
   return bytes > metadataBytesMax
-    ? `the metadata has ${bytes} bytes, ${metadataBytesMax} are allowed`
+    ? `the metadata has ${bytes} bytes, ${metadataBytesMax} are allowed: --metadata-fields chooses its fields`
     : undefined;
 }
 

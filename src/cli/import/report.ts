@@ -2,6 +2,7 @@
 import { fields, oneLine, type CommandResult } from '../output.ts';
 import type { ImportPosition } from './checkpoint.ts';
 import type { DocumentProblem, DocumentReader } from './document.ts';
+import { numbersMax } from './lean-metadata.ts';
 import { unknownShare, type TokenTally } from './token-tally.ts';
 import type { Preview } from './preview.ts';
 import type { ColumnTypes } from './sources/column-types.ts';
@@ -73,6 +74,7 @@ function documentOf(report: ImportReport, seconds: number): object {
     repeated_doc_ids: reader.repeated,
     fields_as_metadata: Object.fromEntries(reader.sentAsMetadata),
     fields_left_out: Object.fromEntries(reader.leftOut),
+    arrays_left_out: Object.fromEntries(reader.arraysLeftOut),
     remarks: [...reader.remarks].map(([remark, found]) => ({ remark, ...found })),
     column_types: Object.fromEntries(source.types.chosen),
     column_exceptions: Object.fromEntries(source.types.exceptions),
@@ -91,7 +93,7 @@ function textOf(
   seconds: number,
   stopped: string | undefined,
 ): string {
-  const { repeated, sentAsMetadata, leftOut } = reader;
+  const { repeated, sentAsMetadata, leftOut, arraysLeftOut } = reader;
   const done: readonly (readonly [string, string])[] =
     target.id === undefined
       ? [
@@ -120,6 +122,7 @@ function textOf(
       : [['metadata', `also the fields ${counted(sentAsMetadata)}`] as const]),
     ...(source.types.chosen.size === 0 ? [] : [['columns', columnTypes(source.types)] as const]),
     ...(leftOut.size === 0 ? [] : [['left out', `the fields ${counted(leftOut)}`] as const]),
+    ...(arraysLeftOut.size === 0 ? [] : [['arrays', arraysText(arraysLeftOut)] as const]),
     ...remarksOf(reader).map((text) => ['remark', text] as const),
     ...(position.tokens.documents === 0 ? [] : [['unknown', unknownTokens(position.tokens)] as const]),
     ['time', `${seconds.toFixed(1)} s`],
@@ -141,6 +144,10 @@ const fieldsShownMax = 20;
 
 function counted(names: ReadonlyMap<string, number>): string {
   return listed([...names].map(([name, count]) => `${name} (${count})`));
+}
+
+function arraysText(arrays: ReadonlyMap<string, number>): string {
+  return `left out, because they hold more than ${numbersMax} numbers: ${counted(arrays)}; --metadata-fields keeps the fields that it names`;
 }
 
 /** All unknown text has the same token vectors, so a search cannot tell such texts apart. */

@@ -101,3 +101,89 @@ describe('a line becomes a document', () => {
     expect(documentOf({ id: 'a', text: 'é'.repeat(limit / 2 + 1) })).toMatch(/102402 bytes/);
   });
 });
+
+const vector = (length: number): readonly number[] => Array.from({ length }, (_, place) => place / 8);
+
+describe('metadata has no vectors', () => {
+  const counts = (object: unknown, choice: FieldChoice = {}) => {
+    const reader = new DocumentReader(choice);
+    const { item } = readLine(JSON.stringify({ id: 'a', text: 't', ...(object as object) }), 1, reader);
+    return {
+      metadata: isProblem(item) ? item.error : item.document.metadata,
+      arrays: Object.fromEntries(reader.arraysLeftOut),
+      sent: Object.fromEntries(reader.sentAsMetadata),
+    };
+  };
+
+  it.each([
+    ['384 numbers', vector(384)],
+    ['1,536 numbers', vector(1536)],
+    ['65 numbers', vector(65)],
+    ['NaN, which is null', [null, ...vector(64)]],
+    ['one vector for each token', Array.from({ length: 9 }, () => vector(8))],
+    ['numbers as Python writes them in CSV', JSON.stringify(vector(65))],
+    ['numbers as numpy writes them', `[ ${vector(65).join('  ')}]\n`],
+  ])('of %s', (_, embedding) => {
+    expect(counts({ embedding, kind: 'x' })).toEqual({
+      metadata: { kind: 'x' },
+      arrays: { embedding: 1 },
+      sent: { kind: 1 },
+    });
+    expect(counts({ metadata: { node: [{ embedding, kind: 'x' }] } })).toMatchObject({
+      metadata: { node: [{ kind: 'x' }] },
+      arrays: { 'node.embedding': 1 },
+    });
+  });
+
+  it.each([
+    ['64 numbers', vector(64)],
+    ['65 things, one of them a name', [...vector(64), 'x']],
+    ['65 names', vector(65).map(String)],
+    ['the text of 64 numbers', JSON.stringify(vector(64))],
+    ['a long text between brackets', `[${'a '.repeat(99)}]`],
+  ])('but keeps %s', (_, list) => {
+    expect(counts({ list })).toEqual({ metadata: { list }, arrays: {}, sent: { list: 1 } });
+  });
+
+  it('unless --metadata-fields names them', () => {
+    const embedding = vector(65);
+    expect(counts({ embedding }, { metadata: ['embedding'] }).metadata).toEqual({ embedding });
+    expect(counts({ embedding: vector(9000) }, { metadata: ['embedding'] }).metadata).toMatch(
+      /bytes, 16384 are allowed: --metadata-fields chooses its fields$/,
+    );
+  });
+});
+
+describe('metadata never has the text again', () => {
+  const reader = new DocumentReader({ id: 'id_' });
+  // As `Document(text=...).to_dict()` of LlamaIndex has it.
+  const long = 'The blue whale is the largest animal that has ever lived on this planet.';
+
+  it.each(['bee', long])('as LlamaIndex writes it: %s', (text) => {
+    const row = {
+      id_: 'a',
+      embedding: null,
+      metadata: { kind: 'animal' },
+      text_resource: { embeddings: null, text, path: null },
+      text,
+      class_name: 'Document',
+    };
+    const { item } = readLine(JSON.stringify(row), 1, reader);
+    expect(item).toHaveProperty('document.metadata', {
+      embedding: null,
+      text_resource: { embeddings: null, path: null },
+      class_name: 'Document',
+      kind: 'animal',
+    });
+    expect(reader.leftOut.get('text_resource.text')).toBeGreaterThan(0);
+  });
+
+  it('under any name, if it is too long for a label', () => {
+    expect(documentOf({ id: 'a', text: long, page_content: long, metadata: { copy: long } })).toMatchObject({
+      metadata: {},
+    });
+    expect(documentOf({ id: 'a', text: 'Paris', city: 'Paris' })).toMatchObject({
+      metadata: { city: 'Paris' },
+    });
+  });
+});

@@ -227,6 +227,27 @@ describe('CSV', () => {
   ])('%s is refused', (_, content, message) => expectRefused(file('books.csv', content), message));
 });
 
+describe('vectors', () => {
+  const numbers = JSON.stringify(Array.from({ length: 384 }, (_, place) => place / 8));
+
+  it.each([
+    ['rows.jsonl', `{"id":"a","text":"one","embedding":${numbers}}\n`],
+    ['rows.json', `[{"id":"a","text":"one","embedding":${numbers}}]`],
+    ['rows.csv', `id,text,embedding\na,one,"${numbers}"\n`],
+  ])('of %s are left out, counted, and kept if they are asked for', async (name, content) => {
+    const source = file(name, content);
+    const { document } = await importFrom(source);
+    expect(document).toMatchObject({ done: 1, arrays_left_out: { embedding: 1 }, fields_as_metadata: {} });
+    expect(api.documents.get('a')).toEqual({ text: 'one', metadata: {} });
+    const { stdout } = await runHere(['import', source, '--index', 'books'], options);
+    expect(stdout).toMatch(
+      /^arrays +left out, because they hold more than 64 numbers: embedding \(1\); --metadata-fields keeps/m,
+    );
+    await importFrom(source, '--metadata-fields', 'embedding');
+    expect(api.documents.get('a')?.metadata).toHaveProperty('embedding');
+  });
+});
+
 describe('Parquet', () => {
   const documents = {
     a: {

@@ -200,7 +200,7 @@ describe('a dry run', () => {
     expect(document).not.toHaveProperty('done');
     expect(document.failures.map((item: { error: string }) => item.error)).toEqual([
       'not valid JSON',
-      'the metadata has 16392 bytes, 16384 are allowed',
+      'the metadata has 16392 bytes, 16384 are allowed: --metadata-fields chooses its fields',
       'metadata must nest at most 16 levels',
       'the identifier must not be "." or ".."',
       'the identifier must be well-formed Unicode',
