@@ -7,6 +7,7 @@ import {
   type ImportProgress,
 } from '../../clients/typescript/src/index.ts';
 import { Import, type ImportCalls } from '../../clients/typescript/src/import.ts';
+import { LateError } from '../../clients/typescript/src/retry.ts';
 import type { UpsertResult } from '../../clients/typescript/src/types.ts';
 
 interface Sent {
@@ -148,6 +149,97 @@ test('the concurrency goes down with each refusal, never below one, and comes ba
   await importAll(service, documents(50 * 100), { concurrency: 3 });
   expect(most.slice(3, 20)).toEqual(Array(17).fill(1));
   expect(Math.max(...most.slice(60))).toBe(3);
+});
+
+/** A service that is too slow for a request, as the client reports it. */
+const late = (): LateError => new LateError(refusal(503));
+
+describe('on a service that is too slow', () => {
+  /** So many documents at once are too many. */
+  const slowAbove = (service: Service, documentsMax: number): void => {
+    let inFlight = 0;
+    service.answer = async ({ documents: batch }) => {
+      inFlight += batch.length;
+      await settled();
+      const isTooMuch = inFlight > documentsMax;
+      await settled();
+      inFlight -= batch.length;
+      return isTooMuch ? late() : stored(batch);
+    };
+  };
+
+  test('an import sends fewer requests at once, then smaller ones, and stores every document once', async () => {
+    const service = new Service();
+    const seen: ImportProgress[] = [];
+    slowAbove(service, 12);
+    const report = await importAll(service, documents(500), {
+      concurrency: 4,
+      onProgress: (one) => seen.push(one),
+    });
+    expect(report).toMatchObject({ documents: 500, failed: [] });
+    const sizes = service.ids().map(({ length }) => length);
+    expect(sizes.slice(0, 8)).toEqual([50, 50, 50, 50, 50, 25, 12, 12]);
+    const isSorted = seen.every(({ settled: count }, at) => at === 0 || count > seen[at - 1]!.settled);
+    expect([isSorted, seen.at(-1)?.settled]).toEqual([true, 500]);
+  });
+
+  test.each([1, 7, 20, 60])(
+    'an import ends where no more than %i documents at once are stored',
+    async (most) => {
+      const service = new Service();
+      slowAbove(service, most);
+      expect(await importAll(service, documents(300), { concurrency: 8 })).toMatchObject({ documents: 300 });
+    },
+  );
+
+  test('a document that comes late alone three times fails, and the others are stored', async () => {
+    const service = new Service();
+    service.answer = async ({ documents: batch }) => {
+      await settled();
+      return batch.some(({ doc_id }) => doc_id === 'd70') ? late() : stored(batch);
+    };
+    const { documents: count, failed } = await importAll(service, documents(400), { concurrency: 4 });
+    expect([count, failed]).toEqual([
+      399,
+      [{ doc_id: 'd70', error: expect.stringMatching(/^sent alone three times: 503 /) }],
+    ]);
+    expect(service.ids().filter((ids) => ids.join() === 'd70')).toHaveLength(3);
+  });
+
+  test('three such documents in a row end the import with the error of the service', async () => {
+    const service = new Service();
+    service.answer = () => late();
+    await expect(importAll(service, documents(200), { concurrency: 4 })).rejects.toMatchObject({
+      cause: { status: 503 },
+      report: { documents: 0, failed: [{ doc_id: 'd0' }, { doc_id: 'd1' }] },
+    });
+  });
+
+  test('a document that is refused stays refused, and is not sent again', async () => {
+    const service = new Service();
+    const issues = [{ path: 'documents.3.metadata', message: 'too deep', code: 'depth' }];
+    service.answer = ({ documents: batch }, number) => {
+      if (number === 1) return refusal(422, issues);
+      return number === 2 ? late() : stored(batch);
+    };
+    const report = await importAll(service, documents(10), { concurrency: 2 });
+    expect(report).toMatchObject({ documents: 9, failed: [{ doc_id: 'd3' }] });
+    expect(service.ids().slice(1).flat()).not.toContain('d3');
+  });
+
+  test('the last document of a repeated id stays, however the batch before it is cut', async () => {
+    const service = new Service();
+    const texts = new Map<string, string>();
+    service.answer = async ({ documents: batch }) => {
+      await settled();
+      if (batch.length > 2) return late();
+      for (const { doc_id, text } of batch) texts.set(doc_id, text);
+      return stored(batch);
+    };
+    const given = [...documents(9), { doc_id: 'd8', text: 'last' }, { doc_id: 'd0', text: 'last' }];
+    await importAll(service, given, { concurrency: 4 });
+    expect([texts.get('d0'), texts.get('d8')]).toEqual(['last', 'last']);
+  });
 });
 
 describe('a batch that the service refuses', () => {

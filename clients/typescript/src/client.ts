@@ -3,6 +3,7 @@ import { ApiError, MaxsimdError } from './errors.ts';
 import type { RequestError } from './errors.ts';
 import { Import, timeText } from './import.ts';
 import type { ImportCalls, ImportDocument, ImportOptions, ImportReport } from './import.ts';
+import { upsertDeadlineMs } from './retry.ts';
 import { Transport, checkedKey, checkedUrl, checkedUserAgent } from './transport.ts';
 import type { ApiRequest, RequestOptions } from './transport.ts';
 import type {
@@ -75,6 +76,8 @@ export class Maxsimd {
   /** The given address, without a slash at the end. */
   readonly url: string;
   readonly #transport: Transport;
+  /** Half of the time that an upsert can take. */
+  readonly #lateAfterMs: number;
 
   constructor(options: MaxsimdOptions = {}) {
     // Every visitor of a page could read its API key.
@@ -82,11 +85,13 @@ export class Maxsimd {
       throw new MaxsimdError('an API key must not reach a browser: call the service from your backend');
     const own = `maxsimd-typescript/${version} node/${process.versions.node}`;
     this.url = checkedUrl(given('url', options.url, 'MAXSIMD_URL'));
+    const timeoutMs = options.timeoutMs ?? 150_000;
+    this.#lateAfterMs = Math.min(upsertDeadlineMs, timeoutMs) / 2;
     this.#transport = new Transport({
       url: this.url,
       apiKey: checkedKey(given('apiKey', options.apiKey, 'MAXSIMD_API_KEY')),
       userAgent: options.userAgent === undefined ? own : `${checkedUserAgent(options.userAgent)} ${own}`,
-      timeoutMs: options.timeoutMs ?? 150_000,
+      timeoutMs,
       retryMsMax: options.retryMsMax,
       unreachedMsMax: options.unreachedMsMax,
       isPatient: options.waitsForLimits ?? false,
@@ -162,6 +167,7 @@ export class Maxsimd {
             query: expiryQuery(expiresAt),
             isSafe: true,
             isPatient: true,
+            lateAfterMs: this.#lateAfterMs,
             onRetry: (error) => {
               if (error instanceof ApiError && error.code === 'concurrency_limit_exceeded')
                 onConcurrencyLimit();

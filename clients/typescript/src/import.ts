@@ -4,17 +4,16 @@
  * order they end in, so a caller knows from where an import that was cut off goes on. Two batches with the same `doc_id`
  * are never in flight together, so the last document of an id stays.
  *
- * The number of batches in flight follows the service: one less when the concurrency limit refuses one, and one more after
- * a row of batches that were stored, up to the number that the caller gave.
+ * `Pace` says how many batches are in flight, and how many documents each has. A batch that comes late is sent again, perhaps
+ * in parts, when its turn comes: the first in the input goes first.
  */
 import { jsonText } from './encoding.ts';
 import { ApiError, ImportError } from './errors.ts';
-import { isBroken } from './retry.ts';
+import { Pace } from './pace.ts';
+import { isBroken, LateError } from './retry.ts';
 import type { Document, UpsertResult } from './types.ts';
 
-const documentsMax = 50;
 const bodyBytesMax = 5 * 1024 * 1024;
-const successesPerStepUp = 20;
 /** Batches that wait for an earlier one to be settled are bounded too. */
 const unsettledPerSlot = 4;
 const envelope = (documents: readonly string[]): string => `{"documents":[${documents.join(',')}]}`;
@@ -65,7 +64,7 @@ export interface ImportReport {
 }
 
 export interface ImportCalls {
-  /** Sends one request; calls back when the concurrency limit refuses it. */
+  /** Sends one request; calls back when the concurrency limit refuses it. Rejects with a `LateError` if it came late. */
   readonly upsert: (
     request: { readonly json: string; readonly expiresAt: string | undefined },
     signal: AbortSignal,
@@ -80,12 +79,17 @@ interface Item {
   readonly json: string;
 }
 
-interface Flight {
+/** Documents of one request, from the first attempt until they are settled. */
+interface Batch {
   readonly expiresAt: string | undefined;
-  readonly items: ReadonlyMap<string, Item>;
-  /** Never rejects. */
-  landed: Promise<void>;
-  outcome: ImportBatch | undefined;
+  /** By their ids. */
+  readonly items: Map<string, Item>;
+  readonly refused: ImportFailure[];
+  state: 'waits' | 'is sent' | 'has failed' | 'is stored';
+  /** The most requests that were in flight at once with this one. */
+  beside: number;
+  lates: number;
+  answer: UpsertResult | undefined;
 }
 
 export class Import {
@@ -95,25 +99,23 @@ export class Import {
   readonly #stop = new AbortController();
   /** Of the caller, and of a batch that failed. */
   readonly #signal: AbortSignal;
-  readonly #concurrencyMax: number;
+  readonly #pace: Pace;
   /** In the order of the input, until they are settled. */
-  readonly #flights: Flight[] = [];
+  readonly #batches: Batch[] = [];
   readonly #report = { documents: 0, chunks: 0, failed: [] as ImportFailure[] };
   #settled = 0;
-  #concurrency: number;
-  #successes = 0;
   #failure: { readonly error: unknown } | undefined;
-  #batch = new Map<string, Item>();
-  #expiresAt: string | undefined;
+  #next = newBatch(undefined);
   #bytes = envelopeBytes;
+  /** Resolved, and made anew, whenever a request has ended. */
+  #ended = Promise.withResolvers<void>();
 
   constructor(calls: ImportCalls, { concurrency = 2, onProgress, signal }: ImportOptions) {
     this.#calls = calls;
     this.#onProgress = onProgress;
     this.#callerSignal = signal;
     this.#signal = AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]);
-    this.#concurrencyMax = Math.max(1, concurrency);
-    this.#concurrency = this.#concurrencyMax;
+    this.#pace = new Pace(concurrency);
   }
 
   async run(documents: Iterable<ImportDocument> | AsyncIterable<ImportDocument>): Promise<ImportReport> {
@@ -124,7 +126,7 @@ export class Import {
       this.#failure ??= { error };
     }
     // An input that breaks off abandons nothing: the batches that were sent of it are settled first.
-    await Promise.all(this.#flights.map(({ landed }) => landed));
+    while (this.#isBusy()) await this.#ended.promise;
     this.#callerSignal?.throwIfAborted();
     if (this.#failure !== undefined) throw new ImportError(this.#failure.error, this.#report);
     return this.#report;
@@ -134,85 +136,144 @@ export class Import {
     const { expiresAt, json } = requestPart(document);
     const item = { docId: document.doc_id, json };
     const itemBytes = Buffer.byteLength(item.json) + 1;
-    const isFull = this.#batch.size === documentsMax || this.#bytes + itemBytes > bodyBytesMax;
-    if (isFull || this.#batch.has(item.docId) || expiresAt !== this.#expiresAt) await this.#start();
-    this.#expiresAt = expiresAt;
-    this.#batch.set(item.docId, item);
+    const { items } = this.#next;
+    const isFull = items.size >= this.#pace.documents || this.#bytes + itemBytes > bodyBytesMax;
+    if (isFull || items.has(item.docId) || (items.size > 0 && expiresAt !== this.#next.expiresAt))
+      await this.#start();
+    if (this.#next.items.size === 0) this.#next = newBatch(expiresAt);
+    this.#next.items.set(item.docId, item);
     this.#bytes += itemBytes;
   }
 
   async #start(): Promise<void> {
-    const items = this.#batch;
-    if (items.size === 0) return;
-    while (this.#mustWait(items)) await Promise.race(this.#inFlight().map(({ landed }) => landed));
+    const batch = this.#next;
+    if (batch.items.size === 0) return;
+    while (this.#mustWait(batch)) await this.#ended.promise;
     this.#signal.throwIfAborted();
-    const flight: Flight = {
-      items,
-      expiresAt: this.#expiresAt,
-      outcome: undefined,
-      landed: Promise.resolve(),
-    };
-    this.#flights.push(flight);
-    flight.landed = this.#fly(flight);
-    this.#batch = new Map();
+    this.#batches.push(batch);
+    this.#sendWaiting();
+    this.#next = newBatch(undefined);
     this.#bytes = envelopeBytes;
   }
 
-  #inFlight(): readonly Flight[] {
-    return this.#flights.filter(({ outcome }) => outcome === undefined);
+  #inFlight(): readonly Batch[] {
+    return this.#batches.filter(({ state }) => state === 'is sent');
   }
 
-  #mustWait(items: ReadonlyMap<string, Item>): boolean {
-    const inFlight = this.#inFlight();
-    if (this.#signal.aborted || inFlight.length === 0) return false;
-    if (inFlight.length >= this.#concurrency) return true;
-    if (this.#flights.length >= unsettledPerSlot * this.#concurrency) return true;
-    return inFlight.some((flight) => [...items.keys()].some((docId) => flight.items.has(docId)));
+  /** Whether a request will end without another document. */
+  #isBusy(): boolean {
+    const isOver = this.#signal.aborted;
+    return this.#batches.some(({ state }) => state === 'is sent' || (state === 'waits' && !isOver));
   }
 
-  async #fly(flight: Flight): Promise<void> {
+  #mustWait({ items }: Batch): boolean {
+    if (this.#signal.aborted || !this.#isBusy()) return false;
+    const { requests } = this.#pace;
+    const unsettled = this.#batches.filter(({ state }) => state === 'is sent' || state === 'waits');
+    if (unsettled.length >= requests || this.#batches.length >= unsettledPerSlot * requests) return true;
+    return unsettled.some((batch) => [...items.keys()].some((docId) => batch.items.has(docId)));
+  }
+
+  /** Sends the batches that wait, as many as the pace allows. */
+  #sendWaiting(): void {
+    for (;;) {
+      const inFlight = this.#inFlight();
+      const at = this.#batches.findIndex(({ state }) => state === 'waits');
+      const batch = this.#batches[at];
+      if (batch === undefined || inFlight.length >= this.#pace.requests || this.#signal.aborted) return;
+      this.#cut(batch, this.#pace.documents);
+      batch.state = 'is sent';
+      batch.beside = inFlight.length;
+      for (const other of inFlight) other.beside = Math.max(other.beside, inFlight.length);
+      void this.#fly(batch);
+    }
+  }
+
+  /** Leaves the batch its first so many documents. The others become batches behind it. */
+  #cut(batch: Batch, documents: number): void {
+    if (batch.items.size <= documents) return;
+    const rest = [...batch.items.values()].slice(documents);
+    const parts: Batch[] = [];
+    for (let first = 0; first < rest.length; first += documents) {
+      const part = newBatch(batch.expiresAt);
+      for (const item of rest.slice(first, first + documents)) {
+        part.items.set(item.docId, item);
+        batch.items.delete(item.docId);
+      }
+      parts.push(part);
+    }
+    this.#batches.splice(this.#batches.indexOf(batch) + 1, 0, ...parts);
+    for (const part of [batch, ...parts]) part.lates = part.items.size === 1 ? 0 : 1;
+  }
+
+  /** Never rejects. */
+  async #fly(batch: Batch): Promise<void> {
     try {
-      flight.outcome = await this.#upsert([...flight.items.values()], flight.expiresAt);
-      this.#successes += 1;
-      if (this.#successes % successesPerStepUp === 0)
-        this.#concurrency = Math.min(this.#concurrencyMax, this.#concurrency + 1);
+      batch.answer = await this.#upsert(batch);
+      batch.state = 'is stored';
+      this.#pace.stored();
       this.#settle();
     } catch (error) {
-      this.#failure ??= { error };
-      this.#stop.abort(error);
-    }
-  }
-
-  /** Sends the items until none is left that the service refuses alone. */
-  async #upsert(items: readonly Item[], expiresAt: string | undefined): Promise<ImportBatch> {
-    const failed: ImportFailure[] = [];
-    for (let rest = items; rest.length > 0;) {
       try {
-        const json = envelope(rest.map((item) => item.json));
-        const request = { json, expiresAt };
-        const answer = await this.#calls.upsert(request, this.#signal, () => this.#slowDown());
-        assertWhole(answer, rest.length);
-        return { failed: [...failed, ...answer.failed], answer };
-      } catch (error) {
-        const refused = await this.#refusedItems(error, rest);
-        for (const [item, message] of refused) failed.push({ doc_id: item.docId, error: message });
-        rest = rest.filter((item) => !refused.has(item));
+        this.#sendLater(batch, error);
+      } catch (failure) {
+        batch.state = 'has failed';
+        this.#failure ??= { error: failure };
+        this.#stop.abort(failure);
       }
     }
-    return { failed, answer: undefined };
+    this.#sendWaiting();
+    this.#ended.resolve();
+    this.#ended = Promise.withResolvers();
   }
 
-  #slowDown(): void {
-    this.#concurrency = Math.max(1, this.#concurrency - 1);
-    this.#successes = 0;
+  /** After a late answer. Throws the error that ends the import. */
+  #sendLater(batch: Batch, error: unknown): void {
+    if (!(error instanceof LateError)) throw error;
+    const { beside, lates, items } = batch;
+    const verdict = this.#pace.late({ documents: items.size, beside, lates });
+    if (verdict === 'end') throw error.cause;
+    if (verdict === 'give up') {
+      for (const { docId } of items.values())
+        batch.refused.push({ doc_id: docId, error: `sent alone three times: ${error.cause.message}` });
+      items.clear();
+      batch.state = 'is stored';
+      this.#settle();
+      return;
+    }
+    batch.lates += 1;
+    batch.state = 'waits';
+    this.#cut(batch, verdict);
+  }
+
+  /** Sends the documents until none is left that the service refuses alone. */
+  async #upsert(batch: Batch): Promise<UpsertResult | undefined> {
+    const { items, expiresAt, refused } = batch;
+    while (items.size > 0) {
+      const rest = [...items.values()];
+      try {
+        const json = envelope(rest.map((item) => item.json));
+        const onLimit = (): void => this.#pace.refused();
+        const answer = await this.#calls.upsert({ json, expiresAt }, this.#signal, onLimit);
+        assertWhole(answer, rest.length);
+        return answer;
+      } catch (error) {
+        for (const [{ docId }, message] of await this.#refusedItems(error, rest)) {
+          refused.push({ doc_id: docId, error: message });
+          items.delete(docId);
+        }
+      }
+    }
+    return undefined;
   }
 
   #settle(): void {
     const report = this.#report;
-    for (let head = this.#flights[0]; head?.outcome !== undefined; head = this.#flights[0]) {
-      this.#flights.shift();
-      const { failed, answer } = head.outcome;
-      this.#settled += head.items.size;
+    for (let head = this.#batches[0]; head?.state === 'is stored'; head = this.#batches[0]) {
+      this.#batches.shift();
+      const { items, refused, answer } = head;
+      const failed = [...refused, ...(answer?.failed ?? [])];
+      this.#settled += items.size + refused.length;
       report.documents += answer?.upserted_documents ?? 0;
       report.chunks += answer?.upserted_chunks ?? 0;
       report.failed.push(...failed);
@@ -221,7 +282,7 @@ export class Import {
         documents: report.documents,
         chunks: report.chunks,
         failed: report.failed.length,
-        batch: head.outcome,
+        batch: { failed, answer },
       });
     }
   }
@@ -239,6 +300,11 @@ export class Import {
     if (isOverAllowance) throw error;
     return new Map(items.map((item) => [item, error.message]));
   }
+}
+
+function newBatch(expiresAt: string | undefined): Batch {
+  const counts = { beside: 0, lates: 0 };
+  return { expiresAt, items: new Map(), refused: [], state: 'waits', ...counts, answer: undefined };
 }
 
 export function timeText(time: Date | string): string {

@@ -14,6 +14,8 @@ const backoffMsMax = 30_000;
 const jitterMsMax = 1_000;
 const retryMsMaxDefault = 120_000;
 const unreachedMsMaxDefault = 5_000;
+/** The deadline of an upsert in the service (`MAXSIMD_TIMEOUT_UPSERT_MS`), by default. */
+export const upsertDeadlineMs = 120_000;
 /** For a request that the service fails on (500). More attempts would hardly help. */
 const brokenAttemptsMax = 3;
 const passing = new Set([408, 502, 503, 504]);
@@ -43,6 +45,24 @@ export function isRefusedForNow(error: RequestError): boolean {
 /** The service fails on this request. Another attempt may help, or not. */
 export function isBroken(error: unknown): boolean {
   return error instanceof ApiError && error.status >= 500 && !passing.has(error.status);
+}
+
+/**
+ * An attempt that came to nothing after more than `lateAfterMs`. The service is too slow for this request, so the same request
+ * again would most likely end the same way.
+ */
+export class LateError extends Error {
+  override readonly cause: RequestError;
+
+  constructor(cause: RequestError) {
+    super(cause.message, { cause });
+    this.cause = cause;
+  }
+}
+
+/** Whether the failure of an attempt tells of a slow service, if it came late enough. */
+export function maybeSlow(error: RequestError): boolean {
+  return error instanceof ApiError ? passing.has(error.status) : error.code === 'timeout';
 }
 
 /** Failed attempts of a request, so far. */

@@ -3,7 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, ConnectionError, MaxsimdError, type RequestError } from './errors.ts';
 import { connectMsMax, connectionProblem } from './connection.ts';
 import { jsonText, requestTarget } from './encoding.ts';
-import { isBroken, isRefusedForNow, repeatDelayMs, repeatMsMax, type RetryBounds } from './retry.ts';
+import {
+  isBroken,
+  isRefusedForNow,
+  LateError,
+  maybeSlow,
+  repeatDelayMs,
+  repeatMsMax,
+  type RetryBounds,
+} from './retry.ts';
 import type { ErrorDetail } from './types.ts';
 
 export interface RequestOptions {
@@ -51,6 +59,11 @@ export interface ApiRequest {
   readonly isPatient?: boolean;
   /** Called before each wait, beside the client's own. */
   readonly onRetry?: (error: RequestError) => void;
+  /**
+   * An attempt that ended with 408, 502, 503, 504 or the time limit after more than this is not repeated. After the wait the
+   * request rejects with a `LateError`.
+   */
+  readonly lateAfterMs?: number;
 }
 
 export class Transport {
@@ -78,12 +91,14 @@ export class Transport {
         this.#wasConnected ||= this.#tellsOfConnection(error, options);
         const nowMs = performance.now();
         const waits = (request.isPatient ?? this.#settings.isPatient) && isRefusedForNow(error);
-        // The service is well, so the bounds begin anew.
-        if (waits) tries = { attempts: 0, broken: 0, sinceMs: nowMs };
+        const attemptMs = nowMs - attemptedMs;
+        const isLate = maybeSlow(error) && attemptMs > (request.lateAfterMs ?? Infinity);
+        // The service is well, or it works on the request, so the bounds begin anew.
+        if (waits || isLate) tries = { attempts: 0, broken: 0, sinceMs: nowMs };
         tries.attempts += 1;
         if (isBroken(error)) tries.broken += 1;
         const askedMs = repeatDelayMs(error, { ...request, ...tries }, Math.random);
-        const attempt = { wasConnected: this.#wasConnected, attemptMs: nowMs - attemptedMs };
+        const attempt = { wasConnected: this.#wasConnected, attemptMs };
         const leftMs = repeatMsMax(this.#settings, attempt) - (nowMs - tries.sinceMs);
         // Other batches of an import end meanwhile, so it tries once more at the bound.
         const isCapped = request.isPatient === true && askedMs !== undefined && !waits && leftMs > 0;
@@ -93,6 +108,7 @@ export class Transport {
         request.onRetry?.(error);
         if (isRateRefusal(error)) this.#pausedUntilMs = Math.max(this.#pausedUntilMs, nowMs + delayMs);
         else await wait(delayMs, options.signal);
+        if (isLate) throw new LateError(error);
       }
     }
   }

@@ -164,6 +164,7 @@ async function sendParts(
   if (countsTwice) call.write(tokenCountsOf(texts, {}));
   for (const part of parts(texts.map(partOf))) {
     if (!(await run(texts[part.documentIndex] ?? ''))) return;
+    if (call.cancelled) return;
     call.write({ part, parts: [] });
   }
   if (!neverEnds) call.end();

@@ -34,7 +34,16 @@ from .models import (
     UsageOfDay,
     UsageSummary,
 )
-from .retry import CONNECT_SECONDS_MAX, OnRetry, is_refused_for_now, repeat_delay, repeat_seconds_max
+from .retry import (
+    CONNECT_SECONDS_MAX,
+    UPSERT_DEADLINE,
+    LateError,
+    OnRetry,
+    is_refused_for_now,
+    maybe_slow,
+    repeat_delay,
+    repeat_seconds_max,
+)
 
 
 class AsyncMaxsimd:
@@ -62,6 +71,8 @@ class AsyncMaxsimd:
     ) -> None:
         self._url = calls.checked_url(calls.given("url", url))
         self._retry_seconds_max = retry_seconds_max
+        # Half of the time that an upsert can take.
+        self._late_after = min(UPSERT_DEADLINE, timeout) / 2
         self._on_retry = on_retry
         self._was_connected = False
         # What the rate limit told one request holds for all of the tenant.
@@ -355,7 +366,8 @@ class AsyncMaxsimd:
         """Any number of documents, in batches, `concurrency` at once.
 
         Documents that are refused alone are reported, and those beside them go on. A `doc_id` that comes again waits for
-        the one before it, so that the last one stays. Raises an `ImportStopped` that holds the report so far.
+        the one before it, so that the last one stays. A service that is too slow gets fewer and smaller batches (`pace.py`).
+        Raises an `ImportStopped` that holds the report so far.
 
         Example:
             report = await client.import_documents(index_id, [{"doc_id": "bee", "text": "Honey bees dance."}])
@@ -385,6 +397,10 @@ class AsyncMaxsimd:
                 )
                 waits = call.is_patient and is_refused_for_now(error)
                 now = time.monotonic()
+                is_late = call.late_after is not None and now - attempted > call.late_after and maybe_slow(error)
+                if is_late:
+                    # The service works on the request, so the bounds begin anew.
+                    started = now
                 bound = self._retry_seconds_max
                 if bound is None:
                     bound = repeat_seconds_max(was_connected=self._was_connected, attempt_seconds=now - attempted)
@@ -401,6 +417,8 @@ class AsyncMaxsimd:
                     self._paused_until = max(self._paused_until, time.monotonic() + delay)
                 else:
                     await sleep(delay)
+                if is_late:
+                    raise LateError(error) from error
 
     async def _attempt(self, call: Call[Answer]) -> Answer:
         content_type = {} if call.body is None else {"content-type": "application/json"}

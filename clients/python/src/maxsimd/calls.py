@@ -63,6 +63,11 @@ class Call(Generic[Answer]):
     """Whether a second one would be refused once the first was done; then it is sent again after 503."""
     is_patient: bool = False
     """Waits for as long as the rate and concurrency limits ask; otherwise within the client's bound."""
+    late_after: float | None = None
+    """An attempt that ended with 408, 502, 503, 504 or the time limit after more seconds is not repeated.
+
+    After the wait the call raises a `LateError`.
+    """
 
 
 def create_index(
@@ -100,16 +105,23 @@ def upsert(
     index_id: UUID | str, documents: Iterable[Document], expires_at: datetime | str | None
 ) -> Call[UpsertResult]:
     expiry = None if expires_at is None else time_text(expires_at)
-    return upsert_json(index_id, [document_json(document) for document in documents], expiry, is_patient=False)
+    return upsert_json(index_id, [document_json(document) for document in documents], expiry)
 
 
 def upsert_json(
-    index_id: UUID | str, documents: Iterable[bytes], expires_at: str | None, *, is_patient: bool
+    index_id: UUID | str,
+    documents: Iterable[bytes],
+    expires_at: str | None,
+    *,
+    is_patient: bool = False,
+    late_after: float | None = None,
 ) -> Call[UpsertResult]:
     body = b'{"documents":[' + b",".join(documents) + b"]}"
     query = "" if expires_at is None else f"?expires_at={quote(expires_at, safe='')}"
     path = _index_path(index_id, "documents") + query
-    return Call("POST", path, UpsertResult, is_safe=True, body=body, is_patient=is_patient)
+    return Call(
+        "POST", path, UpsertResult, is_safe=True, body=body, is_patient=is_patient, late_after=late_after
+    )
 
 
 def list_documents(

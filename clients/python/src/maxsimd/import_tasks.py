@@ -10,7 +10,9 @@ from uuid import UUID
 from . import calls
 from .calls import Document
 from .errors import APIError, ImportStopped
-from .imports import Batch, ImportProgress, ImportReport, Item, item_of, refused_items
+from .imports import Batch, Batches, ImportProgress, ImportReport, item_of, refused_items
+from .models import UpsertResult
+from .retry import LateError
 
 if TYPE_CHECKING:
     from .asynchronous import AsyncMaxsimd
@@ -26,64 +28,86 @@ class Import:
     ) -> None:
         self._client = client
         self._index_id = index_id
-        self._concurrency = max(1, concurrency)
         self._on_progress = on_progress
-        self._report = ImportReport()
-        self._in_flight: dict[asyncio.Task[None], Batch] = {}
+        self._batches = Batches(concurrency)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ended = asyncio.Event()
+        self._failure: Exception | None = None
 
     async def run(self, documents: Iterable[Document] | AsyncIterable[Document]) -> ImportReport:
         try:
             batch = Batch()
             async for document in _each(documents):
                 item = item_of(document)
-                if not batch.fits(item):
+                if not batch.fits(item, self._batches.pace.documents):
                     await self._start(batch)
                     batch = Batch()
-                if any(item.doc_id in other.items for other in self._in_flight.values()):
-                    await self._settle(0)
+                if self._batches.holds(item.doc_id):
+                    await self._wait_until(lambda: self._batches.is_idle)
                 batch.add(item)
             if batch.items:
                 await self._start(batch)
-            await self._settle(0)
+            await self._wait_until(lambda: self._batches.is_idle)
         except Exception as error:
-            raise ImportStopped(error, self._report) from error
+            raise ImportStopped(error, self._batches.report) from error
         finally:
-            for task in self._in_flight:
+            for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(*self._in_flight, return_exceptions=True)
-        return self._report
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        return self._batches.report
 
     async def _start(self, batch: Batch) -> None:
-        await self._settle(self._concurrency - 1)
-        self._in_flight[asyncio.create_task(self._upsert(list(batch.items.values())))] = batch
+        await self._wait_until(lambda: self._batches.has_room)
+        self._batches.put(batch)
+        self._send_waiting()
 
-    async def _settle(self, in_flight_max: int) -> None:
-        """Waits until no more than so many are in flight; raises what one of them raised."""
-        while len(self._in_flight) > in_flight_max:
-            done, _ = await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                del self._in_flight[task]
-                task.result()
+    async def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Raises what ended a batch meanwhile."""
+        while self._failure is None and not is_so():
+            self._ended.clear()
+            await self._ended.wait()
+        if self._failure is not None:
+            raise self._failure
 
-    async def _upsert(self, items: list[Item]) -> None:
-        """Sends the items until none is left that the service refuses alone."""
-        while items:
-            call = calls.upsert_json(self._index_id, [item.json for item in items], items[0].expires_at, is_patient=True)
+    def _send_waiting(self) -> None:
+        while (batch := self._batches.next()) is not None:
+            task = asyncio.create_task(self._fly(batch))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _fly(self, batch: Batch) -> None:
+        try:
             try:
-                self._report.add(await self._client._send(call, self._slow_down))
-                break
+                self._batches.stored(batch, await self._upsert(batch))
+            except LateError as error:
+                self._batches.late(batch, error)
+            if self._on_progress is not None:
+                self._on_progress(self._batches.report.progress)
+            self._send_waiting()
+        except Exception as error:
+            self._failure = self._failure or error
+        self._ended.set()
+
+    async def _upsert(self, batch: Batch) -> UpsertResult | None:
+        """Sends the documents until none is left that the service refuses alone."""
+        while batch.items:
+            items = list(batch.items.values())
+            json = [item.json for item in items]
+            call = calls.upsert_json(
+                self._index_id, json, items[0].expires_at, is_patient=True, late_after=self._client._late_after
+            )
+            try:
+                return await self._client._send(call, self._slow_down)
             except APIError as error:
                 refused = refused_items(error, items)
                 if not refused:
                     raise
-                self._report.failed.extend(refused.values())
-                items = [item for item in items if item.doc_id not in refused]
-        if self._on_progress is not None:
-            self._on_progress(self._report.progress)
+                self._batches.refused(batch, refused)
+        return None
 
     def _slow_down(self, error: Exception, _delay: float) -> None:
         if isinstance(error, APIError) and error.code == "concurrency_limit_exceeded":
-            self._concurrency = max(1, self._concurrency - 1)
+            self._batches.pace.refused()
 
 
 async def _each(documents: Iterable[Document] | AsyncIterable[Document]) -> AsyncIterator[Document]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from . import calls
 from .calls import Document
 from .errors import APIError, ImportStopped
-from .imports import Batch, ImportProgress, ImportReport, Item, item_of, refused_items
-from .models import DocumentFailure
+from .imports import Batch, Batches, ImportProgress, ImportReport, item_of, refused_items
+from .models import UpsertResult
+from .retry import LateError
 
 if TYPE_CHECKING:
     from .synchronous import Maxsimd
@@ -32,72 +33,98 @@ class Import:
     ) -> None:
         self._client = client
         self._index_id = index_id
-        self._concurrency = max(1, concurrency)
         self._on_progress = on_progress
-        self._report = ImportReport()
-        self._lock = threading.Lock()
+        self._executor = ThreadPoolExecutor(max(1, concurrency))
         self._stop = threading.Event()
-        self._in_flight: dict[Future[None], Batch] = {}
+        self._failure: BaseException | None = None
+        # All that follows belongs to whichever thread has the lock. It notifies of each batch that ended.
+        self._ended = threading.Condition()
+        self._batches = Batches(concurrency)
 
     def run(self, documents: Iterable[Document]) -> ImportReport:
-        with ThreadPoolExecutor(self._concurrency) as executor:
+        with self._executor:
             try:
                 batch = Batch()
                 for document in documents:
                     item = item_of(document)
-                    if not batch.fits(item):
-                        self._start(executor, batch)
+                    if not batch.fits(item, self._batches.pace.documents):
+                        self._start(batch)
                         batch = Batch()
-                    if any(item.doc_id in other.items for other in self._in_flight.values()):
-                        self._settle(0)
+                    with self._ended:
+                        if self._batches.holds(item.doc_id):
+                            self._wait_until(lambda: self._batches.is_idle)
                     batch.add(item)
                 if batch.items:
-                    self._start(executor, batch)
-                self._settle(0)
+                    self._start(batch)
+                with self._ended:
+                    self._wait_until(lambda: self._batches.is_idle)
             except Exception as error:
-                raise ImportStopped(error, self._report) from error
+                raise ImportStopped(error, self._batches.report) from error
             finally:
-                self._stop.set()
-        return self._report
+                with self._ended:
+                    self._stop.set()
+        return self._batches.report
 
-    def _start(self, executor: ThreadPoolExecutor, batch: Batch) -> None:
-        self._settle(self._concurrency - 1)
-        self._in_flight[executor.submit(self._upsert, list(batch.items.values()))] = batch
+    def _start(self, batch: Batch) -> None:
+        with self._ended:
+            self._wait_until(lambda: self._batches.has_room)
+            self._batches.put(batch)
+            self._send_waiting()
 
-    def _settle(self, in_flight_max: int) -> None:
-        """Waits until no more than so many are in flight; raises what one of them raised."""
-        while len(self._in_flight) > in_flight_max:
-            done, _ = wait(self._in_flight, return_when=FIRST_COMPLETED)
-            for future in done:
-                del self._in_flight[future]
-                future.result()
+    def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Raises what ended a batch meanwhile."""
+        self._ended.wait_for(lambda: self._failure is not None or is_so())
+        if self._failure is not None:
+            raise self._failure
 
-    def _upsert(self, items: list[Item]) -> None:
-        """Sends the items until none is left that the service refuses alone."""
-        failures: list[DocumentFailure] = []
-        while items:
-            call = calls.upsert_json(self._index_id, [item.json for item in items], items[0].expires_at, is_patient=True)
+    def _send_waiting(self) -> None:
+        while not self._stop.is_set() and (batch := self._batches.next()) is not None:
+            self._executor.submit(self._fly, batch)
+
+    def _fly(self, batch: Batch) -> None:
+        answer: UpsertResult | None = None
+        failure: BaseException | None = None
+        try:
+            answer = self._upsert(batch)
+        except BaseException as error:
+            failure = error
+        with self._ended:
             try:
-                answer = self._client._send(call, self._slow_down, self._wait)
+                if isinstance(failure, LateError):
+                    self._batches.late(batch, failure)
+                elif failure is not None:
+                    raise failure
+                else:
+                    self._batches.stored(batch, answer)
+                if self._on_progress is not None:
+                    self._on_progress(self._batches.report.progress)
+                self._send_waiting()
+            except BaseException as error:
+                self._failure = self._failure or error
+            self._ended.notify_all()
+
+    def _upsert(self, batch: Batch) -> UpsertResult | None:
+        """Sends the documents until none is left that the service refuses alone."""
+        while batch.items:
+            items = list(batch.items.values())
+            json = [item.json for item in items]
+            call = calls.upsert_json(
+                self._index_id, json, items[0].expires_at, is_patient=True, late_after=self._client._late_after
+            )
+            try:
+                return self._client._send(call, self._slow_down, self._wait)
             except APIError as error:
                 refused = refused_items(error, items)
                 if not refused:
                     raise
-                failures.extend(refused.values())
-                items = [item for item in items if item.doc_id not in refused]
-            else:
-                with self._lock:
-                    self._report.add(answer)
-                break
-        with self._lock:
-            self._report.failed.extend(failures)
-            if self._on_progress is not None:
-                self._on_progress(self._report.progress)
+                with self._ended:
+                    self._batches.refused(batch, refused)
+        return None
 
     def _slow_down(self, error: Exception, _delay: float) -> None:
         if isinstance(error, APIError) and error.code == "concurrency_limit_exceeded":
-            with self._lock:
-                self._concurrency = max(1, self._concurrency - 1)
+            with self._ended:
+                self._batches.pace.refused()
 
     def _wait(self, seconds: float) -> None:
         if self._stop.wait(seconds):

@@ -1,16 +1,21 @@
-"""Batches of an import, without any input or output: at most 50 documents and 5 MiB a request."""
+"""Batches of an import, without any input or output: at most 50 documents and 5 MiB a request.
+
+`Pace` says how many batches are in flight, and how many documents each has. A batch that comes late is sent again, perhaps
+in parts, when its turn comes: the first in the input goes first.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .calls import Document, document_json, time_text
 from .errors import APIError
 from .models import DocumentFailure, DocumentInput, UpsertResult
+from .pace import Pace
+from .retry import LateError
 
-DOCUMENTS_MAX = 50
 BODY_BYTES_MAX = 5 * 1024 * 1024
 _ENVELOPE_BYTES = len(b'{"documents":[]}')
 
@@ -59,23 +64,98 @@ def item_of(document: Document) -> Item:
 
 
 class Batch:
-    """Grows until the next item does not fit."""
+    """Documents of one request, which grows until the next one does not fit."""
 
-    def __init__(self) -> None:
+    def __init__(self, items: Iterable[Item] = (), *, lates: int = 0) -> None:
         self.items: dict[str, Item] = {}
+        self.beside = 0
+        """The most requests that were in flight at once with this one."""
+        self.lates = lates
         self._bytes = _ENVELOPE_BYTES
+        for item in items:
+            self.add(item)
 
-    def fits(self, item: Item) -> bool:
-        return (
+    def fits(self, item: Item, documents_max: int) -> bool:
+        return not self.items or (
             item.doc_id not in self.items
             and all(other.expires_at == item.expires_at for other in self.items.values())
-            and len(self.items) < DOCUMENTS_MAX
+            and len(self.items) < documents_max
             and self._bytes + len(item.json) + 1 <= BODY_BYTES_MAX
         )
 
     def add(self, item: Item) -> None:
         self.items[item.doc_id] = item
         self._bytes += len(item.json) + 1
+
+    def cut(self, documents: int) -> list[Batch]:
+        """The batch itself, or parts of it with so many documents. A document alone begins anew with its attempts."""
+        items = list(self.items.values())
+        if len(items) <= documents:
+            return [self]
+        parts = [items[first : first + documents] for first in range(0, len(items), documents)]
+        return [Batch(part, lates=0 if len(part) == 1 else 1) for part in parts]
+
+
+class Batches:
+    """The batches of an import that wait or are in flight."""
+
+    def __init__(self, concurrency: int) -> None:
+        self.pace = Pace(concurrency)
+        self.report = ImportReport()
+        self._waiting: list[Batch] = []
+        self._sent: list[Batch] = []
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another batch would be sent at once."""
+        return len(self._waiting) + len(self._sent) < self.pace.requests
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._waiting and not self._sent
+
+    def holds(self, doc_id: str) -> bool:
+        return any(doc_id in batch.items for batch in (*self._waiting, *self._sent))
+
+    def put(self, batch: Batch) -> None:
+        self._waiting.append(batch)
+
+    def next(self) -> Batch | None:
+        """The batch to send now; none if all wait for those in flight."""
+        if not self._waiting or len(self._sent) >= self.pace.requests:
+            return None
+        first, *rest = self._waiting.pop(0).cut(self.pace.documents)
+        self._waiting[:0] = rest
+        first.beside = len(self._sent)
+        for other in self._sent:
+            other.beside = max(other.beside, len(self._sent))
+        self._sent.append(first)
+        return first
+
+    def stored(self, batch: Batch, answer: UpsertResult | None) -> None:
+        """Without an answer, every document was refused."""
+        self._sent.remove(batch)
+        self.pace.stored()
+        if answer is not None:
+            self.report.add(answer)
+
+    def refused(self, batch: Batch, failures: Mapping[str, DocumentFailure]) -> None:
+        for doc_id, failure in failures.items():
+            del batch.items[doc_id]
+            self.report.failed.append(failure)
+
+    def late(self, batch: Batch, error: LateError) -> None:
+        """Raises the error of the service if it ends the import."""
+        verdict = self.pace.late(documents=len(batch.items), beside=batch.beside, lates=batch.lates)
+        if verdict == "end":
+            raise error.reason
+        self._sent.remove(batch)
+        if verdict == "give up":
+            for item in batch.items.values():
+                self.report.failed.append(_failure(item, f"sent alone three times: {error.reason}"))
+            return
+        batch.lates += 1
+        self._waiting[:0] = batch.cut(verdict)
 
 
 def refused_items(error: APIError, items: Sequence[Item]) -> dict[str, DocumentFailure]:

@@ -20,6 +20,8 @@ OnRetry = Callable[[Exception, float], None]
 
 CONNECT_SECONDS_MAX = 4.0
 """One attempt ends within the 5 s of a service that was never reached."""
+UPSERT_DEADLINE = 120.0
+"""The deadline of an upsert in the service (`MAXSIMD_TIMEOUT_UPSERT_MS`), by default."""
 _BACKOFF_BASE = 0.5
 _BACKOFF_MAX = 30.0
 _JITTER_MAX = 1.0
@@ -40,6 +42,24 @@ def repeat_seconds_max(*, was_connected: bool, attempt_seconds: float) -> float:
 def is_refused_for_now(error: Exception) -> bool:
     """The service is well, and asks the tenant for patience."""
     return isinstance(error, APIError) and error.status == 429 and error.code != "usage_limit_exceeded"
+
+
+class LateError(Exception):
+    """An attempt that came to nothing after more than `late_after` of its call.
+
+    The service is too slow for this request, so the same request again would most likely end the same way.
+    """
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def maybe_slow(error: Exception) -> bool:
+    """Whether the failure of an attempt tells of a slow service, if it came late enough."""
+    if isinstance(error, ConnectionFailed):
+        return error.code == "timeout"
+    return isinstance(error, APIError) and error.status in _PASSING
 
 
 def repeat_delay(
