@@ -6,7 +6,30 @@ import { float16, float32, shortest } from '../../../src/cli/import/sources/parq
 import { openParquet, withoutHidden } from '../../../src/cli/import/sources/parquet.ts';
 import { announceRandom } from '../../support/running/random.ts';
 
-const fixture = path.resolve(import.meta.dirname, '../../fixtures/parquet/types.parquet');
+const fixtures = path.resolve(import.meta.dirname, '../../fixtures/parquet');
+const fixture = path.join(fixtures, 'types.parquet');
+
+/** Name and JSON text of values that `write_variants.py` writes. */
+const variants: readonly (readonly [string, string])[] = [
+  ['blob', '"Af8="'],
+  ['words', '"words"'],
+  ['decimal', '1234567890123456789.123456789'],
+  ['price', '-0.05'],
+  ['time', '"01:02:03.004000"'],
+  ['float', '0.1'],
+  ['double', '0.1'],
+  ['small', '7'],
+  ['large', '1126128864018916581'],
+  ['day', '"2026-11-27"'],
+  ['moment', '"2026-11-27T01:02:03.500000Z"'],
+  ['truth', 'true'],
+  ['text', '"one"'],
+  ['long', JSON.stringify('x'.repeat(70))],
+  ['uuid', '"00112233-4455-6677-8899-aabbccddeeff"'],
+  ['list', '[1.5,null]'],
+  ['many', JSON.stringify(Array.from({ length: 300 }, (_, place) => place))],
+  ['object', '{"at":"01:02:03.000000","inner":{"blob":"/w=="},"price":1.1}'],
+];
 
 /** Field -> JSON text of its value. */
 async function rowsOf(file: string): Promise<readonly Readonly<Record<string, string>>[]> {
@@ -74,6 +97,37 @@ describe('values of a Parquet file', () => {
     ['a string, with its byte order mark', 'id', [JSON.stringify('\ufeffx'), '"x"', '"y"']],
   ])('%s', async (_, field, values) => {
     expect((await rowsOf(fixture)).map((row) => row[field])).toEqual(values);
+  });
+
+  it.each(variants)('%s of the type VARIANT', async (name, json) => {
+    const mixed = await rowsOf(path.join(fixtures, 'variants.parquet'));
+    expect(mixed.find(({ id }) => id === JSON.stringify(name))?.['v']).toBe(json);
+    const [shredded] = await rowsOf(path.join(fixtures, 'shredded.parquet'));
+    expect(JSON.parse(shredded?.[name] ?? '')).toEqual(JSON.parse(json));
+    // The members of an object have no order.
+    if (name !== 'object') expect(shredded?.[name]).toBe(json);
+  });
+
+  it.each([
+    ['a type that is not known', [0xfc], /VARIANT with the type 63, which is not known/],
+    ['a string that is cut off', [0x0d, 0x61], /VARIANT ends early/],
+    ['a list that is cut off', [0x03, 0xff, 0], /VARIANT ends early/],
+    ['nothing', [], RangeError],
+  ])('a VARIANT with %s is an error', (_, value, error) => {
+    const { convert } = withoutHidden({
+      version: 2,
+      num_rows: 1n,
+      row_groups: [],
+      metadata_length: 0,
+      schema: [
+        { name: 'schema', num_children: 1 },
+        { name: 'v', num_children: 2, logical_type: { type: 'VARIANT' } },
+        { name: 'metadata', type: 'BYTE_ARRAY' },
+        { name: 'value', type: 'BYTE_ARRAY' },
+      ],
+    });
+    const stored = { metadata: Uint8Array.of(1, 0, 0), value: Uint8Array.from(value) };
+    expect(() => convert['v']?.(stored)).toThrow(error);
   });
 
   it('an interval becomes an ISO 8601 duration', () => {

@@ -1,9 +1,9 @@
 /**
- * Reads Parquet files with hyparquet, 5,000 rows at a time. Node's zlib decompresses gzip, brotli and zstd. A null means
- * that the row has no such field.
+ * Reads Parquet files with hyparquet, 5,000 rows at a time. Node's zlib decompresses gzip, brotli and zstd.
  *
  * hyparquet passes most types to `parsers`. It would read decimals, times, intervals and short floats as numbers that lose
- * digits or their unit, or have more digits than were written. So their annotations are hidden from it, and the stored values are converted here, by the schema.
+ * digits or their unit, or have more digits than were written. It takes some parts of a VARIANT for others. So the
+ * annotations of these types are hidden from it, and the stored values are converted here, by the schema.
  */
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import {
@@ -19,7 +19,9 @@ import {
 } from 'hyparquet';
 import { CommandFailure, inputError, messageOf } from '../../failure.ts';
 import { isObject } from '../../json.ts';
+import type { ParsedLine } from '../../jsonl.ts';
 import type { InputFile } from './input-file.ts';
+import { holdsBytes, isList, isMap, isVariant } from './parquet-schema.ts';
 import {
   date,
   decimal,
@@ -35,6 +37,7 @@ import {
   time,
   timestamp,
 } from './parquet-values.ts';
+import { variantConverter } from './parquet-variant.ts';
 import type { RowFile } from './row-file.ts';
 
 const rowsAtOnce = 5_000;
@@ -101,13 +104,8 @@ export async function openParquet(input: InputFile): Promise<RowFile> {
         }
         for (const [place, row] of rows.entries()) {
           const line = rowStart + place + 1;
-          const fields = Object.entries(row).map(
-            ([field, value]) => [field, readable.convert[field]?.(value)] as const,
-          );
-          const object = Object.fromEntries(
-            fields.filter(([, value]) => value !== null && value !== undefined),
-          );
-          yield { line, parsed: { object }, bytesRead: Math.round((bytes * line) / rowCount) };
+          const parsed = parsedRow(row, readable.convert);
+          yield { line, parsed, bytesRead: Math.round((bytes * line) / rowCount) };
         }
       }
     },
@@ -115,6 +113,23 @@ export async function openParquet(input: InputFile): Promise<RowFile> {
 }
 
 type Convert = (value: unknown) => unknown;
+
+/** A null means that the row has no such field. */
+function parsedRow(
+  row: Readonly<Record<string, unknown>>,
+  convert: Readonly<Record<string, Convert>>,
+): ParsedLine {
+  const fields: [string, unknown][] = [];
+  for (const [field, stored] of Object.entries(row)) {
+    try {
+      const value = convert[field]?.(stored);
+      if (value !== null && value !== undefined) fields.push([field, value]);
+    } catch (error) {
+      return { problem: `cannot read the column ${JSON.stringify(field)}: ${messageOf(error)}` };
+    }
+  }
+  return { object: Object.fromEntries(fields) };
+}
 
 /** The metadata for hyparquet, and the conversion of each column. */
 export function withoutHidden(metadata: FileMetaData): {
@@ -132,10 +147,10 @@ export function withoutHidden(metadata: FileMetaData): {
   };
 }
 
-/** Elements whose annotation is hidden. Keys of maps keep theirs, because they become names. So do variants. */
+/** Elements whose annotation is hidden. Keys of maps keep theirs, because they become names. */
 function hiddenIn(node: SchemaTree): readonly SchemaElement[] {
   const { element, children } = node;
-  if (isVariant(element)) return [];
+  if (isVariant(element)) return [element, ...children.flatMap(hiddenIn)];
   if (children.length === 0) return storedConverter(element) === undefined ? [] : [element];
   if (isMap(node)) return hiddenIn(children[0]!.children[1]!);
   return children.flatMap(hiddenIn);
@@ -146,24 +161,6 @@ function withoutAnnotation(element: SchemaElement): SchemaElement {
   return stored;
 }
 
-/** Writers keep types that Parquet does not have as bytes, such as integers of 128 bits in polars. */
-function holdsBytes({ type, converted_type: converted, logical_type: logical }: SchemaElement): boolean {
-  const isBytes = type === 'BYTE_ARRAY' || type === 'FIXED_LEN_BYTE_ARRAY';
-  return isBytes && converted === undefined && logical === undefined;
-}
-
-function isVariant({ logical_type: logical }: SchemaElement): boolean {
-  return logical?.type === 'VARIANT';
-}
-
-function isList({ element, children }: SchemaTree): boolean {
-  return element.converted_type === 'LIST' && children.length === 1 && children[0]!.children.length <= 1;
-}
-
-function isMap({ element, children }: SchemaTree): boolean {
-  return element.converted_type === 'MAP' && children.length === 1 && children[0]!.children.length === 2;
-}
-
 function converterOf(node: SchemaTree): Convert {
   const own = ownConverter(node);
   return node.element.repetition_type === 'REPEATED' ? items(own) : own;
@@ -172,7 +169,7 @@ function converterOf(node: SchemaTree): Convert {
 function ownConverter(node: SchemaTree): Convert {
   const { element, children } = node;
   const [first] = children;
-  if (isVariant(element)) return plain;
+  if (isVariant(element)) return variantConverter(node, ownConverter);
   if (first === undefined) return storedConverter(element) ?? plain;
   if (isList(node))
     return items(first.children.length === 0 ? ownConverter(first) : converterOf(first.children[0]!));
