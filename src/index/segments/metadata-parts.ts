@@ -12,7 +12,7 @@ export interface MetadataPart<Version> {
   readonly versions: readonly Version[];
 }
 
-/** @throws {ServiceError} `service_unavailable` when a version is gone: without it a wrong answer would follow. */
+/** @throws {ServiceError} `service_unavailable` when a version is gone: without it a wrong answer would follow. An index that is being erased has none, and whoever uses it finds that out. */
 export async function* metadataInParts<Version extends { readonly metadata: string }>(
   versionIds: Float64Array,
   read: (versionIds: readonly number[]) => Promise<ReadonlyMap<number, Version>>,

@@ -72,21 +72,30 @@ export class Indexes {
     return head;
   }
 
-  /** Runs `work` on the open index. `model` is that of the index. */
+  /**
+   * Runs `work` on the open index. `model` is that of the index. 404 if `work` fails and the index has gone by then: while an index
+   * is being erased, any part of it may be missing.
+   */
   async use<T>(
     row: IndexRow,
     work: (index: OpenIndex) => Promise<T>,
     { dim, rowBits }: RowShape,
   ): Promise<T> {
-    return await this.#open.use(
-      row.id,
-      () => this.#deps.store.open(row.id, { shape: { dim, rowBits }, tenantId: row.tenantId }),
-      async (index) => {
-        // It may have been opened without a model.
-        if (index.shape.dim !== dim || index.shape.rowBits !== rowBits) throw otherModel();
-        return await work(index);
-      },
-    );
+    try {
+      return await this.#open.use(
+        row.id,
+        () => this.#deps.store.open(row.id, { shape: { dim, rowBits }, tenantId: row.tenantId }),
+        async (index) => {
+          // It may have been opened without a model.
+          if (index.shape.dim !== dim || index.shape.rowBits !== rowBits) throw otherModel();
+          return await work(index);
+        },
+      );
+    } catch (error) {
+      const isOfCaller = error instanceof ServiceError && error.httpStatus < 500;
+      if (!isOfCaller) await this.assertExists(row.tenantId, row.id);
+      throw error;
+    }
   }
 
   /** Does the same for work that needs no model. 503 when the index has no segments. */

@@ -40,7 +40,7 @@ export async function countValues(
 
 /** Returns the number of documents. */
 async function countAll(
-  { catalog, expiry, indexes, scanQueue, nowMs }: OperationDeps,
+  { catalog, expiry, scanQueue, nowMs }: OperationDeps,
   context: RequestContext,
   indexId: string,
   { versionIds, counter }: { readonly versionIds: Float64Array; readonly counter: FieldCounter },
@@ -52,25 +52,20 @@ async function countAll(
       catalog.readMetadata(indexId, wanted),
     );
   };
-  try {
-    let documents = 0;
-    let characters = 0;
-    for await (const { versions } of metadataInParts(versionIds, read)) {
-      for (const version of versions) {
-        if (expiry.hasExpired(version)) continue;
-        counter.add(version.metadata);
-        documents += 1;
-        characters += version.metadata.length;
-        if (characters < charactersInTurn) continue;
-        characters = 0;
-        await setImmediate();
-      }
+  let documents = 0;
+  let characters = 0;
+  for await (const { versions } of metadataInParts(versionIds, read)) {
+    for (const version of versions) {
+      if (expiry.hasExpired(version)) continue;
+      counter.add(version.metadata);
+      documents += 1;
+      characters += version.metadata.length;
+      if (characters < charactersInTurn) continue;
+      characters = 0;
+      await setImmediate();
     }
-    return documents;
-  } catch (error) {
-    await indexes.assertExists(context.tenant.id, indexId);
-    throw error;
   }
+  return documents;
 }
 
 class FieldCounter {

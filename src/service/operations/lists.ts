@@ -75,14 +75,12 @@ async function listVersions(
     const wanted = [...first, ...versionIds.subarray(at, at + partVersions)];
     first = await inTurn(wanted.length, 0, () => catalog.firstVersions(indexId, wanted, order));
   }
-  try {
-    return await pageOf(first, limit, (wanted) =>
-      inTurn(wanted.length, pageBytesMax, () => catalog.readMetadata(indexId, wanted)),
-    );
-  } finally {
-    // The versions of an index that is deleted meanwhile are missing.
-    await indexes.assertExists(tenant.id, indexId);
-  }
+  const listed = await pageOf(first, limit, (wanted) =>
+    inTurn(wanted.length, pageBytesMax, () => catalog.readMetadata(indexId, wanted)),
+  );
+  // The versions of an index that is deleted meanwhile are not among the first.
+  await indexes.assertExists(tenant.id, indexId);
+  return listed;
 }
 
 async function pageOf(

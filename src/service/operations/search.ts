@@ -222,7 +222,6 @@ async function searchOnce(
   // result out would be wrong.
   const unknown = [...found.versionIds].find((id) => !versions.has(id));
   if (unknown !== undefined) {
-    await deps.indexes.assertExists(context.tenant.id, indexId);
     const cause = `the catalog does not hold document version ${unknown}, which the index does`;
     throw unavailable('a document that was found cannot be read', new Error(cause), 30);
   }
