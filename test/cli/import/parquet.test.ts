@@ -1,6 +1,8 @@
 /** What the values of a Parquet file become, to the digit. The fixture is written by `write_types.py` beside it. */
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { SchemaTree } from 'hyparquet';
+import { withWideIntegers } from '../../../src/cli/import/sources/arrow-schema.ts';
 import { openInput } from '../../../src/cli/import/sources/input-file.ts';
 import { float16, float32, shortest } from '../../../src/cli/import/sources/parquet-values.ts';
 import { openParquet, withoutHidden } from '../../../src/cli/import/sources/parquet.ts';
@@ -44,6 +46,7 @@ async function rowsOf(file: string): Promise<readonly Readonly<Record<string, st
   return read;
 }
 
+const wide = { name: 'n', type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16 } as const;
 const bits = new DataView(new ArrayBuffer(4));
 
 describe('the shortest number that reads back', () => {
@@ -97,6 +100,36 @@ describe('values of a Parquet file', () => {
     ['a string, with its byte order mark', 'id', [JSON.stringify('\ufeffx'), '"x"', '"y"']],
   ])('%s', async (_, field, values) => {
     expect((await rowsOf(fixture)).map((row) => row[field])).toEqual(values);
+  });
+
+  it.each([
+    ['id', ['18446744073709551617', '-5']],
+    ['unsigned', [String(2n ** 127n + 1n), undefined]],
+    ['list', [`[1,null,${-(2n ** 100n)}]`, '[]']],
+  ])('integers of 128 bits: %s', async (field, values) => {
+    expect((await rowsOf(path.join(fixtures, 'polars.parquet'))).map((row) => row[field])).toEqual(values);
+  });
+
+  it.each([
+    ['no base64', '???'],
+    ['a length alone', Buffer.from([255, 255, 255, 255, 4, 0, 0, 0]).toString('base64')],
+    ['random bytes', 'qRkYv3N0c2lnbmVkAAAAAEFycm93IHNjaGVtYQ=='],
+  ])('a schema of Arrow that is %s says nothing', (_, value) => {
+    const tree: SchemaTree = {
+      element: { name: 'schema', num_children: 1 },
+      children: [{ element: wide, children: [], path: ['n'], count: 1 }],
+      path: [],
+      count: 2,
+    };
+    const metadata = {
+      version: 2,
+      num_rows: 1n,
+      row_groups: [],
+      metadata_length: 0,
+      schema: [tree.element, wide],
+      key_value_metadata: [{ key: 'ARROW:schema', value }],
+    };
+    expect(withWideIntegers(metadata, tree)).toBe(metadata);
   });
 
   it.each(variants)('%s of the type VARIANT', async (name, json) => {

@@ -309,13 +309,19 @@ describe('Parquet', () => {
   });
 
   it('whose identifiers are bytes of no type is refused by the name of the column', async () => {
-    const polars = path.join(fixtures, 'polars.parquet');
+    const bytes = path.join(fixtures, 'bytes.parquet');
     await expectRefused(
-      polars,
-      /polars\.parquet: the column "id" holds bytes without a type.*--id-field NAME$/,
+      bytes,
+      /bytes\.parquet: the column "id" holds bytes without a type.*--id-field NAME$/,
     );
-    const { document } = await importFrom(polars, '--id-field', 'text');
+    const { document } = await importFrom(bytes, '--id-field', 'text');
     expect(document).toMatchObject({ done: 1, failed: 0 });
+  });
+
+  it('whose identifiers have 128 bits, as polars writes them', async () => {
+    const { document } = await importFrom(path.join(fixtures, 'polars.parquet'));
+    expect(document).toMatchObject({ done: 2, failed: 0 });
+    expect([...api.documents.keys()]).toEqual(['18446744073709551617', '-5']);
   });
 });
 

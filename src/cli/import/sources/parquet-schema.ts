@@ -13,7 +13,7 @@ export function isMap({ element, children }: SchemaTree): boolean {
   return element.converted_type === 'MAP' && children.length === 1 && children[0]!.children.length === 2;
 }
 
-/** Writers keep types that Parquet does not have as bytes, such as integers of 128 bits in polars. */
+/** Writers keep types that Parquet does not have as bytes. */
 export function holdsBytes({
   type,
   converted_type: converted,

@@ -32,6 +32,12 @@ export function integerOf(value: unknown): bigint {
   return BigInt.asIntN(value.length * 8, unsigned);
 }
 
+/** 128 bits, with the lowest byte first. */
+export function wideInteger(bytes: Uint8Array, isSigned: boolean): unknown {
+  const signed = integerOf(bytes.toReversed());
+  return plain(isSigned ? signed : BigInt.asUintN(128, signed));
+}
+
 export function decimal(unscaled: bigint, scale: number): unknown {
   const sign = unscaled < 0n ? '-' : '';
   const digits = String(unscaled < 0n ? -unscaled : unscaled).padStart(scale + 1, '0');

@@ -21,6 +21,7 @@ import { CommandFailure, inputError, messageOf } from '../../failure.ts';
 import { isObject } from '../../json.ts';
 import type { ParsedLine } from '../../jsonl.ts';
 import type { InputFile } from './input-file.ts';
+import { withWideIntegers } from './arrow-schema.ts';
 import { holdsBytes, isList, isMap, isVariant } from './parquet-schema.ts';
 import {
   date,
@@ -36,6 +37,7 @@ import {
   text,
   time,
   timestamp,
+  wideInteger,
 } from './parquet-values.ts';
 import { variantConverter } from './parquet-variant.ts';
 import type { RowFile } from './row-file.ts';
@@ -71,7 +73,8 @@ export async function openParquet(input: InputFile): Promise<RowFile> {
   };
   let metadata: FileMetaData;
   try {
-    metadata = await parquetMetadataAsync(file, { parsers });
+    const read = await parquetMetadataAsync(file, { parsers });
+    metadata = withWideIntegers(read, parquetSchema(read));
   } catch (error) {
     throw cannotRead(error);
   }
@@ -204,6 +207,8 @@ function storedConverter(element: SchemaElement): Convert | undefined {
     return given((value) => time(integerOf(value), digits));
   }
   if (converted === 'INTERVAL') return given((value) => interval(value as Uint8Array));
+  if (logical?.type === 'INTEGER' && logical.bitWidth === 128)
+    return given((value) => wideInteger(value as Uint8Array, logical.isSigned));
   if (type === 'FLOAT') return given((value) => shortest(value as number, float32));
   if (logical?.type === 'FLOAT16') return given((value) => shortest(halfOf(value as Uint8Array), float16));
   return undefined;
