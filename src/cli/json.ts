@@ -3,6 +3,8 @@
  * does not hold (64-bit identifiers, long decimals, very large numbers) becomes raw JSON. `JSON.stringify` writes it as it
  * came.
  */
+import { dottedPath } from '../issue-words.ts';
+import { repeatedName } from '../repeated-names.ts';
 
 /** Node 22 and later have it (proposal-json-parse-with-source); not in TypeScript's library yet. */
 const sourceAccess = JSON as unknown as {
@@ -30,6 +32,17 @@ export function parseJson(text: string): unknown {
     const exact = !mayBeLong.test(source) || String(value) === source;
     return exact ? value : sourceAccess.rawJSON(source);
   });
+}
+
+/** A name occurs twice in one object. The message names it by its path, and quotes no value. */
+export class RepeatedNameError extends Error {}
+
+/** JSON that a person or a file gives. `JSON.parse` would lose all but the last value of a name that occurs twice. */
+export function parseGivenJson(text: string): unknown {
+  const value = parseJson(text);
+  const repeated = repeatedName(text);
+  if (repeated === undefined) return value;
+  throw new RepeatedNameError(`${dottedPath(repeated)} occurs twice in one object`);
 }
 
 export function isRawJson(value: unknown): value is RawJson {

@@ -4,7 +4,7 @@
  * skipped and reported, so memory is bounded.
  */
 import { readBlocks, type Block } from './blocks.ts';
-import { isObject, parseJson } from './json.ts';
+import { isObject, parseGivenJson, RepeatedNameError } from './json.ts';
 
 export interface Line {
   /** Counted from 1. */
@@ -100,9 +100,9 @@ export function parseLine(line: Line): ParsedLine {
   }
   let value: unknown;
   try {
-    value = parseJson(text);
-  } catch {
-    return { problem: 'not valid JSON' };
+    value = parseGivenJson(text);
+  } catch (error) {
+    return { problem: error instanceof RepeatedNameError ? error.message : 'not valid JSON' };
   }
   return isObject(value) ? { object: value } : { problem: 'not a JSON object' };
 }

@@ -2,7 +2,7 @@
 import type { Result, Search } from '../../clients/typescript/src/types.ts';
 import { clientOf, requireIndex, type Endpoint } from './client.ts';
 import { CommandFailure } from './failure.ts';
-import { isObject, parseJson } from './json.ts';
+import { isObject, parseGivenJson, RepeatedNameError } from './json.ts';
 import { table, type CommandResult } from './output.ts';
 
 const metadataWidthMax = 60;
@@ -35,9 +35,10 @@ export async function search(endpoint: Endpoint, indexName: string, body: Search
 export function parseObject(option: string, text: string): Readonly<Record<string, unknown>> {
   let value: unknown;
   try {
-    value = parseJson(text);
-  } catch {
-    throw new CommandFailure('usage_error', `${option} is not valid JSON`);
+    value = parseGivenJson(text);
+  } catch (error) {
+    const problem = error instanceof RepeatedNameError ? `: ${error.message}` : ' is not valid JSON';
+    throw new CommandFailure('usage_error', `${option}${problem}`);
   }
   if (!isObject(value)) throw new CommandFailure('usage_error', `${option} must be a JSON object`);
   return value;

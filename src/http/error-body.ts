@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { ServiceError } from '../errors.ts';
 import type { Issue } from '../errors.ts';
 import { dottedPath, wordsOf } from '../issue-words.ts';
+import { cut } from '../repeated-names.ts';
 import { issuesMax } from './limits.ts';
 
 export const jsonContentType = 'application/json; charset=utf-8';
@@ -31,7 +32,7 @@ export function validationError(error: z.core.$ZodError): ServiceError {
     if (issue.code === 'unrecognized_keys') {
       for (const key of issue.keys.slice(0, issuesMax - issues.length)) {
         issues.push({
-          path: dottedPath([...issue.path, key]),
+          path: dottedPath([...issue.path, cut(key)]),
           message: 'unknown property',
           code: issue.code,
         });

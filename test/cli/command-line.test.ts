@@ -96,6 +96,10 @@ describe('the command line', () => {
     [['search', 'x', '--index', 'i', '--key', 'k', '--filter', '[1]'], /--filter must be a JSON object/],
     [['search', 'x', '--index', 'i', '--key', 'k', '--filter', '{'], /--filter is not valid JSON/],
     [['search', 'x', '--index', 'i', '--key', 'k', '--where', '[]'], /--where must be a JSON object/],
+    [
+      ['search', 'x', '--index', 'i', '--key', 'k', '--where', '{"a":{"lt":1,"lt":2}}'],
+      /--where: a\.lt occurs twice in one object/,
+    ],
     [['search', 'x', '--index', 'i', '--key', secret], /holds characters that no key has/],
     [['key', 'revoke', '..', '--admin-url', 'http://127.0.0.1:9', '--admin-key', 'k'], /no id is "\.\."/],
   ] as const)('refuses %j with exit code 2 and one line', async (args, message) => {

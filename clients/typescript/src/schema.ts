@@ -12,7 +12,7 @@ export interface components {
             readonly doc_id: string;
             /** @description The text to encode. Not empty, at most 100 KiB as UTF-8. It is never stored. */
             readonly text: string;
-            /** @description Any JSON object of yours; `{}` if absent. At most 16 KiB, white space between tokens not counted, and 16 levels deep. Results return it as it was sent. If a key occurs twice, filters use its last value. */
+            /** @description Any JSON object of yours; `{}` if absent. At most 16 KiB, white space between tokens not counted, and 16 levels deep. Results return it as it was sent. No object in it may have a name twice. */
             readonly metadata?: {
                 readonly [key: string]: unknown;
             };

@@ -7,7 +7,7 @@ import { hash } from 'node:crypto';
 import type { Document } from '../../../clients/typescript/src/types.ts';
 import { documentText } from '../beir/directory.ts';
 import { inputError } from '../failure.ts';
-import { identifierText, isObject, isRawJson, parseJson } from '../json.ts';
+import { identifierText, isObject, isRawJson, parseGivenJson, RepeatedNameError } from '../json.ts';
 import { DocIdSet } from './doc-id-set.ts';
 import { idFields, type FieldChoice } from './fields.ts';
 import { leanMetadata } from './lean-metadata.ts';
@@ -96,6 +96,7 @@ export class DocumentReader {
     if (textError !== undefined) return problem(textError);
     const given = metadataOf(object['metadata']);
     if (given === undefined) return problem('metadata must be an object, or the JSON text of one');
+    if (given instanceof RepeatedNameError) return problem(`metadata: ${given.message}`);
     const further = Object.entries(object).filter(
       ([name]) =>
         name !== idField && name !== textField && name !== 'metadata' && (name !== 'title' || title !== ''),
@@ -193,13 +194,13 @@ function nestsAtMost(value: unknown, levels: number): boolean {
 }
 
 /** In CSV files, metadata is JSON text. */
-function metadataOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
+function metadataOf(value: unknown): Readonly<Record<string, unknown>> | RepeatedNameError | undefined {
   let object = value ?? {};
   if (typeof object === 'string') {
     try {
-      object = parseJson(object) ?? {};
-    } catch {
-      return undefined;
+      object = parseGivenJson(object) ?? {};
+    } catch (error) {
+      return error instanceof RepeatedNameError ? error : undefined;
     }
   }
   return isObject(object) ? object : undefined;

@@ -4,6 +4,7 @@ import type { Api, JsonObject } from '../api.ts';
 import { Failure } from './failure.tsx';
 import { Choice, Field, tied } from './field.tsx';
 import { shown } from '../format.ts';
+import { jsonObject } from './json-object.ts';
 import { useLoaded, useWork, type Work } from '../work.ts';
 
 const operators = {
@@ -62,18 +63,6 @@ export function whereOf({ list, json }: Conditions): JsonObject | undefined {
   const short = (ofField: Readonly<Record<string, unknown>>): unknown =>
     Object.keys(ofField).join() === 'in' ? (ofField['in'] as readonly unknown[])[0] : ofField;
   return Object.fromEntries(Object.entries(where).map(([field, ofField]) => [field, short(ofField)]));
-}
-
-export function jsonObject(name: string, text: string): JsonObject {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new Error(`${name} is not JSON`);
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new Error(`${name} is no JSON object`);
-  return value as JsonObject;
 }
 
 function operation(operator: Operator, operand: unknown): readonly [string, unknown] {

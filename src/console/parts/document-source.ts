@@ -1,4 +1,5 @@
 /** Documents in a file, as the JSON texts that an upsert takes: JSON lines, CSV with a header, or one text. */
+import { jsonObject } from './json-object.ts';
 
 export interface Source {
   readonly name: string;
@@ -30,13 +31,7 @@ function jsonLines({ name, text }: Source): readonly string[] {
   const documents: string[] = [];
   for (const [at, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue;
-    let row: unknown;
-    try {
-      row = JSON.parse(line);
-    } catch {
-      throw new Error(`${name}: line ${at + 1} is no JSON object`);
-    }
-    const fields = row as Readonly<Record<string, unknown>>;
+    const fields = jsonObject(`${name}: line ${at + 1}`, line);
     // Numbers keep their digits in a line that is sent as it is.
     documents.push(Object.keys(fields).every((field) => own.has(field)) ? line : documentOf(fields));
   }

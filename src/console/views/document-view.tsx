@@ -1,7 +1,7 @@
 /** One document: its metadata and its expiry, which a person may change, and its end. */
 import { useState } from 'preact/hooks';
 import type { Api } from '../api.ts';
-import { jsonObject } from '../parts/conditions.tsx';
+import { jsonObject } from '../parts/json-object.ts';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { ExpiryField, Field, expiresAt, expiryValue, submitted, tied } from '../parts/field.tsx';

@@ -4,20 +4,20 @@
  * brackets or of distinct keys take it seconds.
  *
  * A customer's own objects (metadata, a metadata schema, a filter) do not become values. They are checked and kept as text.
- * So numbers keep every digit, repeated keys stay, and the text that is measured is the text that is stored and returned.
- * The rest is small by the contract and becomes plain values. The last value of a repeated key counts. `__proto__` is an
- * ordinary key.
+ * So numbers keep every digit, and the text that is measured is the text that is stored and returned. The rest is small by
+ * the contract and becomes plain values. No object may have a name twice. `__proto__` is an ordinary key.
  */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError, assertInvariant, invalid } from '../../errors.ts';
 import { dottedPath } from '../../issue-words.ts';
+import { cut, repeatedName, type JsonPath } from '../../repeated-names.ts';
 import { quote, scalarEnd, uncheckedStringEnd, whiteSpaceEnd } from './json-tokens.ts';
 import { documentsMax, metadataBytesMax, metadataDepthMax, queriesMax } from '../limits.ts';
 
 export class CustomerObject {
   /** As it was sent, without white space between tokens; at most `metadataBytesMax` bytes as UTF-8. */
   readonly text: string;
-  /** Members of the outermost object; a repeated key counts each time. */
+  /** Members of the outermost object. */
   readonly members: number;
 
   constructor(text: string, members: number) {
@@ -32,8 +32,6 @@ const customerFields: ReadonlySet<string> = new Set(['metadata', 'metadata_schem
 const customerObjectsMax = Math.max(documentsMax, 2 * queriesMax);
 /** Values outside customer objects. The contract needs some 200. The others are for unknown properties, which errors name. */
 const valuesMax = 4_096;
-/** Characters of a key outside customer objects. Known keys are shorter. An issue repeats no more of a key. */
-const keyLengthMax = 64;
 
 /** Throws a `validation_error` that names the place and never quotes a value. */
 export function readJsonBody(bytes: Buffer): unknown {
@@ -94,7 +92,8 @@ class Reader {
     const object = Object.create(null) as Record<string, unknown>;
     for (let more = this.#first(openBrace); more; more = this.#next(openBrace)) {
       const key = this.#key();
-      this.#path.push(key);
+      this.#path.push(cut(key));
+      if (Object.hasOwn(object, key)) throw this.#repeated(this.#path);
       object[key] = customerFields.has(key) ? this.#customerObject() : this.#value(depth + 1);
       this.#path.pop();
     }
@@ -118,7 +117,7 @@ class Reader {
     if (this.#peek() !== quote) throw this.#malformed();
     const key = this.#scalar() as string;
     this.#pass(colon);
-    return key.length > keyLengthMax ? `${key.slice(0, keyLengthMax).toWellFormed()}...` : key;
+    return key;
   }
 
   #scalar(): unknown {
@@ -146,7 +145,10 @@ class Reader {
     if (this.#peek() !== openBrace) throw this.#refused('invalid_type', 'must be an object');
     this.#copiedBytes = 0;
     const members = this.#copyContainer(openBrace, 1);
-    return new CustomerObject(copied.toString('utf8', 0, this.#copiedBytes), members);
+    const text = copied.toString('utf8', 0, this.#copiedBytes);
+    const repeated = repeatedName(text);
+    if (repeated !== undefined) throw this.#repeated([...this.#path, ...repeated]);
+    return new CustomerObject(text, members);
   }
 
   /** Copies an object or an array and returns the number of its members. */
@@ -228,7 +230,11 @@ class Reader {
     return this.#refused('too_big', `must have at most ${metadataBytesMax} bytes`);
   }
 
-  #refused(code: string, message: string, path: readonly (string | number)[] = this.#path): ServiceError {
+  #repeated(path: JsonPath): ServiceError {
+    return this.#refused('duplicate', 'must occur only once in its object', path);
+  }
+
+  #refused(code: string, message: string, path: JsonPath = this.#path): ServiceError {
     return invalid(dottedPath(path), message, code);
   }
 

@@ -6,7 +6,7 @@ export const serviceDocument: ApiDocument = {
   description: `Store documents, and find their chunks by multi-vector search (late interaction).
 
 Send your API key with every request to \`/v1\` and \`/v2\`: \`Authorization: Bearer qkv_live_...\`. Bodies are JSON in UTF-8, at most 5 MiB, and
-may be compressed by gzip. Unknown properties are refused. If a key of an object occurs twice, the last value counts.
+may be compressed by gzip. Unknown properties are refused. So is a name that occurs twice in one object.
 
 Every error has the \`Error\` body: decide by \`error.code\`. Every answer carries \`x-request-id\`; an id that you send is kept if it
 matches \`[A-Za-z0-9._-]{1,128}\`. Ignore fields of answers that you do not know.

@@ -107,6 +107,29 @@ it('brings back when documents expire, and none that has expired', async () => {
   expect(await found(at + 1)).toEqual([]);
 });
 
+it('brings back documents whose metadata has a name twice, as earlier versions stored them', async () => {
+  const place = await newDirectory();
+  const archive = path.join(place, 'twice.tar');
+  const metadata = '{"kind":1,"kind":2,"a":{"b":1,"b":2}}';
+  await using stage = await openServiceStage();
+  const { context, createIndex, tenant } = await stage.newTenant();
+  const indexId = await createIndex();
+  // The front end refuses such metadata. The service below it stores any text.
+  await stage.service.upsertDocuments(context(), indexId, documentsOf({ a: 'word' }, metadata));
+  await backUp(stage.directory, archive);
+  await restoreTo(path.join(place, 'data'), archive);
+  await using restored = await openServiceStage(path.join(place, 'data'));
+  for (const { service, clock } of [stage, restored]) {
+    const now = () => contextOf(tenant, clock.ms);
+    expect(await service.getDocument(now(), indexId, 'a')).toMatchObject({ metadata });
+    expect(await service.listDocuments(now(), indexId, { limit: 10 })).toMatchObject({
+      documents: [{ metadata }],
+    });
+    const search = { query: 'word', filter: '{"kind":2,"a":{"b":2}}', returnComponents: false };
+    expect(await service.search(now(), indexId, search)).toMatchObject({ results: [{ metadata }] });
+  }
+});
+
 describe('the key pepper', () => {
   let place: string;
   let without: string;

@@ -57,6 +57,18 @@ describe('a line becomes a document', () => {
     expect(documentOf({ id: 'a', text: 't', metadata: 'null' })).toMatchObject({ metadata: {} });
   });
 
+  it.each([
+    ['{"id":"a","text":"t","kind":1,"kind":2}', 'kind occurs twice in one object'],
+    ['{"id":"a","text":"t","id":"b"}', 'id occurs twice in one object'],
+    [
+      '{"id":"a","text":"t","metadata":{"l":[0,{"x":1,"\\u0078":1}]}}',
+      'metadata.l.1.x occurs twice in one object',
+    ],
+    ['{"id":"a","text":"t","metadata":"{\\"x\\":1,\\"x\\":2}"}', 'metadata: x occurs twice in one object'],
+  ])('refuses %s, because a value would be lost', (line, error) => {
+    expect(readLine(line, 7).item).toMatchObject({ line: 7, error });
+  });
+
   it('refuses metadata that is a long number', () => {
     const { item } = readLine('{"id":"a","text":"t","metadata":12345678901234567890}');
     expect(item).toHaveProperty('error');

@@ -362,6 +362,16 @@ describe('a JSONL file', () => {
     expect(api.documents.get('c')?.text).toBe('"}');
   });
 
+  it.each([
+    ['lines', '{"id":"a","text":"b"}\n{"id":"c","text":"d","x":{"y":1,"y":2}}\n'],
+    ['one array', '[{"id":"a","text":"b"},{"id":"c","text":"d","x":{"y":1,"y":2}}]'],
+  ])('of %s fails by its line where an object has a name twice', async (_, content) => {
+    const source = file('books.json', content);
+    const { document } = await importFrom(source);
+    const failure = { file: source, line: 2, error: 'x.y occurs twice in one object' };
+    expect(document).toMatchObject({ done: 1, failed: 1, failures: [failure] });
+  });
+
   it('that is not there is refused', () => expectRefused(path.join(directory, 'nothing'), /does not exist/));
 });
 

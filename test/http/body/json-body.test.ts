@@ -23,6 +23,19 @@ function parsed(text: string): string | undefined {
   }
 }
 
+/** Counts the members of all objects in a value. */
+function membersOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  const own = Array.isArray(value) ? 0 : Object.keys(value).length;
+  return Object.values(value).reduce((sum: number, inner) => sum + membersOf(inner), own);
+}
+
+/** `JSON.parse` keeps one value of a name, so its result has fewer members than the text has colons outside of strings. */
+function hasRepeatedName(text: string): boolean {
+  const colons = text.replaceAll(/"(?:[^"\\]|\\.)*"/g, '').split(':').length - 1;
+  return colons > membersOf(JSON.parse(text));
+}
+
 /** Holds the reader against `JSON.parse`, with the text as a whole body and within an object of the customer's. */
 function expectAgreement(given: string): void {
   // As bytes would have it: a test may cut a character in half.
@@ -35,6 +48,11 @@ function expectAgreement(given: string): void {
     // A text may be no JSON alone and yet close one brace and open another.
     if (parsed(`{"metadata":{"v":${text}}}`) !== undefined) return;
     expect([text, wrapped.issue]).toEqual([text, { path: '', code: 'invalid_json' }]);
+    return;
+  }
+  if (hasRepeatedName(text)) {
+    expect([text, plain.issue?.code, wrapped.issue?.code]).toEqual([text, 'duplicate', 'duplicate']);
+    expect([text, wrapped.issue?.path]).toEqual([text, `metadata.v.${plain.issue?.path}`]);
     return;
   }
   expect([text, JSON.stringify(plain.value)]).toEqual([text, expected]);
@@ -103,8 +121,43 @@ describe('the reader of bodies', () => {
   });
 
   test('keeps keys that mean something to JavaScript', () => {
-    const text = '{"__proto__":{"x":1},"constructor":2,"__proto__":{"toString":3},"length":4}';
-    expect(JSON.stringify(read(text).value)).toBe('{"__proto__":{"toString":3},"constructor":2,"length":4}');
+    const text = '{"__proto__":{"x":1},"constructor":2,"length":4}';
+    expect(JSON.stringify(read(text).value)).toBe(text);
+    expect((read(`{"metadata":${text}}`).value as { metadata: CustomerObject }).metadata.text).toBe(text);
+  });
+
+  test('refuses a name that occurs twice in one object, by its path', () => {
+    const refused: [text: string, path: string][] = [
+      ['{"a":1,"a":2}', 'a'],
+      ['{"a":1,"b":2,"c":3,"a":1}', 'a'],
+      ['{"documents":[{"doc_id":"a"},{"doc_id":"b","text":"t","doc_id":"c"}]}', 'documents.1.doc_id'],
+      ['{"where":{"tags":{"contains":"a","contains":"b"}}}', 'where.tags.contains'],
+      ['{"filter":{},"filter":{}}', 'filter'],
+      [
+        '{"documents":[{"metadata":{"l":[1,[{"x":0},{"x":1,"y":2, "x" :3}]]}}]}',
+        'documents.0.metadata.l.1.1.x',
+      ],
+      ['{"metadata":{"a":1,"\\u0061":2}}', 'metadata.a'],
+      ['{"metadata":{"\\"\\\\":{"b\\"":1,"b\\u0022":2}}}', 'metadata."\\.b"'],
+      ['{"metadata":{"😀":1,"\\uD83D\\ude00":2}}', 'metadata.😀'],
+      ['{"metadata":{"__proto__":1,"__proto__":2}}', 'metadata.__proto__'],
+      ['{"__proto__":1,"__proto__":2}', '__proto__'],
+      ['{"metadata":{"":1,"":2}}', 'metadata.'],
+      [`{"metadata":{"${'n'.repeat(99)}":1,"${'n'.repeat(99)}":2}}`, `metadata.${'n'.repeat(64)}...`],
+    ];
+    for (const [text, path] of refused)
+      expect([text, read(text).issue]).toEqual([text, { path, code: 'duplicate' }]);
+  });
+
+  test('accepts a name again in another object, and names that differ late', () => {
+    const long = 'n'.repeat(64);
+    for (const text of [
+      '{"a":{"a":{"a":[{"a":1},{"a":2}]}},"b":{"a":1}}',
+      '{"a":{"b":1},"c":{"b":2,"a":3},"b":{"c":0}}',
+      '{"x":"\\",\\"x\\":","y":"{\\"x\\":1,\\"x\\":2}"}',
+      `{"${long}a":1,"${long}b":2}`,
+    ])
+      expectAgreement(text);
   });
 
   test.each([

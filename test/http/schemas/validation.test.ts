@@ -237,9 +237,15 @@ describe('bodies', () => {
     expect((await search('\uFEFF{"query":"q"}')).statusCode).toBe(200);
   });
 
-  test('of a key given twice the last value counts', async () => {
-    expect((await search('{"query":"first","query":"last"}')).statusCode).toBe(200);
-    expect(lastCall('search').arguments[1]).toMatchObject({ query: 'last' });
+  test('with a name twice in one object are a 422 with its path', async () => {
+    expectIssue(await search('{"query":"first","query":"last"}'), 'query', 'duplicate');
+    const where = '{"tags":{"contains":"a","contains":"b"}}';
+    expectIssue(await search(`{"query":"q","where":${where}}`), 'where.tags.contains', 'duplicate');
+    expectIssue(
+      await upsert('{"documents":[{"doc_id":"a","text":"t","metadata":{"a":{"b":1,"b":1}}}]}'),
+      'documents.0.metadata.a.b',
+      'duplicate',
+    );
   });
 
   test('of another media type, character set or coding are a 415', async () => {

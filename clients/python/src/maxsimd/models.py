@@ -32,7 +32,7 @@ class DocumentInput(BaseModel):
     metadata: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Any JSON object of yours; `{}` if absent. At most 16 KiB, white space between tokens not counted, and 16 levels deep. Results return it as it was sent. If a key occurs twice, filters use its last value."
+            description="Any JSON object of yours; `{}` if absent. At most 16 KiB, white space between tokens not counted, and 16 levels deep. Results return it as it was sent. No object in it may have a name twice."
         ),
     ] = None
 

@@ -4,7 +4,7 @@
  * list it becomes null.
  */
 import { isUtf8 } from 'node:buffer';
-import { isObject, parseJson } from '../../json.ts';
+import { isObject, parseGivenJson, parseJson } from '../../json.ts';
 
 /** A leading U+FEFF belongs to the value. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -109,11 +109,11 @@ export function interval(bytes: Uint8Array): string {
   return `P${months}M${days}DT${milliseconds! / 1000}S`;
 }
 
-/** A column of type JSON may have other text, which stays a string. */
+/** A column of type JSON may have other text, which stays a string. So does an object with a name twice. */
 export function json(bytes: Uint8Array): unknown {
   const decoded = text(bytes);
   try {
-    return parseJson(decoded);
+    return parseGivenJson(decoded);
   } catch {
     return decoded;
   }
