@@ -5,9 +5,11 @@
 import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import Fastify from 'fastify';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, invalid } from '../errors.ts';
+import { cut } from '../repeated-names.ts';
+import { nearestName } from '../settings.ts';
 import { unknownRoute } from './admission.ts';
 import { acceptJsonBodies } from './body/body.ts';
 import { BodyRoom } from './body/body-room.ts';
@@ -94,6 +96,11 @@ export function createApp(
     done();
   });
 
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    if (request.scope.isAdmitted) assertKnownParameters(request);
+    done(null, payload);
+  });
+
   app.addHook('onSend', (request, reply, _payload, done) => {
     // The time counts from the last byte that the client took. Once the answer is out, Node sets the time of idle
     // connections. `inject()` has no connection.
@@ -143,6 +150,19 @@ function assertOneHost({ httpVersion, rawHeaders }: IncomingMessage): void {
   if (hosts > 1) throw protocolError(400, 'there is more than one Host header', 'malformed_http');
   if (hosts === 0 && httpVersion === '1.1')
     throw protocolError(400, 'the Host header is missing', 'malformed_http');
+}
+
+/** A parameter that no route reads may be a misspelt one, such as `expire_at`. */
+function assertKnownParameters({ query, routeOptions }: FastifyRequest): void {
+  const names = Object.keys(query as object);
+  if (names.length === 0) return;
+  const { querystring } = (routeOptions.schema ?? {}) as { readonly querystring?: z.ZodObject };
+  const known = Object.keys(querystring?.shape ?? {});
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const near = nearestName(unknown, known);
+  const hint = near === undefined ? '' : ` (did you mean ${near}?)`;
+  throw invalid(String(cut(unknown)), `unknown parameter${hint}`, 'unrecognized_keys');
 }
 
 function draining(): ServiceError {

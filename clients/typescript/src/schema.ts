@@ -497,7 +497,7 @@ export interface components {
             readonly total_tokens: number;
         };
         readonly Reranked: {
-            /** @description Best first. Of equal scores the document that was sent first comes first. A document without a token has no result. */
+            /** @description Best first. Of equal scores the document that was sent first comes first. A document without a token comes last, with the lowest score of the list, or 0 if that is above 0. */
             readonly results: readonly components["schemas"]["RerankResult"][];
             /** @description The `x-request-id`. */
             readonly id: string;

@@ -121,15 +121,18 @@ function rankedTail({ hint, usage }: Pick<RankedResponse, 'hint' | 'usage'>): st
 export interface Reranking {
   readonly id: string;
   readonly model: string;
-  /** The texts that the answer returns; absent = none. */
-  readonly texts?: readonly string[] | undefined;
+  readonly texts: readonly string[];
+  readonly returnsTexts: boolean;
   readonly topN: number;
 }
 
-/** In the shapes of Cohere and Jina. Up to 5 MiB: fifty texts. */
+/**
+ * In the shapes of Cohere and Jina. Up to 5 MiB: fifty texts. Every document has a result, because callers join the scores to
+ * their documents by position. A document without a token has no score, so it comes last.
+ */
 export function rerankAnswer(
   { results, usage }: RankedResponse,
-  { id, model, texts, topN }: Reranking,
+  { id, model, texts, returnsTexts, topN }: Reranking,
 ): Promise<string | Buffer> {
   const tail: Omit<z.output<typeof RerankedSchema>, 'results'> = {
     id,
@@ -137,11 +140,14 @@ export function rerankAnswer(
     meta: { api_version: { version: '2' }, billed_units: { input_tokens: usage.inputTokens } },
     usage: { total_tokens: usage.inputTokens },
   };
-  const textOf = ({ docId, score }: ResultItem): string => {
-    const document = texts === undefined ? {} : { document: { text: texts[Number(docId)] } };
-    return JSON.stringify({ index: Number(docId), relevance_score: score, ...document });
+  const scores = new Map(results.map(({ docId, score }) => [Number(docId), score]));
+  const lowest = Math.min(0, ...scores.values());
+  const ranked = [...scores.keys(), ...texts.keys().filter((index) => !scores.has(index))];
+  const textOf = (index: number): string => {
+    const document = returnsTexts ? { document: { text: texts[index] } } : {};
+    return JSON.stringify({ index, relevance_score: scores.get(index) ?? lowest, ...document });
   };
-  return listed('{"results":[', results.slice(0, topN), textOf, `],${JSON.stringify(tail).slice(1)}`);
+  return listed('{"results":[', ranked.slice(0, topN), textOf, `],${JSON.stringify(tail).slice(1)}`);
 }
 
 /** Up to 16 MiB: five hundred results with their metadata. */

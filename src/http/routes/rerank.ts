@@ -14,7 +14,7 @@ export function rerankRoute(service: Service): FastifyPluginAsyncZod {
         operationId: 'rerank',
         summary: 'Rank up to 50 texts of the request, in the shape that the SDKs of Cohere and Jina speak',
         description:
-          'Scores as `/v1/score` does, with the same keys, limits and charges. It counts as one score. Nothing is stored.',
+          'Scores as `/v1/score` does, with the same keys, limits and charges. It counts as one score. Nothing is stored. Every document has a result, also one without a token.',
         tags: ['ranking'],
         ...addition,
         body: RerankBody,
@@ -37,7 +37,8 @@ export function rerankRoute(service: Service): FastifyPluginAsyncZod {
         const answer = await rerankAnswer(response, {
           id,
           model,
-          texts: body.return_documents === true ? texts : undefined,
+          texts,
+          returnsTexts: body.return_documents === true,
           topN: body.top_n ?? texts.length,
         });
         return reply.type(jsonContentType).send(answer);

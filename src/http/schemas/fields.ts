@@ -104,7 +104,7 @@ export function customerObject(description: string) {
 }
 
 export const Metadata = customerObject(
-  'Any JSON object of yours; `{}` if absent. At most 16 KiB, white space between tokens not counted, and 16 levels deep. Results return it as it was sent. If a key occurs twice, filters use its last value.',
+  'Any JSON object of yours; `{}` if absent. At most 16 KiB, white space between tokens not counted, and 16 levels deep. Results return it as it was sent. No object in it may have a name twice.',
 );
 
 const DocumentBody = z
@@ -149,9 +149,18 @@ export const IndexId = z
 export const IndexParams = z.strictObject({ index_id: IndexId });
 
 export const Timestamp = z.iso.datetime().meta({ description: 'ISO 8601, UTC.' });
+/** Times that RFC 3339 can write with any offset, and that every client can read: Python knows no year 0. */
+const firstTime = '0001-01-01T00:00:00Z';
+const lastTime = '9999-12-31T23:59:59Z';
+
 /** In milliseconds since the epoch. */
 export const ExpiresAt = z.iso
   .datetime({ offset: true, error: 'must be a time like 2026-11-23T10:00:00Z; in a URL, + is %2B' })
+  .superRefine((text, context) => {
+    const ms = Date.parse(text);
+    if (ms < Date.parse(firstTime) || ms >= Date.parse(lastTime) + 1000)
+      addIssue(context, 'invalid', `must be a time from ${firstTime} to ${lastTime}`);
+  })
   .transform((text) => Date.parse(text));
 export const Count = z.int().min(0).meta({ example: 3 });
 export const DecimalString = z.string().regex(/^\d+$/, 'must be a string of decimal digits').meta({

@@ -118,8 +118,7 @@ export const IndexList = z
   })
   .meta({ id: 'IndexList' });
 
-/** Other parameters are ignored. */
-export const IndexListQuery = z.object({ limit: Limit, cursor: CreationCursor });
+export const IndexListQuery = z.strictObject({ limit: Limit, cursor: CreationCursor });
 
 export const UpdateIndexBody = z
   .strictObject({
@@ -162,7 +161,7 @@ export const DeletedDocuments = z
   })
   .meta({ id: 'DeletedDocuments' });
 
-export const UpsertQuery = z.object({
+export const UpsertQuery = z.strictObject({
   expires_at: ExpiresAt.optional().meta({
     ...addition,
     description:

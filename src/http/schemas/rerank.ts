@@ -62,7 +62,7 @@ export const Reranked = z
   .strictObject({
     results: z.array(RerankResult).meta({
       description:
-        'Best first. Of equal scores the document that was sent first comes first. A document without a token has no result.',
+        'Best first. Of equal scores the document that was sent first comes first. A document without a token comes last, with the lowest score of the list, or 0 if that is above 0.',
     }),
     id: z.string().meta({ description: 'The `x-request-id`.' }),
     model: z.string().meta({ description: 'As it was sent.' }),

@@ -252,3 +252,18 @@ describe('what is answered', () => {
     expect((await stage.app.inject({ url: '/docs' })).statusCode).toBe(200);
   });
 });
+
+it('refuses query parameters that a route does not know, and names twice in a body', async () => {
+  expect(issueOf(await ask('GET', '/tenants?limt=1'))).toMatchObject({
+    path: 'limt',
+    message: 'unknown parameter (did you mean limit?)',
+  });
+  expect(issueOf(await ask('POST', '/tenants?name=x', { name: 'x' }))).toMatchObject({ path: 'name' });
+  const answer = await stage.app.inject({
+    method: 'POST',
+    url: '/admin/v1/tenants',
+    headers: { authorization: `Bearer ${stage.operatorKey}`, 'content-type': 'application/json' },
+    payload: '{"name":"x","limits":{"documents":1,"documents":2}}',
+  });
+  expect(issueOf({ body: answer.json() })).toMatchObject({ path: 'limits.documents', code: 'duplicate' });
+});

@@ -71,11 +71,81 @@ describe('pages', () => {
       expectIssue(await indexes(wrong), 'cursor', 'invalid_cursor');
     expectIssue(await list('cursor=YQ&cursor=YQ'), 'cursor', 'invalid_type');
   });
+});
 
-  test('of documents take no other parameter; the list of indexes ignores what it does not know, as ever', async () => {
-    expectIssue(await list('curser=YQ'), 'curser', 'unrecognized_keys');
-    expect(Object.keys((await indexes('curser=YQ')).json())).toEqual(['data']);
+describe('query parameters', () => {
+  test('that a route does not know are a 422 with their name, on every route, before the body is read', async () => {
+    const { paths } = (await http.app.inject({ url: '/openapi.json' })).json<{
+      paths: Record<string, object>;
+    }>();
+    const routes = Object.entries(paths).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => ({ method: method.toUpperCase() as 'GET', path })),
+    );
+    const tenants = routes.filter(({ path }) => /^\/v[12]\//.test(path));
+    expect(tenants.length).toBeGreaterThan(15);
+    for (const { method, path } of tenants) {
+      const url = `${path.replaceAll(/\{\w+\}/g, 'x')}?nonsense=1`;
+      const payload = method === 'GET' ? undefined : '{"malformed';
+      expectIssue(await http.inject({ method, url, payload }), 'nonsense', 'unrecognized_keys');
+    }
+    // The key comes first, and an address that does not exist is 404.
+    expect((await http.app.inject({ url: '/v1/usage?nonsense=1' })).statusCode).toBe(401);
+    expect((await http.inject({ url: '/v1/nothing?nonsense=1' })).statusCode).toBe(404);
+    expect((await http.app.inject({ url: '/healthz?nonsense=1' })).statusCode).toBe(200);
   });
+
+  test('that are misspelt are answered with the nearest name', async () => {
+    const misspelt = await post(`/v1/indexes/${indexId}/documents?expire_at=2021-06-01T08:00:00Z`, {
+      documents: [document()],
+    });
+    expectIssue(misspelt, 'expire_at', 'unrecognized_keys');
+    expect(misspelt.json<ErrorAnswer>().error.message).toBe(
+      'expire_at: unknown parameter (did you mean expires_at?)',
+    );
+    const page = await http.inject({ url: '/v1/indexes?limit=1&curser=YQ' });
+    expect(page.json<ErrorAnswer>().error.message).toBe('curser: unknown parameter (did you mean cursor?)');
+    expectIssue(await http.inject({ url: '/v1/indexes?__proto__=1' }), '__proto__', 'unrecognized_keys');
+    const long = await http.inject({ url: `/v1/indexes?${'n'.repeat(5_000)}=1` });
+    expectIssue(long, `${'n'.repeat(64)}...`, 'unrecognized_keys');
+  });
+});
+
+describe('the time at which a document expires', () => {
+  const at = (expiresAt: string) =>
+    post(`/v1/indexes/${indexId}/documents?expires_at=${encodeURIComponent(expiresAt)}`, {
+      documents: [document()],
+    });
+  const change = (expiresAt: string) =>
+    http.inject({
+      method: 'PATCH',
+      url: `/v1/indexes/${indexId}/documents/a`,
+      payload: { expires_at: expiresAt },
+    });
+
+  test.each([
+    '9999-12-31T23:59:59-23:59',
+    '9999-12-31T23:59:59.001-00:01',
+    '0000-06-01T00:00:00Z',
+    '0000-01-01T00:00:00+01:00',
+    '0001-01-01T00:00:00+00:01',
+  ])('%s is refused with the bounds', async (expiresAt) => {
+    await upsert({ documents: [document()] });
+    for (const response of [await at(expiresAt), await change(expiresAt)]) {
+      expectIssue(response, 'expires_at', 'invalid');
+      expect(response.json<ErrorAnswer>().error.message).toBe(
+        'expires_at: must be a time from 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z',
+      );
+    }
+  });
+
+  test.each(['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59+23:59', '0001-01-01T00:00:00Z'])(
+    '%s is taken',
+    async (expiresAt) => {
+      await upsert({ documents: [document()] });
+      expect((await at(expiresAt)).statusCode).toBe(200);
+      expect((await change(expiresAt)).statusCode).toBe(200);
+    },
+  );
 });
 
 describe('updates', () => {

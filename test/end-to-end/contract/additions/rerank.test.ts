@@ -30,6 +30,26 @@ test('has the scores and the order of `/v1/score`, and the positions of the docu
   expect(model).toBe('default');
 });
 
+test('has a result for every document: those without a token come last, in the order of the request', async () => {
+  const whales = ['An elephant is big.', ' ', 'The blue whale is the largest animal.', '\n'];
+  const ask = { query: 'largest animal', documents: whales };
+  const { results } = await rerank({ ...ask, return_documents: true });
+  expect(results.map(({ index }) => index)).toEqual([2, 0, 1, 3]);
+  const lowest = Math.min(0, results[1]!.relevance_score);
+  expect(results.slice(2)).toEqual([
+    { index: 1, relevance_score: lowest, document: { text: ' ' } },
+    { index: 3, relevance_score: lowest, document: { text: '\n' } },
+  ]);
+  expect((await rerank({ ...ask, top_n: 3 })).results.map(({ index }) => index)).toEqual([2, 0, 1]);
+  expect((await rerank({ ...ask, documents: [' ', ' '] })).results).toEqual([
+    { index: 0, relevance_score: 0 },
+    { index: 1, relevance_score: 0 },
+  ]);
+  const documents = whales.map((text, at) => ({ doc_id: String(at), text }));
+  const scored = expectReply(await stage.client.score({ ...ask, documents }), ranked);
+  expect(scored.results.map(({ doc_id: docId }) => docId)).toEqual(['2', '0']);
+});
+
 test("takes Jina's request: objects with a text, `top_n`, and texts in the answer", async () => {
   const reply = await send({
     documents: [{ text: texts[0] }, texts[3], { text: texts[1] }],
