@@ -8,6 +8,7 @@ import { addAudit } from './commands/audit.ts';
 import { addBackup, addRestore } from './commands/backup.ts';
 import { addCluster } from './commands/cluster.ts';
 import { addCompletion } from './commands/completion.ts';
+import { addDocument } from './commands/document.ts';
 import { addEval } from './commands/eval.ts';
 import type { ProgramEnvironment } from './commands/environment.ts';
 import { addFacets } from './commands/facets.ts';
@@ -56,6 +57,7 @@ export async function runProgram(args: readonly string[], environment: ProgramEn
   addImport(program, environment);
   addSearch(program, environment);
   addFacets(program, environment);
+  addDocument(program, environment);
   addEval(program, environment);
   addUsage(program, environment);
   addMcp(program, environment);

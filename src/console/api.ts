@@ -136,11 +136,10 @@ export class Api extends Connection {
   changeDocument(
     id: string,
     docId: string,
-    metadata: string,
-    expiresAt: string | null | undefined,
+    { field, metadata, expiresAt }: DocumentChange,
   ): Promise<Answer<StoredDocument>> {
     const expiry = expiresAt === undefined ? '' : `,"expires_at":${JSON.stringify(expiresAt)}`;
-    return this.ask('PATCH', documentPath(id, docId), `{"metadata":${metadata}${expiry}}`);
+    return this.ask('PATCH', documentPath(id, docId), `{"${field}":${metadata}${expiry}}`);
   }
 
   deleteDocument(id: string, docId: string): Promise<Answer<unknown>> {
@@ -160,6 +159,13 @@ export class Api extends Connection {
     const query = expiresAt === null ? '' : `?expires_at=${expiresAt}`;
     return this.ask('POST', `indexes/${id}/documents${query}`, `{"documents":[${documents.join(',')}]}`);
   }
+}
+
+export interface DocumentChange {
+  /** Whether the metadata replace the stored ones, or are merged into them. */
+  readonly field: 'metadata' | 'metadata_merge';
+  readonly metadata: string;
+  readonly expiresAt: string | null | undefined;
 }
 
 function documentPath(indexId: string, docId: string): string {

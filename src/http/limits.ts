@@ -17,8 +17,6 @@ export const queryComponentsMax = 100;
 export const docIdLengthMax = 255;
 /** Unicode code points of an index name or a model name. */
 export const nameLengthMax = 255;
-/** UTF-8 bytes of metadata, a metadata schema or a filter, serialised without white space. */
-export const metadataBytesMax = 16 * 1024;
 /** Nested objects and arrays, the outermost one included. */
 export const metadataDepthMax = 16;
 export const filterFieldsMax = 16;

@@ -17,6 +17,8 @@ import type { RecallReport } from '../index/recall/index-recall.ts';
 import type { ConcurrencyPermit } from './limits/limiter.ts';
 import type { StageTimings } from './stage-timings.ts';
 
+/** UTF-8 bytes of metadata, a metadata schema or a filter, serialised without white space. */
+export const metadataBytesMax = 16 * 1024;
 /** Results of a search without `top_k`. */
 export const topKDefault = 10;
 export const candidateKMax = 500;
@@ -65,7 +67,10 @@ export interface DocumentExpiry {
 
 /** An absent field stays as it is. */
 export interface DocumentChange {
+  /** Replaces the stored metadata. */
   readonly metadata?: JsonObjectText | undefined;
+  /** Is merged into the stored metadata (RFC 7396). At most one of the two is given. */
+  readonly metadataMerge?: JsonObjectText | undefined;
   /** Null = it does not expire any more. */
   readonly expiresAtMs?: number | null | undefined;
 }

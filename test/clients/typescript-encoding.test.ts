@@ -21,6 +21,7 @@ type Call = (id: string) => Promise<unknown>;
 const ofDocument: Record<string, Call> = {
   getDocument: (id) => client.getDocument(index, id),
   updateMetadata: (id) => client.updateMetadata(index, id, {}),
+  mergeMetadata: (id) => client.mergeMetadata(index, id, {}),
   setExpiry: (id) => client.setExpiry(index, id, null),
   deleteDocument: (id) => client.deleteDocument(index, id),
 };
@@ -35,6 +36,7 @@ const ofIndex: Record<string, Call> = {
   getDocument: (id) => client.getDocument(id, 'd'),
   countDocuments: (id) => client.countDocuments(id),
   updateMetadata: (id) => client.updateMetadata(id, 'd', {}),
+  mergeMetadata: (id) => client.mergeMetadata(id, 'd', {}),
   setExpiry: (id) => client.setExpiry(id, 'd', null),
   deleteDocument: (id) => client.deleteDocument(id, 'd'),
   facets: (id) => client.facets(id, { fields: ['a'] }),
@@ -98,6 +100,7 @@ describe('a body that JSON cannot hold is an error, and nothing is sent', () => 
     for (const request of [
       () => client.upsert(index, given),
       () => client.updateMetadata(index, 'd', metadata),
+      () => client.mergeMetadata(index, 'd', metadata),
       () => client.import(index, given),
       () => client.score({ query: 'q', documents: given }),
       () => client.createIndex({ name: 'n', metadata_schema: metadata }),

@@ -78,7 +78,10 @@ test('an index, from its making to its end', async () => {
   const bee = { doc_id: 'bee/1', metadata: { kind: 'insect' }, chunk_count: 1 };
   expect(await client.getDocument(index.id, 'bee/1')).toEqual(bee);
   const other = { ...bee, metadata: { kind: 'insect', checked: true } };
-  expect(await client.updateMetadata(index.id, 'bee/1', other.metadata)).toEqual(other);
+  expect(await client.updateMetadata(index.id, 'bee/1', { kind: 'insect', old: 1 })).toMatchObject({
+    metadata: { old: 1 },
+  });
+  expect(await client.mergeMetadata(index.id, 'bee/1', { checked: true, old: null })).toEqual(other);
   const listed = [];
   for await (const document of client.listDocuments(index.id)) listed.push(document);
   expect(listed).toEqual([other, { doc_id: 'whale', metadata: { kind: 'mammal' }, chunk_count: 1 }]);

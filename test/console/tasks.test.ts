@@ -180,6 +180,12 @@ describe.skipIf(reason !== undefined)(
       await click('button', 'Save');
       await expectShown(page.getByText('Saved', { exact: true }));
       expect((await documentReply('bee')).text).toContain('"n":1.0}');
+      await page.getByLabel('Saving').selectOption('metadata_merge');
+      await type('Metadata (JSON)', '{"kind":null,"m":2.50}');
+      await click('button', 'Save');
+      await expectShown(page.getByText('Saved', { exact: true }));
+      expect((await documentReply('bee')).text).toContain('"metadata":{"n":1.0,"m":2.50}');
+      expect(await page.getByLabel('Metadata (JSON)').inputValue()).toBe('{"n":1.0,"m":2.50}');
     });
 
     test('delete a document', async () => {

@@ -4,7 +4,8 @@
  * bound has room for one at half the speed. A reader that builds before it looks needs 400 to 1,500 ms.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bodyBytesMax, metadataBytesMax, textBytesMax } from '../../src/http/limits.ts';
+import { bodyBytesMax, textBytesMax } from '../../src/http/limits.ts';
+import { metadataBytesMax } from '../../src/service/contract.ts';
 import { startHttp } from '../support/http/http-server.ts';
 import type { Harness } from '../support/http/http-server.ts';
 import { turnsOf } from '../support/turns.ts';

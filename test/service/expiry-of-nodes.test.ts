@@ -62,6 +62,13 @@ it(
     const stored = async () => (await catalog.usageTotals(tenant.id, '2000-01')).documents;
     for (const node of [one, other]) expect(await answers(node)).toBe('abcd');
     await other.updateDocument(context(), id, 'b', { expiresAtMs: at + 2 });
+    // Merges of both nodes at once all count.
+    const merges = ['p', 'q', 'r', 's'].map((name, turn) =>
+      [one, other][turn % 2]!.updateDocument(context(), id, 'd', { metadataMerge: `{"${name}":1.0}` }),
+    );
+    await Promise.all(merges);
+    const { metadata } = await one.getDocument(context(), id, 'd');
+    expect(metadata.split(/[{,}]/).toSorted()).toEqual(['', '', '"p":1.0', '"q":1.0', '"r":1.0', '"s":1.0']);
     clock.ms = at;
     for (const node of [other, one]) expect(await answers(node)).toBe('bcd');
     expect(await stored()).toBe(3);

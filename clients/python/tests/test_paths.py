@@ -20,6 +20,7 @@ DOCUMENTS = [{"doc_id": "d", "text": "t"}]
 OF_DOCUMENT: dict[str, Callable[[Any, str], Any]] = {
     "get_document": lambda client, doc_id: client.get_document(INDEX, doc_id),
     "update_metadata": lambda client, doc_id: client.update_metadata(INDEX, doc_id, {}),
+    "merge_metadata": lambda client, doc_id: client.merge_metadata(INDEX, doc_id, {}),
     "set_expiry": lambda client, doc_id: client.set_expiry(INDEX, doc_id, None),
     "delete_document": lambda client, doc_id: client.delete_document(INDEX, doc_id),
 }
@@ -33,6 +34,7 @@ OF_INDEX: dict[str, Callable[[Any, str], Any]] = {
     "get_document": lambda client, index_id: client.get_document(index_id, "d"),
     "count_documents": lambda client, index_id: client.count_documents(index_id),
     "update_metadata": lambda client, index_id: client.update_metadata(index_id, "d", {}),
+    "merge_metadata": lambda client, index_id: client.merge_metadata(index_id, "d", {}),
     "facets": lambda client, index_id: client.facets(index_id, ["a"]),
     "set_expiry": lambda client, index_id: client.set_expiry(index_id, "d", None),
     "delete_document": lambda client, index_id: client.delete_document(index_id, "d"),

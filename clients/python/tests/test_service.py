@@ -88,6 +88,9 @@ def test_an_index_from_its_making_to_its_end(url: str, key: str, name: str) -> N
 
         assert client.get_document(index.id, "bee/1").metadata == {"kind": "insect", "n": None}
         assert client.update_metadata(index.id, "bee/1", {"checked": True}).metadata == {"checked": True}
+        merged = client.merge_metadata(index.id, "bee/1", {"n": {"m": 1}, "checked": None})
+        assert merged.metadata == {"n": {"m": 1}}
+        client.merge_metadata(index.id, "bee/1", {"checked": True, "n": None})
         listed = [(document.doc_id, document.metadata) for document in client.list_documents(index.id)]
         assert listed == [("bee/1", {"checked": True}), ("whale", {"kind": "mammal"})]
         chosen = client.list_documents(index.id, where={"kind": "mammal"}, fields=iter(["n"]))
@@ -128,6 +131,8 @@ def test_the_same_for_asyncio(url: str, key: str, name: str) -> None:
             assert (one.results[0].doc_id, two.results[0].doc_id) == ("bee/1", "whale")
             assert index in await client.list_indexes()
             assert (await client.update_metadata(index.id, "whale", {"n": 1})).chunk_count == 1
+            assert (await client.merge_metadata(index.id, "whale", {"m": 2})).metadata == {"n": 1, "m": 2}
+            await client.merge_metadata(index.id, "whale", {"m": None})
             assert (await client.get_document(index.id, "whale")).metadata == {"n": 1}
             assert [document.doc_id async for document in client.list_documents(index.id)] == ["bee/1", "whale"]
             chosen = client.list_documents(index.id, where={"n": {"gte": 1}}, fields=["n"])

@@ -224,6 +224,20 @@ export class Maxsimd {
     return this.#patch(indexPath(indexId, 'documents', docId), { metadata }, true, options);
   }
 
+  /**
+   * Merges fields into the stored metadata (RFC 7396): null removes a field, an object merges into the stored object, every
+   * other value replaces. Merges at once all count. The text is not encoded again.
+   */
+  mergeMetadata(
+    indexId: string,
+    docId: string,
+    metadata: StoredDocument['metadata'],
+    options?: RequestOptions,
+  ): Promise<StoredDocument> {
+    const body = { metadata_merge: metadata };
+    return this.#patch(indexPath(indexId, 'documents', docId), body, true, options);
+  }
+
   /** The document is in no answer from then on. Null: it does not expire any more. */
   setExpiry(
     indexId: string,

@@ -27,6 +27,7 @@ const IndexName = z.string().min(1).describe('Name or id of the index.');
 const DocId = z.string().min(1).describe('The `doc_id` of the document.');
 /** Kept as it is, with keys of any name. */
 const JsonObject = z.custom<Record<string, unknown>>(isObject, 'must be an object').meta({ type: 'object' });
+const StoredDocument = z.object({ doc_id: z.string(), metadata: JsonObject, chunk_count: z.number() });
 const OneDocument = z.strictObject({ index: IndexName, doc_id: DocId });
 
 const reads = { readOnlyHint: true, openWorldHint: false };
@@ -71,7 +72,7 @@ export const readTools: Readonly<Record<string, Tool>> = {
     description: 'Gets the metadata of a document, and its number of chunks.',
     annotations: reads,
     input: OneDocument,
-    output: z.object({ doc_id: z.string(), metadata: JsonObject, chunk_count: z.number() }),
+    output: StoredDocument,
     run: async (client, { index, doc_id: docId }, signal) =>
       client.getDocument(await idOf(client, index, signal), docId, { signal }),
   }),
@@ -94,6 +95,15 @@ export const writeTools: Readonly<Record<string, Tool>> = {
     output: z.object({ upserted_documents: z.number(), failed: z.array(z.object({ doc_id: z.string() })) }),
     run: async (client, { index, documents }, signal) =>
       client.upsert(await idOf(client, index, signal), documents, { signal }),
+  }),
+  update_metadata: tool({
+    description:
+      'Merges fields into the metadata of one document (RFC 7396): null removes a field, an object merges into the stored object.',
+    annotations: writes,
+    input: z.strictObject({ index: IndexName, doc_id: DocId, metadata_merge: JsonObject }),
+    output: StoredDocument,
+    run: async (client, { index, doc_id: docId, metadata_merge: merge }, signal) =>
+      client.mergeMetadata(await idOf(client, index, signal), docId, merge, { signal }),
   }),
   delete_document: tool({
     description: 'Deletes one document. For an absent one `deleted` is false.',

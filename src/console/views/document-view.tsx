@@ -1,10 +1,10 @@
 /** One document: its metadata and its expiry, which a person may change, and its end. */
 import { useState } from 'preact/hooks';
-import type { Api } from '../api.ts';
+import type { Api, DocumentChange } from '../api.ts';
 import { jsonObject } from '../parts/json-object.ts';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
-import { ExpiryField, Field, expiresAt, expiryValue, submitted, tied } from '../parts/field.tsx';
+import { Choice, ExpiryField, Field, expiresAt, expiryValue, submitted, tied } from '../parts/field.tsx';
 import { useLoaded, useWork } from '../work.ts';
 
 export interface DocumentViewProps {
@@ -17,6 +17,7 @@ export interface DocumentViewProps {
 
 export function DocumentView({ api, indexId, docId, mayChange, onDeleted }: DocumentViewProps) {
   const [metadata, setMetadata] = useState('');
+  const [field, setField] = useState<DocumentChange['field']>('metadata');
   const [expiry, setExpiry] = useState('');
   const [storedExpiry, setStoredExpiry] = useState('');
   const [asked, setAsked] = useState(false);
@@ -31,9 +32,12 @@ export function DocumentView({ api, indexId, docId, mayChange, onDeleted }: Docu
     jsonObject('the metadata', metadata);
     // The field has no fractions of seconds, so it is sent only if it has changed.
     const changed = expiry === storedExpiry ? undefined : expiresAt(expiry);
-    await api.changeDocument(indexId, docId, metadata, changed);
+    const { text } = await api.changeDocument(indexId, docId, { field, metadata, expiresAt: changed });
+    const stored = field === 'metadata' ? metadata : metadataIn(text);
+    setMetadata(stored);
+    setField('metadata');
     setStoredExpiry(expiry);
-    return { metadata, expiry };
+    return { metadata: stored, expiry };
   });
   const list = `#/indexes/${indexId}/documents`;
   const remove = useWork(async () => {
@@ -57,6 +61,17 @@ export function DocumentView({ api, indexId, docId, mayChange, onDeleted }: Docu
             <Field name="Metadata (JSON)">
               <textarea class="code" rows={8} readOnly={!mayChange} {...tied(metadata, setMetadata)} />
             </Field>
+            {mayChange && (
+              <Choice
+                name="Saving"
+                value={field}
+                options={[
+                  ['metadata', 'replaces the stored metadata'],
+                  ['metadata_merge', 'merges into the stored metadata (null removes a field)'],
+                ]}
+                onChange={(chosen) => setField(chosen as DocumentChange['field'])}
+              />
+            )}
             <ExpiryField readOnly={!mayChange} value={expiry} onChange={setExpiry} />
             {mayChange && (
               <div class="row">

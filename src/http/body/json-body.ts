@@ -12,7 +12,8 @@ import { ServiceError, assertInvariant, invalid } from '../../errors.ts';
 import { dottedPath } from '../../issue-words.ts';
 import { cut, repeatedName, type JsonPath } from '../../repeated-names.ts';
 import { quote, scalarEnd, uncheckedStringEnd, whiteSpaceEnd } from './json-tokens.ts';
-import { documentsMax, metadataBytesMax, metadataDepthMax, queriesMax } from '../limits.ts';
+import { metadataBytesMax } from '../../service/contract.ts';
+import { documentsMax, metadataDepthMax, queriesMax } from '../limits.ts';
 
 export class CustomerObject {
   /** As it was sent, without white space between tokens; at most `metadataBytesMax` bytes as UTF-8. */
@@ -27,7 +28,13 @@ export class CustomerObject {
 }
 
 /** In every request, fields of these names hold customer objects. */
-const customerFields: ReadonlySet<string> = new Set(['metadata', 'metadata_schema', 'filter', 'where']);
+const customerFields: ReadonlySet<string> = new Set([
+  'metadata',
+  'metadata_merge',
+  'metadata_schema',
+  'filter',
+  'where',
+]);
 /** One for each document, or two for each query. */
 const customerObjectsMax = Math.max(documentsMax, 2 * queriesMax);
 /** Values outside customer objects. The contract needs some 200. The others are for unknown properties, which errors name. */

@@ -204,7 +204,7 @@ function documentChanges(service: Service): FastifyPluginAsyncZod {
     app.patch('/indexes/:index_id/documents/:doc_id', {
       schema: {
         operationId: 'updateDocument',
-        summary: 'Replace the metadata of a document, or change when it expires',
+        summary: 'Replace or merge the metadata of a document, or change when it expires',
         description:
           'The text is not encoded again, and no tokens are charged. The change is durable when it is answered, and every later search sees it. The `chunk_id` values of the document change.',
         tags: ['documents'],
@@ -215,8 +215,8 @@ function documentChanges(service: Service): FastifyPluginAsyncZod {
       },
       handler: async (request, reply) => {
         const { index_id: indexId, doc_id: docId } = request.params;
-        const { metadata, expires_at: expiresAtMs } = request.body;
-        const change = { metadata: metadata?.text, expiresAtMs };
+        const { metadata, metadata_merge: merge, expires_at: expiresAtMs } = request.body;
+        const change = { metadata: metadata?.text, metadataMerge: merge?.text, expiresAtMs };
         const document = await request.scope.run((context) =>
           service.updateDocument(context, indexId, docId, change),
         );

@@ -35,6 +35,10 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
   },
   updateDocument: {
     plain: { summary: 'Other metadata', value: { metadata: { kind: 'insect', checked: true } } },
+    merge: {
+      summary: 'One field more, one less',
+      value: { metadata_merge: { checked: true, draft: null } },
+    },
   },
   upsertDocuments: {
     plain: { summary: 'Two documents with metadata', value: { documents } },

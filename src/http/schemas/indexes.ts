@@ -243,14 +243,21 @@ export const DocumentCount = z
 export const UpdateDocumentBody = z
   .strictObject({
     metadata: Metadata.optional().meta({ description: 'Replaces the whole object.' }),
+    metadata_merge: customerObject(
+      'Is merged into the stored metadata (RFC 7396): a field with null is removed, an object is merged into the stored object, every other value replaces. Numbers keep their digits. The result has at most 16 KiB. Changes at once that merge all count. Not beside `metadata`.',
+    )
+      .optional()
+      .meta(addition),
     expires_at: ExpiresAt.nullable().optional().meta({
       description: 'RFC 3339. From then on the document is in no answer. Null: it does not expire any more.',
     }),
   })
-  .superRefine(({ metadata, expires_at: expiresAt }, context) => {
-    if (metadata === undefined && expiresAt === undefined)
-      addIssue(context, 'invalid', 'must have `metadata` or `expires_at`', ['metadata']);
+  .superRefine(({ metadata, metadata_merge: merge, expires_at: expiresAt }, context) => {
+    if (metadata === undefined && merge === undefined && expiresAt === undefined)
+      addIssue(context, 'invalid', 'must have `metadata`, `metadata_merge` or `expires_at`', ['metadata']);
+    if (metadata !== undefined && merge !== undefined)
+      addIssue(context, 'invalid', 'must not stand beside `metadata`', ['metadata_merge']);
   })
-  .meta({ id: 'UpdateDocument', description: 'At least one of the two fields. The other stays as it is.' });
+  .meta({ id: 'UpdateDocument', description: 'At least one field. What is absent stays as it is.' });
 
 export const DocumentParams = z.strictObject({ index_id: IndexId, doc_id: DocId });

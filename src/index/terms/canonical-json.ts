@@ -16,13 +16,26 @@ export function canonicalMembers(objectText: string): ReadonlyMap<string, string
   return new CanonicalReader(objectText).members();
 }
 
-/** Members of an object by name, the names in canonical form, each member as it is written. */
-export function writtenMembers(objectText: string): ReadonlyMap<string, string> {
-  const written = new Map<string, string>();
-  new CanonicalReader(objectText).members((name, start, end) =>
-    written.set(name, objectText.slice(start, end)),
+/** A member as it is written. */
+export interface WrittenMember {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Members of an object by name, the names in canonical form. */
+export function writtenMembers(objectText: string): Map<string, WrittenMember> {
+  const written = new Map<string, WrittenMember>();
+  new CanonicalReader(objectText).members((name, start, { valueStart, end }) =>
+    written.set(name, {
+      name: objectText.slice(start, valueStart - 1),
+      value: objectText.slice(valueStart, end),
+    }),
   );
   return written;
+}
+
+export function objectTextOf(members: Iterable<WrittenMember>): string {
+  return `{${Array.from(members, ({ name, value }) => `${name}:${value}`).join(',')}}`;
 }
 
 /** Items of an array, in canonical form. */
@@ -44,7 +57,9 @@ class CanonicalReader {
   }
 
   /** `note` is called with the place of each member. */
-  members(note?: (name: string, start: number, end: number) => void): Map<string, string> {
+  members(
+    note?: (name: string, start: number, value: { valueStart: number; end: number }) => void,
+  ): Map<string, string> {
     const members = new Map<string, string>();
     this.#at += 1;
     while (this.#text[this.#at] !== '}') {
@@ -52,8 +67,9 @@ class CanonicalReader {
       const name = this.#string();
       // The colon.
       this.#at += 1;
+      const valueStart = this.#at;
       members.set(name, this.#value());
-      note?.(name, start, this.#at);
+      note?.(name, start, { valueStart, end: this.#at });
       if (this.#text[this.#at] === ',') this.#at += 1;
     }
     this.#at += 1;

@@ -13,7 +13,7 @@ import type {
 } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
 import { metadataInParts } from '../../index/segments/metadata-parts.ts';
-import { writtenMembers } from '../../index/terms/canonical-json.ts';
+import { objectTextOf, writtenMembers } from '../../index/terms/canonical-json.ts';
 import type { DocumentListRequest, IndexPage, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import { readingWork } from '../limits/work.ts';
@@ -108,7 +108,7 @@ async function withFields(page: DocumentPage, fields: readonly string[]): Promis
   for (const document of page.documents) {
     const members = writtenMembers(document.metadata);
     const wanted = names.flatMap((name) => members.get(name) ?? []);
-    documents.push({ ...document, metadata: `{${wanted.join(',')}}` });
+    documents.push({ ...document, metadata: objectTextOf(wanted) });
     characters += document.metadata.length;
     if (characters < charactersInTurn) continue;
     characters = 0;

@@ -1,8 +1,9 @@
 /**
- * Replaces the metadata of a document, or changes when it expires, without encoding it again. The record is read and written
+ * Replaces the metadata of a document, merges a patch into it, or changes when it expires, without encoding it again. The record is read and written
  * once more, as the record of a new version with other filter terms. The rest is as in an upsert: the new version is durable and
  * visible to every later search, and the old one dies in the same commit. The commit names the version that it replaces. If an
- * upsert came between, the commit changes nothing, and the newer version is taken.
+ * upsert or another change came between, the commit changes nothing, and the newer version is taken. So of changes at once
+ * that merge, all count.
  */
 import type { CommitUpsertResult, DocumentVersion } from '../../document-commits.ts';
 import type { StoredDocument } from '../../catalog/contract.ts';
@@ -14,6 +15,7 @@ import { missingIndex } from '../indexes/indexes.ts';
 import { assertWanted, timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
 import { commitVersions } from './commit-versions.ts';
 import { missingDocument } from './lists.ts';
+import { mergedMetadata } from './merged-metadata.ts';
 
 export interface DocumentUpdate extends DocumentChange {
   readonly indexId: string;
@@ -44,10 +46,13 @@ export async function updateDocument(
 
 type Changed = Pick<DocumentVersion, 'metadata' | 'expiresAtMs'>;
 
-function changedBy({ metadata, expiresAtMs }: DocumentChange, live: DocumentVersion): Changed {
+function changedBy({ metadata, metadataMerge, expiresAtMs }: DocumentChange, live: DocumentVersion): Changed {
   const expires = expiresAtMs === undefined ? live.expiresAtMs : (expiresAtMs ?? undefined);
   return {
-    metadata: metadata ?? live.metadata,
+    metadata:
+      metadataMerge === undefined
+        ? (metadata ?? live.metadata)
+        : mergedMetadata(live.metadata, metadataMerge),
     ...(expires === undefined ? {} : { expiresAtMs: expires }),
   };
 }

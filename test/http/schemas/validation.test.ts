@@ -167,12 +167,19 @@ describe('updates', () => {
     const update = (payload: string | object) => patch(`/v1/indexes/${indexId}/documents/a`, payload);
     const missing = await update({});
     expectIssue(missing, 'metadata', 'invalid');
-    expect(missing.json<ErrorAnswer>().error.message).toBe('metadata: must have `metadata` or `expires_at`');
+    expect(missing.json<ErrorAnswer>().error.message).toBe(
+      'metadata: must have `metadata`, `metadata_merge` or `expires_at`',
+    );
     expectIssue(await update({ metadata: [] }), 'metadata', 'invalid_type');
     expectIssue(await update({ metadata: { a: 'x'.repeat(16_384) } }), 'metadata', 'too_big');
     expectIssue(await update({ metadata: {}, text: 'other' }), 'text', 'unrecognized_keys');
     expectIssue(await update({ metadata: {}, expires_at: 'tomorrow' }), 'expires_at', 'invalid_format');
     expectIssue(await update({ expires_at: 1 }), 'expires_at', 'invalid_type');
+    expectIssue(await update({ metadata: {}, metadata_merge: {} }), 'metadata_merge', 'invalid');
+    expectIssue(await update({ metadata_merge: [] }), 'metadata_merge', 'invalid_type');
+    expectIssue(await update('{"metadata_merge":{"a":{"b":1,"b":2}}}'), 'metadata_merge.a.b', 'duplicate');
+    expect((await update('{"metadata_merge":{"n":1.10,"a":null}}')).statusCode).toBe(200);
+    expect(lastCall('updateDocument').arguments[2]).toMatchObject({ metadataMerge: '{"n":1.10,"a":null}' });
     expect((await update({ expires_at: null })).statusCode).toBe(200);
     expect((await update('{"metadata":{"n": 1.0, "__proto__":{}}}')).body).toBe(
       '{"doc_id":"a","metadata":{"n":1.0,"__proto__":{}},"chunk_count":1}',

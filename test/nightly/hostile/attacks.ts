@@ -6,10 +6,10 @@ import { generateApiKey } from '../../../src/catalog/api-key.ts';
 import {
   bodyBytesMax,
   documentsMax,
-  metadataBytesMax,
   queriesMax,
   textBytesMax,
 } from '../../../src/http/limits.ts';
+import { metadataBytesMax } from '../../../src/service/contract.ts';
 import { rounds } from '../../rounds.ts';
 import { openRaw, type RawConnection } from '../../support/network/raw-http.ts';
 

@@ -114,3 +114,42 @@ describe('upserting', () => {
     }
   });
 });
+
+describe('merging metadata', () => {
+  it('changes the fields that it names, filters follow, and the text is not encoded again', async () => {
+    const tenant = await stage.newTenant();
+    const indexId = await tenant.createIndex();
+    const stored = '{"kind":"insect","n":12345678901234567890,"price":1.10}';
+    await stage.service.upsertDocuments(tenant.context(), indexId, documentsOf({ a: 'word' }, stored));
+    const inferred = stage.encoder.inferred.length;
+    const merge = (metadataMerge: string) =>
+      stage.service.updateDocument(tenant.context(), indexId, 'a', { metadataMerge });
+    const metadata = '{"n":12345678901234567890,"price":1.10,"checked":true}';
+    expect(await merge('{"checked":true,"kind":null}')).toMatchObject({ docId: 'a', metadata });
+    expect(await stage.service.getDocument(tenant.context(), indexId, 'a')).toMatchObject({ metadata });
+    expect(stage.encoder.inferred).toHaveLength(inferred);
+    const found = async (filter: string) => (await tenant.search(indexId, 'word', { filter })).results.length;
+    expect(await found('{"checked":true,"n":12345678901234567890}')).toBe(1);
+    expect(await found('{"kind":"insect"}')).toBe(0);
+    const large = await rejection(merge(`{"large":"${'x'.repeat(16_380)}"}`));
+    expect(large).toMatchObject({
+      code: 'validation_error',
+      issues: [{ path: 'metadata_merge', code: 'too_big' }],
+    });
+    expect(await stage.service.getDocument(tenant.context(), indexId, 'a')).toMatchObject({ metadata });
+  });
+
+  it('counts every one of several merges at once', async () => {
+    const tenant = await stage.newTenant();
+    const indexId = await tenant.createIndex();
+    await tenant.upsert(indexId, { a: 'word' });
+    const names = Array.from({ length: 12 }, (_, at) => `field${at}`);
+    await Promise.all(
+      names.map((name) =>
+        stage.service.updateDocument(tenant.context(), indexId, 'a', { metadataMerge: `{"${name}":1}` }),
+      ),
+    );
+    const { metadata } = await stage.service.getDocument(tenant.context(), indexId, 'a');
+    expect(Object.keys(JSON.parse(metadata) as object).toSorted()).toEqual(names.toSorted());
+  });
+});

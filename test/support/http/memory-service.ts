@@ -241,8 +241,9 @@ export function createMemoryService(): MemoryService {
       }));
       return { documents: size, facets };
     },
-    async updateDocument(context, indexId, docId, { metadata = '{}' }) {
-      await enter('updateDocument', context, indexId, docId, metadata);
+    async updateDocument(context, indexId, docId, change) {
+      await enter('updateDocument', context, indexId, docId, change);
+      const { metadata = '{}' } = change;
       stored.get(indexId)?.set(docId, { ...findDocument(indexId, docId), metadata });
       return storedDocument(findDocument(indexId, docId));
     },

@@ -241,6 +241,16 @@ class AsyncMaxsimd:
         """
         return await self._send(calls.update_metadata(index_id, doc_id, metadata))
 
+    async def merge_metadata(self, index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> StoredDocument:
+        """Merges fields into the stored metadata (RFC 7396): None removes a field, a mapping merges into the stored one.
+
+        Merges at once all count. The text is not encoded again.
+
+        Example:
+            await client.merge_metadata(index_id, "bee", {"checked": True, "draft": None})
+        """
+        return await self._send(calls.merge_metadata(index_id, doc_id, metadata))
+
     async def set_expiry(
         self, index_id: UUID | str, doc_id: str, expires_at: datetime | str | None
     ) -> StoredDocument:

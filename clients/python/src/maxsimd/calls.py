@@ -158,6 +158,11 @@ def update_metadata(index_id: UUID | str, doc_id: str, metadata: Mapping[str, An
     return Call("PATCH", _index_path(index_id, "documents", doc_id), StoredDocument, is_safe=True, body=body)
 
 
+def merge_metadata(index_id: UUID | str, doc_id: str, metadata: Mapping[str, Any]) -> Call[StoredDocument]:
+    body = _json({"metadata_merge": metadata})
+    return Call("PATCH", _index_path(index_id, "documents", doc_id), StoredDocument, is_safe=True, body=body)
+
+
 def set_expiry(index_id: UUID | str, doc_id: str, expires_at: datetime | str | None) -> Call[StoredDocument]:
     body = _json({"expires_at": None if expires_at is None else time_text(expires_at)})
     return Call("PATCH", _index_path(index_id, "documents", doc_id), StoredDocument, is_safe=True, body=body)
