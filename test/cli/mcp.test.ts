@@ -142,6 +142,7 @@ async function refusesUnknownArguments(client: Client): Promise<void> {
     search: { index: index.id, query: 'bees' },
     get_document: named,
     upsert_documents: { index: index.id, documents: [{ doc_id: 'unknown', text: 'bees' }] },
+    update_metadata: { ...named, metadata_merge: {} },
     delete_document: named,
   };
   const offered = await toolsOf(client);
@@ -158,6 +159,9 @@ async function writeAll(client: Client, docId: string): Promise<void> {
   expect(stored).toMatchObject({ upserted_documents: 1, failed: [] });
   const document = { index: index.id, doc_id: docId };
   expect(await call(client, 'get_document', document)).toMatchObject({ metadata: { kind: 'insect' } });
+  const change = { ...document, metadata_merge: { kind: null, a: { b: 1, c: null } } };
+  expect(await call(client, 'update_metadata', change)).toMatchObject({ metadata: { a: { b: 1 } } });
+  expect((await call(client, 'get_document', document)).metadata).toEqual({ a: { b: 1 } });
   expect(await call(client, 'delete_document', document)).toEqual({ deleted: true });
 }
 
@@ -173,7 +177,9 @@ describe('over stdio', () => {
 
   it('--write offers tools that change documents, which the service refuses for a key that may only read', async () => {
     const client = await overStdio(stage.tenant.key, '--write');
-    expect(await toolsOf(client)).toEqual([...reading, 'delete_document', 'upsert_documents'].toSorted());
+    expect(await toolsOf(client)).toEqual(
+      [...reading, 'delete_document', 'update_metadata', 'upsert_documents'].toSorted(),
+    );
     await refusesUnknownArguments(client);
     await readsArgumentsAsMeant(client);
     await writeAll(client, 'over stdio');
@@ -320,7 +326,12 @@ describe('over HTTP', () => {
     const documents = `[{"doc_id":"digits","text":"bees","metadata":${metadata}}]`;
     await send('upsert_documents', `{"index":"${index.id}","documents":${documents}}`);
     expect(await send('get_document', `{${document}}`)).toContain(`"metadata":${metadata}`);
+    const merge = '{"x":1.10,"n":null}';
+    expect(await send('update_metadata', `{${document},"metadata_merge":${merge}}`)).not.toContain('isError');
     expect(await send('delete_document', `{${document}}`)).toContain('"deleted":true');
+    // One of the two values would be lost.
+    const twice = `{${document},"metadata_merge":{"a":1,"a":2}}`;
+    expect(await send('update_metadata', twice)).toContain('params.arguments.metadata_merge.a occurs twice');
   });
 
   it('a body is read only for a key that the service knows, and up to 4 MiB', async () => {

@@ -79,6 +79,17 @@ describe('the command line and the real service', () => {
     });
   });
 
+  it('merge fields into the metadata of a document, or replace them', async () => {
+    const [first] = passages;
+    const update = (...args: readonly string[]) =>
+      runJsonHere(['document', 'update', `d ${first?.subject}`, '--index', 'books', ...args], client);
+    const merged = await update('--metadata-merge', '{"read":true,"o":{"n":1}}');
+    expect(merged.document).toMatchObject({ metadata: { subject: first?.subject, read: true, o: { n: 1 } } });
+    const replaced = await update('--metadata', JSON.stringify({ subject: first?.subject }));
+    expect(replaced.document).toMatchObject({ metadata: { subject: first?.subject } });
+    expect(replaced.document.metadata).not.toHaveProperty('read');
+  });
+
   it('find what an import stored by the numbers and dates that the file holds, as they are written', async () => {
     const { document } = await runJsonHere(['tenant', 'create', '--name', 'types'], operator);
     const types = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };

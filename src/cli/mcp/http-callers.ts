@@ -17,7 +17,7 @@ import { continueIfExpected } from '../../http/protocol/protocol.ts';
 import { leaveUnread, readOn } from '../../http/protocol/unread-body.ts';
 import { clientOf, type Endpoint } from '../client.ts';
 import { messageOf } from '../failure.ts';
-import { parseJson } from '../json.ts';
+import { parseGivenJson, RepeatedNameError } from '../json.ts';
 import { CallerKeys } from './caller-keys.ts';
 import { toolServer, type Offer } from './tool-server.ts';
 
@@ -169,9 +169,10 @@ function withoutBody({ headers }: IncomingMessage): Request {
 
 function parsed(bytes: Buffer): unknown {
   try {
-    if (isUtf8(bytes)) return parseJson(bytes.toString());
-  } catch {
-    // The message quotes the text.
+    if (isUtf8(bytes)) return parseGivenJson(bytes.toString());
+  } catch (error) {
+    // Every other message quotes the text.
+    if (error instanceof RepeatedNameError) throw new Refusal(400, error.message);
   }
   throw new Refusal(400, 'the body is not JSON in UTF-8');
 }

@@ -14,7 +14,7 @@ import {
 import { z } from 'zod';
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
 import { issuesInWords } from '../../issue-words.ts';
-import { isObject, parseJson } from '../json.ts';
+import { isObject, parseGivenJson } from '../json.ts';
 import { readTools, writeTools, type Tool } from './tools.ts';
 
 export interface Offer {
@@ -85,7 +85,7 @@ function asMeant(given: unknown, { type, properties, items }: Partial<PlainSchem
 
 function fromJson(text: string): unknown {
   try {
-    return parseJson(text);
+    return parseGivenJson(text);
   } catch {
     return text;
   }
