@@ -142,7 +142,8 @@ export function rerankAnswer(
   };
   const scores = new Map(results.map(({ docId, score }) => [Number(docId), score]));
   const lowest = Math.min(0, ...scores.values());
-  const ranked = [...scores.keys(), ...texts.keys().filter((index) => !scores.has(index))];
+  // A set keeps the order in which its items came first.
+  const ranked = [...new Set([...scores.keys(), ...texts.keys()])];
   const textOf = (index: number): string => {
     const document = returnsTexts ? { document: { text: texts[index] } } : {};
     return JSON.stringify({ index, relevance_score: scores.get(index) ?? lowest, ...document });
