@@ -4,7 +4,7 @@
  * came.
  */
 import { dottedPath } from '../issue-words.ts';
-import { repeatedName } from '../repeated-names.ts';
+import { repeatedName } from '../service/repeated-names.ts';
 
 /** Node 22 and later have it (proposal-json-parse-with-source); not in TypeScript's library yet. */
 const sourceAccess = JSON as unknown as {

@@ -8,7 +8,7 @@ import Fastify from 'fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { ServiceError, invalid } from '../errors.ts';
-import { cut } from '../repeated-names.ts';
+import { cut } from '../service/repeated-names.ts';
 import { nearestName } from '../settings.ts';
 import { unknownRoute } from './admission.ts';
 import { acceptJsonBodies } from './body/body.ts';

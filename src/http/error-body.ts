@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { ServiceError } from '../errors.ts';
 import type { Issue } from '../errors.ts';
 import { dottedPath, wordsOf } from '../issue-words.ts';
-import { cut } from '../repeated-names.ts';
+import { cut } from '../service/repeated-names.ts';
 import { issuesMax } from './limits.ts';
 
 export const jsonContentType = 'application/json; charset=utf-8';

@@ -17,7 +17,7 @@ export interface DocumentViewProps {
 
 export function DocumentView({ api, indexId, docId, mayChange, onDeleted }: DocumentViewProps) {
   const [metadata, setMetadata] = useState('');
-  const [field, setField] = useState<DocumentChange['field']>('metadata');
+  const [field, setField] = useState<ChangedField>('metadata');
   const [expiry, setExpiry] = useState('');
   const [storedExpiry, setStoredExpiry] = useState('');
   const [asked, setAsked] = useState(false);
@@ -61,17 +61,7 @@ export function DocumentView({ api, indexId, docId, mayChange, onDeleted }: Docu
             <Field name="Metadata (JSON)">
               <textarea class="code" rows={8} readOnly={!mayChange} {...tied(metadata, setMetadata)} />
             </Field>
-            {mayChange && (
-              <Choice
-                name="Saving"
-                value={field}
-                options={[
-                  ['metadata', 'replaces the stored metadata'],
-                  ['metadata_merge', 'merges into the stored metadata (null removes a field)'],
-                ]}
-                onChange={(chosen) => setField(chosen as DocumentChange['field'])}
-              />
-            )}
+            {mayChange && <SavingChoice value={field} onChange={setField} />}
             <ExpiryField readOnly={!mayChange} value={expiry} onChange={setExpiry} />
             {mayChange && (
               <div class="row">
@@ -88,22 +78,44 @@ export function DocumentView({ api, indexId, docId, mayChange, onDeleted }: Docu
             )}
           </form>
           {asked && (
-            <div class="panel" role="group" aria-label="Delete the document">
-              <p>The document is gone at once, and cannot be brought back.</p>
-              <div class="row">
-                <button type="button" class="danger" disabled={remove.busy} onClick={() => remove.start()}>
-                  Delete
-                </button>
-                <button type="button" onClick={() => setAsked(false)}>
-                  Keep
-                </button>
-              </div>
-            </div>
+            <Asked busy={remove.busy} onDelete={() => remove.start()} onKeep={() => setAsked(false)} />
           )}
           <Failure of={save.failure ?? remove.failure} />
         </>
       )}
     </section>
+  );
+}
+
+function Asked({ busy, onDelete, onKeep }: { busy: boolean; onDelete: () => void; onKeep: () => void }) {
+  return (
+    <div class="panel" role="group" aria-label="Delete the document">
+      <p>The document is gone at once, and cannot be brought back.</p>
+      <div class="row">
+        <button type="button" class="danger" disabled={busy} onClick={onDelete}>
+          Delete
+        </button>
+        <button type="button" onClick={onKeep}>
+          Keep
+        </button>
+      </div>
+    </div>
+  );
+}
+
+type ChangedField = DocumentChange['field'];
+
+function SavingChoice({ value, onChange }: { value: ChangedField; onChange: (field: ChangedField) => void }) {
+  return (
+    <Choice
+      name="Saving"
+      value={value}
+      options={[
+        ['metadata', 'replaces the stored metadata'],
+        ['metadata_merge', 'merges into the stored metadata (null removes a field)'],
+      ]}
+      onChange={(chosen) => onChange(chosen as ChangedField)}
+    />
   );
 }
 

@@ -3,12 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { cutToBytes, packageTexts } from '../../../bench/lib/texts.ts';
 import { generateApiKey } from '../../../src/catalog/api-key.ts';
-import {
-  bodyBytesMax,
-  documentsMax,
-  queriesMax,
-  textBytesMax,
-} from '../../../src/http/limits.ts';
+import { bodyBytesMax, documentsMax, queriesMax, textBytesMax } from '../../../src/http/limits.ts';
 import { metadataBytesMax } from '../../../src/service/contract.ts';
 import { rounds } from '../../rounds.ts';
 import { openRaw, type RawConnection } from '../../support/network/raw-http.ts';
