@@ -7,15 +7,20 @@
  */
 import type { CommitUpsertResult, DocumentVersion } from '../../document-commits.ts';
 import type { StoredDocument } from '../../catalog/contract.ts';
-import { assertInvariant } from '../../errors.ts';
+import { assertInvariant, invalid } from '../../errors.ts';
+import { mergePatch } from '../../index/terms/merge-patch.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import { monthOf } from '../calendar-month.ts';
-import type { DocumentChange, RequestContext } from '../contract.ts';
+import {
+  metadataBytesMax,
+  type DocumentChange,
+  type JsonObjectText,
+  type RequestContext,
+} from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import { assertWanted, timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
 import { commitVersions } from './commit-versions.ts';
 import { missingDocument } from './lists.ts';
-import { mergedMetadata } from './merged-metadata.ts';
 
 export interface DocumentUpdate extends DocumentChange {
   readonly indexId: string;
@@ -55,6 +60,14 @@ function changedBy({ metadata, metadataMerge, expiresAtMs }: DocumentChange, liv
         : mergedMetadata(live.metadata, metadataMerge),
     ...(expires === undefined ? {} : { expiresAtMs: expires }),
   };
+}
+
+function mergedMetadata(stored: JsonObjectText, patch: JsonObjectText): JsonObjectText {
+  const merged = mergePatch(stored, patch);
+  const bytes = Buffer.byteLength(merged);
+  if (bytes <= metadataBytesMax) return merged;
+  const message = `the metadata would have ${bytes} bytes, at most ${metadataBytesMax} are allowed`;
+  throw invalid('metadata_merge', message, 'too_big');
 }
 
 async function replace(

@@ -1,7 +1,7 @@
 /** Merging a patch into stored metadata: every case of RFC 7396, and what JSON text can hold. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { mergedMetadata } from '../../../src/service/operations/merged-metadata.ts';
+import { mergePatch } from '../../../src/index/terms/merge-patch.ts';
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
@@ -43,7 +43,7 @@ describe('merged metadata', () => {
     // Earlier versions stored a name twice; the last value counts.
     ['{"a":1,"a":2}', '{"b":3}', '{"a":2,"b":3}'],
   ])('of %s and %s are %s', (stored, patch, merged) => {
-    expect(mergedMetadata(stored, patch)).toBe(merged);
+    expect(mergePatch(stored, patch)).toBe(merged);
   });
 
   it('are those of RFC 7396 for any two objects', () => {
@@ -54,19 +54,10 @@ describe('merged metadata', () => {
     }));
     fc.assert(
       fc.property(value.object, value.object, (stored, patch) => {
-        const merged = mergedMetadata(JSON.stringify(stored), JSON.stringify(patch));
+        const merged = mergePatch(JSON.stringify(stored), JSON.stringify(patch));
         expect(JSON.parse(merged)).toEqual(reference(stored, patch));
       }),
       { numRuns: 500 },
     );
-  });
-
-  it('have at most 16 KiB', () => {
-    const half = (name: string, bytes: number) => `{"${name}":"${'é'.repeat((bytes - 8) / 2)}"}`;
-    expect(Buffer.byteLength(mergedMetadata(half('a', 8192), half('b', 8192)))).toBe(16_383);
-    expect(() => mergedMetadata(half('a', 8192), half('b', 8194))).toThrow(
-      'metadata_merge: the metadata would have 16385 bytes, at most 16384 are allowed',
-    );
-    expect(mergedMetadata(half('a', 16_384), '{"a":null,"b":1}')).toBe('{"b":1}');
   });
 });
