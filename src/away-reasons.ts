@@ -31,6 +31,7 @@ const refusals: readonly Reason[] = [
   { pattern: /^(InvalidAccessKeyId|SignatureDoesNotMatch)$/, reason: 'refuses the keys' },
   { pattern: /^CredentialsProviderError$/, reason: 'needs keys, and none are set' },
   { pattern: /^NoSuchBucket$/, reason: 'has no such bucket' },
+  { pattern: /^ERR unknown command/, reason: 'lacks a command that this program needs, such as EVALSHA' },
   { pattern: /^(42501$|AccessDenied$|NOPERM)/, reason: 'denies this program a permission that it needs' },
 ].map((refusal) => ({ ...refusal, isRefusal: true }));
 
@@ -40,7 +41,7 @@ const outages: readonly Reason[] = [
   { pattern: /^(EHOSTUNREACH|ENETUNREACH)$/, reason: 'cannot be reached by the network' },
   {
     pattern:
-      /^(ETIMEDOUT|TimeoutError|57014)$|timeout exceeded|connection timeout|Query read timeout|timed out/,
+      /^(ETIMEDOUT|TimeoutError|57014)$|timeout exceeded|connection timeout|Query read timeout|timed out|^no answer for/,
     reason: 'does not answer in time',
   },
   {
@@ -51,6 +52,10 @@ const outages: readonly Reason[] = [
   { pattern: /^53300$/, reason: 'has no connection left' },
   { pattern: /^57P03$/, reason: 'is starting or ending' },
   { pattern: /^55P03$/, reason: 'keeps a lock for too long' },
+  { pattern: /^READONLY/, reason: 'is read-only: a replica' },
+  { pattern: /^(OOM|MISCONF)\b/, reason: 'takes no more writes: its memory or its disk is full' },
+  { pattern: /^CLUSTERDOWN/, reason: 'is a cluster in which no node serves the keys' },
+  { pattern: /^(CROSSSLOT|MOVED|ASK|TRYAGAIN)\b/, reason: 'is a cluster that has the keys elsewhere' },
   { pattern: /^LOADING/, reason: 'is loading its data' },
   {
     pattern: /^(InternalError|InternalServerError|ServiceUnavailable|SlowDown)$/,

@@ -9,6 +9,8 @@ export interface RedisOptions {
   readonly program: string;
   readonly directory: string;
   readonly port: number;
+  /** Default: a new one. */
+  readonly password?: string;
   /** Settings that replace others of the same name. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -18,8 +20,7 @@ export interface RunningRedis extends RunningServer {
 }
 
 export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
-  const { program, directory, port } = options;
-  const password = randomBytes(12).toString('hex');
+  const { program, directory, port, password = randomBytes(12).toString('hex') } = options;
   await mkdir(directory, { recursive: true });
   const settings = {
     port: String(port),

@@ -10,7 +10,7 @@ export interface ReadinessDeps {
   readonly catalog: Catalog;
   readonly encoders: EncoderPool;
   readonly store: Pick<IndexStore, 'freeBytes' | 'ping'>;
-  readonly limiter: Pick<Limiter, 'isAway'>;
+  readonly limiter: Pick<Limiter, 'isAway' | 'ping'>;
   readonly draining: () => boolean;
   readonly nowMs: () => number;
 }
@@ -50,7 +50,7 @@ export class ReadinessProbe {
   }
 
   async #lookNow(): Promise<Looked> {
-    const { catalog, store } = this.#deps;
+    const { catalog, store, limiter } = this.#deps;
     const stateOf = (ping: Promise<void>, otherwise: string): Promise<string> =>
       ping.then(
         () => 'ok',
@@ -63,6 +63,7 @@ export class ReadinessProbe {
         () => 'cannot be read',
       ),
       store.ping && stateOf(store.ping(), 'cannot be reached'),
+      limiter.ping?.(),
     ]);
     return { catalog: catalogState, disk, ...(objects === undefined ? {} : { objects }) };
   }

@@ -48,6 +48,8 @@ export interface TokenReservationRequest {
 export interface Limiter {
   /** Whether the limiter that nodes share cannot be asked; absent where this process has its own. */
   readonly isAway?: boolean;
+  /** Asks it, so that `isAway` is true of this moment. Never rejects. */
+  ping?(): Promise<void>;
   /** Admits at most `perMinute` requests in any 60 s, of the tenant and of the key. A refused request counts for neither. */
   admitRate(
     tenantId: string,

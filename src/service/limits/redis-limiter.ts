@@ -8,13 +8,17 @@
  * without its memory, so for one more window a request must fit the share, too. Before a node asks Redis for slots again, it
  * makes leases of those that it holds.
  *
+ * A script is run before Redis is trusted, because a connection says little: Redis may be a replica, full, or one of a cluster.
+ * In a cluster all keys have one hash tag, so they lie on one node, which the scripts need. A single Redis has the names
+ * without it, which nodes of earlier versions use, so that both count together while nodes are replaced one by one.
+ *
  * So a tenant gets at most one request a node beyond its limit, and only if the limit is below the number of nodes. There is one
  * exception: at the moment of the loss, the shares come on top of what Redis had admitted in the last minute, and of the
  * slots that are still held.
  */
 import { randomUUID } from 'node:crypto';
-import { Redis } from 'ioredis';
-import { explained, isRefusal } from '../../away-reasons.ts';
+import { Cluster, Redis } from 'ioredis';
+import { explained, isRefusal, whyAway } from '../../away-reasons.ts';
 import { observed, type CallObserver } from '../../call-observer.ts';
 import { ServiceError } from '../../errors.ts';
 import { keyName } from './limiter.ts';
@@ -40,7 +44,7 @@ export interface RedisLimiterOptions {
   readonly onCall?: CallObserver;
   /** How long the slots of a node that died stay taken; default: 15 s. */
   readonly leaseMs?: number;
-  /** The start of every key; default: `maxsimd:`. */
+  /** The start of every key; default: `maxsimd`. */
   readonly prefix?: string;
   /** Admissions use the time that the caller gives, not that of Redis. For tests. */
   readonly usesGivenTime?: boolean;
@@ -56,6 +60,8 @@ const connectMsMax = 2_000;
 /** The time limit of commands that the client itself sends when it connects. */
 const silenceMsMax = 10_000;
 const reconnectMsMax = 1_000;
+/** A Redis that answers with an error is asked again after this time. */
+const refusedMs = 1_000;
 const defaultLeaseMs = 15_000;
 
 interface Commands {
@@ -64,10 +70,13 @@ interface Commands {
   renew(...args: readonly (string | number)[]): Promise<number>;
 }
 
+/** Errors that only a Redis of a cluster gives. */
+const clusterError = /^(CROSSSLOT|MOVED|ASK|TRYAGAIN|CLUSTERDOWN)\b/;
+
 export class RedisLimiter implements Limiter {
   readonly #options: RedisLimiterOptions;
-  readonly #redis: Redis & Commands;
-  readonly #prefix: string;
+  #redis: (Redis | Cluster) & Commands;
+  #prefix: string;
   readonly #leaseMs: number;
   readonly #node = randomUUID();
   /** Counts the shares, and the slots of this node whether or not Redis is there. */
@@ -85,45 +94,86 @@ export class RedisLimiter implements Limiter {
   #recoveredAt = 0;
   #count = 0;
   #closed = false;
+  #nextTry: NodeJS.Timeout | undefined;
+  /** The reason that was last reported. */
+  #reported: string | undefined;
+  /** Why Redis could not be used at first; `undefined` = it can be. */
+  readonly #began = Promise.withResolvers<Error | undefined>();
+  #hasBegun = false;
 
   private constructor(options: RedisLimiterOptions) {
     this.#options = options;
-    this.#prefix = options.prefix ?? 'maxsimd:';
+    this.#prefix = options.prefix ?? 'maxsimd';
     this.#leaseMs = options.leaseMs ?? defaultLeaseMs;
-    const redis = new Redis(options.url, {
-      lazyConnect: true,
-      enableOfflineQueue: false,
-      maxRetriesPerRequest: 0,
-      commandTimeout: silenceMsMax,
-      connectTimeout: connectMsMax,
-      retryStrategy: (attempt) => Math.min(reconnectMsMax, 50 * attempt),
-    });
-    redis.defineCommand('admit', { numberOfKeys: 3, lua: admitScript });
-    redis.defineCommand('acquire', { numberOfKeys: 2, lua: acquireScript });
-    redis.defineCommand('renew', { numberOfKeys: 2, lua: renewScript });
-    this.#redis = redis as Redis & Commands;
-    // A failed command says that there is no connection, and this event says why.
-    redis.on('error', (error) => {
-      this.#connectionError = error;
-    });
-    redis.on('ready', () => void this.#back());
-    redis.on('close', () => this.#lost(this.#connectionError ?? new Error('the connection was closed')));
+    this.#redis = this.#use(
+      new Redis(options.url, {
+        lazyConnect: true,
+        enableOfflineQueue: false,
+        maxRetriesPerRequest: 0,
+        commandTimeout: silenceMsMax,
+        connectTimeout: connectMsMax,
+        retryStrategy: reconnectMs,
+      }),
+    );
     this.#renewing = setInterval(() => void this.#keepLeases(), this.#leaseMs / 3).unref();
   }
 
   /** Connects. Without Redis it begins with shares. Rejects when Redis is there and refuses this program. */
   static async connect(options: RedisLimiterOptions): Promise<RedisLimiter> {
     const limiter = new RedisLimiter(options);
-    await limiter.#redis.connect().catch((error: unknown) => {
-      const cause = limiter.#connectionError ?? (error as Error);
-      if (isRefusal(cause)) {
-        limiter.close();
-        throw explained(new ServiceError('service_unavailable', 'the limiter cannot be used', { cause }));
-      }
-      limiter.#wasLost = true;
-      options.onChange(true, cause);
-    });
-    return limiter;
+    limiter.#connect();
+    const cause = await limiter.#began.promise;
+    if (!isRefusal(cause)) return limiter;
+    limiter.close();
+    throw explained(new ServiceError('service_unavailable', 'the limiter cannot be used', { cause }));
+  }
+
+  #connect(): void {
+    this.#redis
+      .connect()
+      .catch((error: unknown) => this.#refusedBy(this.#connectionError ?? (error as Error)));
+  }
+
+  #use(client: Redis | Cluster): (Redis | Cluster) & Commands {
+    client.defineCommand('admit', { numberOfKeys: 3, lua: admitScript });
+    client.defineCommand('acquire', { numberOfKeys: 2, lua: acquireScript });
+    client.defineCommand('renew', { numberOfKeys: 2, lua: renewScript });
+    // A failed command says that there is no connection, and these events say why.
+    const noteError = (error: Error): void => void (this.#connectionError = error);
+    if (client instanceof Cluster) client.on('node error', noteError);
+    else client.on('error', noteError);
+    client.on('error', () => undefined);
+    client.on('ready', () => void this.#back());
+    client.on('close', () => this.#lost(this.#connectionError ?? new Error('the connection was closed')));
+    return client as (Redis | Cluster) & Commands;
+  }
+
+  /** Goes on with the client for clusters, which finds the node that has the keys. */
+  #joinCluster(one: Redis): void {
+    const { host, port, username, password, tls } = one.options;
+    one.disconnect();
+    this.#prefix = `{${this.#prefix}}`;
+    this.#redis = this.#use(
+      new Cluster([{ host, port }], {
+        lazyConnect: true,
+        enableOfflineQueue: false,
+        enableReadyCheck: false,
+        clusterRetryStrategy: reconnectMs,
+        // Shares hold at once, as without a cluster.
+        retryDelayOnFailover: 0,
+        retryDelayOnClusterDown: 0,
+        // Certificates have names.
+        dnsLookup: (name, found) => found(null, name),
+        redisOptions: {
+          username,
+          password,
+          tls,
+          commandTimeout: silenceMsMax,
+          connectTimeout: connectMsMax,
+        },
+      }),
+    );
+    this.#connect();
   }
 
   get isAway(): boolean {
@@ -153,6 +203,11 @@ export class RedisLimiter implements Limiter {
       this.#lost(error as Error);
       return this.#admitShare(tenantId, perMinute, nowMs, key);
     }
+  }
+
+  /** Asks Redis by a script, so that `isAway` is true when it cannot be used, also while nobody sends requests. */
+  async ping(): Promise<void> {
+    if (!this.#isAway) await this.#probe().catch((error: unknown) => this.#lost(error as Error));
   }
 
   packedWindow(): undefined {
@@ -200,6 +255,7 @@ export class RedisLimiter implements Limiter {
   close(): void {
     this.#closed = true;
     clearInterval(this.#renewing);
+    clearTimeout(this.#nextTry);
     this.#redis.disconnect();
   }
 
@@ -242,25 +298,66 @@ export class RedisLimiter implements Limiter {
   #lost(cause: Error): void {
     if (this.#isAway || this.#closed) return;
     this.#isAway = true;
+    this.#refusedBy(cause);
+  }
+
+  /** Redis cannot be used now. */
+  #refusedBy(cause: Error): void {
+    if (this.#closed) return;
+    const redis = this.#redis;
+    if (redis instanceof Redis && clusterError.test(cause.message)) return this.#joinCluster(redis);
     this.#wasLost = true;
+    // A refusal of the start is reported by its end.
+    if (this.#hasBegun || !isRefusal(cause)) this.#report(cause);
+    this.#begin(cause);
+    // A connection that does not answer is not used again. A cluster has other nodes.
+    if (redis instanceof Redis && cause.name !== 'ReplyError') {
+      if (redis.status === 'ready') redis.disconnect(true);
+      return;
+    }
+    clearTimeout(this.#nextTry);
+    this.#nextTry = setTimeout(() => {
+      // Otherwise the next connection asks.
+      if (this.#redis.status === 'ready') void this.#back();
+    }, refusedMs).unref();
+  }
+
+  #begin(cause?: Error): void {
+    this.#hasBegun = true;
+    this.#began.resolve(cause);
+  }
+
+  #report(cause: Error): void {
+    const reason = whyAway(cause) ?? cause.message;
+    if (this.#reported === reason) return;
+    this.#reported = reason;
     this.#options.onChange(true, cause);
-    // A connection that does not answer is not used again.
-    if (this.#redis.status === 'ready') this.#redis.disconnect(true);
   }
 
   async #back(): Promise<void> {
     try {
+      await this.#probe();
       // Redis may have forgotten its leases, and never knew the slots of a share.
       if (this.#leases.size > 0) await this.#renewAll();
-    } catch {
-      if (this.#redis.status === 'ready') this.#redis.disconnect(true);
-      return;
+    } catch (error) {
+      return this.#refusedBy(error as Error);
     }
+    if (!this.#isAway || this.#closed) return;
     this.#recoveredAt = this.#wasLost ? performance.now() + windowMs : 0;
     this.#wasLost = false;
     this.#connectionError = undefined;
+    this.#reported = undefined;
     this.#isAway = false;
     this.#options.onChange(false);
+    this.#begin();
+  }
+
+  /** Runs a script that writes, as the others do. */
+  async #probe(): Promise<void> {
+    const given = this.#options.usesGivenTime === true ? 0 : -1;
+    await this.#observed('probe', () =>
+      this.#redis.renew(this.#slots('probe'), this.#clock(), 'probe', 1, given),
+    );
   }
 
   async #keepLeases(): Promise<void> {
@@ -287,16 +384,20 @@ export class RedisLimiter implements Limiter {
   }
 
   #window(name: string): string {
-    return `${this.#prefix}rate:${name}`;
+    return `${this.#prefix}:rate:${name}`;
   }
 
   #slots(tenantId: string): string {
-    return `${this.#prefix}slots:${tenantId}`;
+    return `${this.#prefix}:slots:${tenantId}`;
   }
 
   #clock(): string {
-    return `${this.#prefix}clock`;
+    return `${this.#prefix}:clock`;
   }
+}
+
+function reconnectMs(attempt: number): number {
+  return Math.min(reconnectMsMax, 50 * attempt);
 }
 
 /**

@@ -3,8 +3,18 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningRedis } from '../../../deploy/local/redis.ts';
+import { ReadinessProbe } from '../../../src/service/readiness.ts';
+import { whyAway } from '../../../src/away-reasons.ts';
+import type { Catalog } from '../../../src/catalog/contract.ts';
+import type { EncoderPool } from '../../../src/encoder/protocol/contract.ts';
+import type { Readiness } from '../../../src/service/contract.ts';
 import { RedisLimiter, type RedisLimiterOptions } from '../../../src/service/limits/redis-limiter.ts';
-import { serversMs, startTestRedis } from '../../support/cluster/servers.ts';
+import {
+  redisCommand,
+  serversMs,
+  startTestRedis,
+  startTestRedisCluster,
+} from '../../support/cluster/servers.ts';
 import { describeLimiter } from './limiter-conformance.ts';
 
 let redis: RunningRedis;
@@ -22,7 +32,7 @@ async function connect(options: Partial<RedisLimiterOptions> = {}): Promise<Redi
   const limiter = await RedisLimiter.connect({
     url: redis.url,
     nodes: () => 3,
-    prefix: `${randomUUID()}:`,
+    prefix: randomUUID(),
     onChange: (isAway) => void changes.push(isAway),
     ...options,
   });
@@ -43,7 +53,7 @@ it('survives a clock of Redis that steps back without stopping anybody for longe
 
 /** Three nodes. */
 function cluster(): Promise<readonly RedisLimiter[]> {
-  const prefix = `${randomUUID()}:`;
+  const prefix = randomUUID();
   return Promise.all([1, 2, 3].map(() => connect({ prefix })));
 }
 
@@ -76,7 +86,7 @@ describe('three nodes', () => {
   });
 
   it('keep slots for as long as they are used, and those of a node that dies no longer than its leases', async () => {
-    const prefix = `${randomUUID()}:`;
+    const prefix = randomUUID();
     const [dying, using] = await Promise.all([1, 2].map(() => connect({ prefix, leaseMs: 300 })));
     await dying!.acquireSlot('t', 2);
     await using!.acquireSlot('t', 2);
@@ -196,7 +206,7 @@ describe('three nodes', () => {
   });
 
   it('count the slots that they gave while Redis was away, once it is back', async () => {
-    const prefix = `${randomUUID()}:`;
+    const prefix = randomUUID();
     const nodes = await Promise.all([1, 2, 3].map(() => connect({ prefix })));
     redis.kill('SIGSTOP');
     const permits = [];
@@ -212,6 +222,98 @@ describe('three nodes', () => {
     taken[0]?.release();
     await expect.poll(async () => (await newcomer.acquireSlot('t', 6)) !== undefined).toBe(true);
     expect(await newcomer.acquireSlot('t', 6)).toBeUndefined();
+  });
+});
+
+it('has the names of earlier versions in a single Redis, so that nodes of both count together', async () => {
+  const prefix = randomUUID();
+  const limiter = await connect({ prefix });
+  await limiter.admitRate('t', 60, Date.now(), { keyId: 'k', perMinute: 60 });
+  await limiter.acquireSlot('t', 1);
+  const names = await redisCommand(redis, '--scan', '--pattern', `${prefix}*`);
+  expect(names.trim().split('\n').toSorted()).toEqual(
+    ['clock', 'rate:key:k', 'rate:t', 'slots:probe', 'slots:t'].map((name) => `${prefix}:${name}`),
+  );
+});
+
+function readinessOf(limiter: RedisLimiter): Promise<Readiness> {
+  const probe = new ReadinessProbe({
+    catalog: { ping: () => Promise.resolve() } as Catalog,
+    encoders: { ready: () => true } as EncoderPool,
+    store: { freeBytes: () => Promise.resolve(2 ** 40) },
+    limiter,
+    draining: () => false,
+    nowMs: () => performance.now(),
+  });
+  return probe.readiness();
+}
+
+describe('a Redis that answers and cannot be used', () => {
+  it('is away with the reason, stays away, and comes back by itself', async () => {
+    const reported: (string | undefined)[] = [];
+    const limiter = await connect({ onChange: (_isAway, cause) => void reported.push(whyAway(cause)) });
+    await redisCommand(redis, 'CONFIG', 'SET', 'maxmemory', '1');
+    // As /readyz asks, without any request.
+    const { checks } = await readinessOf(limiter);
+    expect(checks.limiter).toMatch(/^degraded: /);
+    // Asked again meanwhile.
+    await pause(2_500);
+    expect(limiter.isAway).toBe(true);
+    await redisCommand(redis, 'CONFIG', 'SET', 'maxmemory', '0');
+    await expect.poll(() => limiter.isAway, { timeout: 10_000 }).toBe(false);
+    expect(reported).toEqual([undefined, expect.stringContaining('full'), undefined]);
+  });
+});
+
+describe('a cluster of three Redis', () => {
+  let members: readonly RunningRedis[];
+  beforeAll(async () => {
+    members = await startTestRedisCluster();
+  }, serversMs);
+  afterAll(() => Promise.all(members.map((member) => member.stop())));
+
+  it('counts for all nodes together, whichever member each of them names', async () => {
+    const prefix = randomUUID();
+    const nodes = await Promise.all(members.map(({ url }) => connect({ url, prefix })));
+    expect(nodes.map(({ isAway }) => isAway)).toEqual([false, false, false]);
+    // A new tenant has all of its limit at once.
+    const rates = await Promise.all(
+      Array.from({ length: 100 }, (_value, place) => nodes[place % 3]!.admitRate('t', 60, Date.now())),
+    );
+    expect(rates.filter(({ admitted }) => admitted)).toHaveLength(60);
+    const key = { keyId: 'k', perMinute: 1 };
+    expect(await nodes[0]!.admitRate('u', 60, Date.now(), key)).toMatchObject({ admitted: true });
+    expect(await nodes[1]!.admitRate('u', 60, Date.now(), key)).toMatchObject({
+      admitted: false,
+      isOfKey: true,
+    });
+    const slot = await nodes[1]!.acquireSlot('t', 1);
+    expect(slot).toBeDefined();
+    expect(await nodes[2]!.acquireSlot('t', 1)).toBeUndefined();
+    slot?.release();
+    await expect.poll(async () => (await nodes[2]!.acquireSlot('t', 1)) !== undefined).toBe(true);
+    await Promise.all(nodes.map((node) => node.ping()));
+    expect(nodes.map(({ isAway }) => isAway)).toEqual([false, false, false]);
+  });
+
+  it('is away while no member has the keys, with the reason, and back when one has', async () => {
+    const reported: (string | undefined)[] = [];
+    const limiters = await Promise.all(
+      members.map(({ url }) =>
+        connect({ url, onChange: (_isAway, cause) => void reported.push(whyAway(cause)) }),
+      ),
+    );
+    const [first] = members;
+    await first!.stop('SIGKILL');
+    const areAway = async (): Promise<readonly boolean[]> => {
+      await Promise.all(limiters.map((limiter) => limiter.ping()));
+      return limiters.map(({ isAway }) => isAway);
+    };
+    // A cluster serves no key when it lacks some.
+    await expect.poll(areAway, { timeout: 20_000 }).toEqual([true, true, true]);
+    await first!.start();
+    await expect.poll(areAway, { timeout: 20_000 }).toEqual([false, false, false]);
+    expect(new Set(reported)).toContain('is a cluster in which no node serves the keys');
   });
 });
 

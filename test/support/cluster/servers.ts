@@ -1,6 +1,8 @@
 /** The servers that nodes share. Those that are started here are for one file, which may stop them. */
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmod } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { inject } from 'vitest';
 import { installServers } from '../../../deploy/local/install.ts';
@@ -8,6 +10,7 @@ import { startPostgres, type PostgresOptions, type RunningPostgres } from '../..
 import { startRedis, type RunningRedis } from '../../../deploy/local/redis.ts';
 import { startSeaweed, type RunningSeaweed, type SeaweedOptions } from '../../../deploy/local/seaweedfs.ts';
 import { freePort } from '../../../deploy/local/free-port.ts';
+import { eventually } from '../running/eventually.ts';
 import { sharedService, type SharedServices } from '../shared-services.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
 
@@ -82,4 +85,38 @@ export async function startTestRedis(
   const { redis: program } = await installServers();
   const port = await freePort();
   return startRedis({ program, directory: await newDirectory(), port, settings: settings(port) });
+}
+
+export async function redisCommand({ url }: RunningRedis, ...words: readonly string[]): Promise<string> {
+  const { port, password } = new URL(url);
+  const env = { ...process.env, REDISCLI_AUTH: password };
+  return (await promisify(execFile)('redis-cli', ['-e', '-p', port, ...words], { env })).stdout;
+}
+
+/** Three nodes of one cluster, each with a third of the slots. Nothing is copied to others. */
+export async function startTestRedisCluster(): Promise<readonly RunningRedis[]> {
+  const { redis: program } = await installServers();
+  const password = randomUUID();
+  const nodes = await Promise.all(
+    [1, 2, 3].map(async () => {
+      const [port, busPort] = [await freePort(), await freePort()];
+      const settings = {
+        'cluster-enabled': 'yes',
+        'cluster-port': String(busPort),
+        'cluster-node-timeout': '2000',
+      };
+      const node = await startRedis({ program, directory: await newDirectory(), port, password, settings });
+      return { node, address: `127.0.0.1:${port}@${busPort}` };
+    }),
+  );
+  const addresses = nodes.map(({ address }) => address);
+  await promisify(execFile)('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes'], {
+    env: { ...process.env, REDISCLI_AUTH: password },
+  });
+  // Each member learns of the others by itself.
+  for (const { node } of nodes)
+    await eventually(
+      async () => /cluster_state:ok/.exec(await redisCommand(node, 'CLUSTER', 'INFO')) ?? undefined,
+    );
+  return nodes.map(({ node }) => node);
 }
