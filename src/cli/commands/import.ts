@@ -111,7 +111,8 @@ function withReadingOptions(command: Command): Command {
 
 const help = `
 A document has doc_id (or _id, or id), text, title and metadata. The text that is sent is title, a space, text. The title
-and all other fields become metadata too, and the end lists them. The last of several documents with the same id stays.
+and all other fields become metadata too, and the end lists them. A document with expires_at expires then. The last of
+several documents with the same id stays.
 Arrays of more than 64 numbers, and the text again, stay out of metadata unless --metadata-fields names them.
 JSON is an object a line, or one array. CSV has a header line. Its columns of numbers and booleans get these types, and
 the end lists them. A dataset directory is one of Hugging Face: README.md, dataset_info.json and shards of Parquet, JSONL

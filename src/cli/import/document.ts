@@ -1,26 +1,23 @@
 /**
  * Makes a document of a row. A row that the service would surely refuse is refused here, with its line number, without a
  * request. Further fields become metadata, unless the command line leaves them out. Both are counted. The title becomes
- * part of the text, and metadata too.
+ * part of the text, and metadata too. `expires_at` is no metadata: the document expires then.
  */
 import { hash } from 'node:crypto';
-import type { Document } from '../../../clients/typescript/src/types.ts';
+import type { ImportDocument } from '../../../clients/typescript/src/import.ts';
+import { instantOf } from '../../index/terms/instant.ts';
 import { documentText } from '../beir/directory.ts';
 import { inputError } from '../failure.ts';
 import { identifierText, isObject, isRawJson, parseGivenJson, RepeatedNameError } from '../json.ts';
 import { DocIdSet } from './doc-id-set.ts';
-import { idFields, type FieldChoice } from './fields.ts';
+import { expiryField, idFields, isExpiry, type FieldChoice } from './fields.ts';
 import { leanMetadata } from './lean-metadata.ts';
+import type { Place } from './sources/row-file.ts';
 import type { Row } from './sources/source.ts';
-
-interface Place {
-  readonly file: string;
-  readonly line: number;
-}
 
 export interface InputDocument extends Place {
   readonly docId: string;
-  readonly document: Document;
+  readonly document: ImportDocument & { readonly expires_at?: string };
   /** `undefined` = the identifier was made of the content. */
   readonly idField: string | undefined;
   readonly textFields: readonly string[];
@@ -62,6 +59,8 @@ export class DocumentReader {
   readonly repeatedDocIds = new Set<string>();
   /** Remark -> number of rows with it, and the first of them. */
   readonly remarks = new Map<string, { rows: number; readonly places: Place[] }>();
+  /** Documents that expire, and those of them whose time was over when they were read. */
+  readonly expiring = { documents: 0, over: 0 };
   rows = 0;
   readonly #choice: FieldChoice;
   readonly #docIds = new DocIdSet();
@@ -97,9 +96,13 @@ export class DocumentReader {
     const given = metadataOf(object['metadata']);
     if (given === undefined) return problem('metadata must be an object, or the JSON text of one');
     if (given instanceof RepeatedNameError) return problem(`metadata: ${given.message}`);
+    const expiry = expiryIn(object, this.#choice);
+    if (expiry === 'wrong') return problem(wrongExpiry);
     const further = Object.entries(object).filter(
       ([name]) =>
-        name !== idField && name !== textField && name !== 'metadata' && (name !== 'title' || title !== ''),
+        ![idField, textField, 'metadata'].includes(name) &&
+        (name !== 'title' || title !== '') &&
+        !isExpiry(name, this.#choice),
     );
     const taken = further.filter((field) => this.#takes(field, given));
     const whole = { ...Object.fromEntries(taken), ...given };
@@ -118,8 +121,16 @@ export class DocumentReader {
     if (metadataError !== undefined) return problem(metadataError);
     const docId = givenId ?? identifierOfContent(fullText, metadata);
     this.#countRepeated(docId);
+    this.#countExpiring(expiry);
     const textFields = [...(title === '' ? [] : ['title']), ...(text === '' ? [] : [textField])];
-    return { file, line, docId, document: { doc_id: docId, text: fullText, metadata }, idField, textFields };
+    const document = { doc_id: docId, text: fullText, metadata, ...expiry };
+    return { file, line, docId, document, idField, textFields };
+  }
+
+  #countExpiring({ expires_at: time }: Expiry): void {
+    if (time === undefined) return;
+    this.expiring.documents += 1;
+    if (Date.parse(time) <= Date.now()) this.expiring.over += 1;
   }
 
   #countRemark({ file, line, remark }: Row): void {
@@ -159,6 +170,22 @@ function identifierIn(
   const names = chosen === undefined ? idFields : [chosen];
   const field = names.find((name) => object[name] !== undefined && object[name] !== null);
   return [field, field === undefined ? undefined : object[field]];
+}
+
+interface Expiry {
+  readonly expires_at?: string;
+}
+
+const wrongExpiry = `${expiryField} must be a time such as 2027-01-31T00:00:00Z; --metadata-fields with this name makes it metadata`;
+
+/** In UTC. Documents that follow each other with one time share requests, however the time is written. */
+function expiryIn(object: Readonly<Record<string, unknown>>, choice: FieldChoice): Expiry | 'wrong' {
+  const value = object[expiryField] ?? undefined;
+  if (value === undefined || !isExpiry(expiryField, choice)) return {};
+  const instant = typeof value === 'string' ? instantOf(value) : undefined;
+  return instant === undefined
+    ? 'wrong'
+    : { expires_at: new Date(Number(instant / 1_000_000n)).toISOString() };
 }
 
 /** The same text with the same metadata has the same identifier, so importing it again replaces it. */

@@ -4,6 +4,9 @@ import type { RowFile } from './sources/row-file.ts';
 
 export const idFields = ['doc_id', '_id', 'id'];
 
+/** A document with this field expires at its time. */
+export const expiryField = 'expires_at';
+
 /** Names that replace the usual ones. */
 export interface FieldChoice {
   readonly id?: string | undefined;
@@ -37,11 +40,16 @@ export function isDocument(columns: readonly string[], choice: FieldChoice): boo
   return hasId(columns, choice) && hasOne(columns, textFieldsOf(choice));
 }
 
+/** Whether the field is the expiry of a document. `--metadata-fields` can say that it is metadata. */
+export function isExpiry(field: string, choice: FieldChoice): boolean {
+  return field === expiryField && choice.metadata?.includes(field) !== true;
+}
+
 /** Whether a column of strings may have numbers or booleans. Identifiers and texts always stay strings. */
 export function mayBeTyped(column: string, choice: FieldChoice): boolean {
   const stays = choice.strings === 'all' || choice.strings?.includes(column) === true;
   const isOwn = ['title', 'metadata', ...idFieldsOf(choice), ...textFieldsOf(choice)].includes(column);
-  return !stays && !isOwn && (choice.metadata?.includes(column) ?? true);
+  return !stays && !isOwn && !isExpiry(column, choice) && (choice.metadata?.includes(column) ?? true);
 }
 
 function hasId(columns: readonly string[], choice: FieldChoice): boolean {

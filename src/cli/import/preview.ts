@@ -10,6 +10,8 @@ export interface Preview {
   readonly text: readonly string[];
   /** Field of the metadata -> types of its values. */
   readonly metadata: Readonly<Record<string, readonly string[]>>;
+  /** Whether there are documents that expire. */
+  readonly expires_at: boolean;
   /** Rows that were looked at. */
   readonly rows: number;
   /** Rows of the whole input; `null` = not known yet. */
@@ -27,6 +29,7 @@ export function previewOf(source: Source, { head, isWhole }: LookedAhead): Previ
     id: [...new Set(documents.map(({ idField }) => idField ?? null))],
     text: [...new Set(documents.flatMap(({ textFields }) => textFields))],
     metadata: Object.fromEntries([...types].map(([name, found]) => [name, [...found]])),
+    expires_at: documents.some(({ document }) => document.expires_at !== undefined),
     rows: head.length,
     rows_total: isWhole ? head.length : rowsIn(source),
   };
@@ -34,7 +37,7 @@ export function previewOf(source: Source, { head, isWhole }: LookedAhead): Previ
 
 export function previewText(
   { name }: Source,
-  { id, text, metadata, rows, rows_total: total }: Preview,
+  { id, text, metadata, expires_at: expires, rows, rows_total: total }: Preview,
 ): string {
   const columns = Object.entries(metadata).map(([field, types]) => `${field} (${types.join(' or ')})`);
   return fields([
@@ -42,6 +45,7 @@ export function previewText(
     ['id', id.map((field) => field ?? 'made of the content').join(', ')],
     ['text', text.join(', ')],
     ['metadata', columns.length === 0 ? 'none' : columns.join(', ')],
+    ...(expires ? [['expiry', 'expires_at'] as const] : []),
     ...(total === rows ? [] : [['looked at', `the first ${rows} rows`] as const]),
   ]);
 }

@@ -5,7 +5,7 @@ import type { DocumentProblem, DocumentReader } from './document.ts';
 import { numbersMax } from './lean-metadata.ts';
 import { unknownShare, type TokenTally } from './token-tally.ts';
 import type { Preview } from './preview.ts';
-import type { ColumnTypes } from './sources/column-types.ts';
+import type { ColumnTypes, Mixed } from './sources/column-types.ts';
 import type { Source } from './sources/source.ts';
 
 export interface ImportReport {
@@ -72,12 +72,16 @@ function documentOf(report: ImportReport, seconds: number): object {
       : sent),
     fields: preview,
     repeated_doc_ids: reader.repeated,
+    expiring_documents: reader.expiring.documents,
+    expired_documents: reader.expiring.over,
     fields_as_metadata: Object.fromEntries(reader.sentAsMetadata),
     fields_left_out: Object.fromEntries(reader.leftOut),
     arrays_left_out: Object.fromEntries(reader.arraysLeftOut),
     remarks: [...reader.remarks].map(([remark, found]) => ({ remark, ...found })),
     column_types: Object.fromEntries(source.types.chosen),
     column_exceptions: Object.fromEntries(source.types.exceptions),
+    column_no_values: Object.fromEntries(source.types.noValues),
+    column_mixed: Object.fromEntries(source.types.mixed),
     seconds: Number(seconds.toFixed(3)),
     failures: problems.map((item) => ({
       file: item.file,
@@ -117,6 +121,7 @@ function textOf(
             `${repeated} documents have an id that came before (${firstOf(reader)}): the last one stays`,
           ] as const,
         ]),
+    ...expiryOf(reader).map((text) => ['expiry', text] as const),
     ...(sentAsMetadata.size === 0
       ? []
       : [['metadata', `also the fields ${counted(sentAsMetadata)}`] as const]),
@@ -129,11 +134,23 @@ function textOf(
   ]);
 }
 
+function expiryOf({ expiring: { documents, over } }: DocumentReader): readonly string[] {
+  if (documents === 0) return [];
+  return [
+    `${documents} documents expire at the time of their field expires_at${over === 0 ? '' : `; ${over} of these times are over, so no search finds the documents`}`,
+  ];
+}
+
 function remarksOf({ remarks }: DocumentReader): readonly string[] {
-  return [...remarks].map(([remark, { rows, places }]) => {
-    const named = places.map(({ file, line }) => `${file}:${line}`);
-    return `${rows} rows (${[...named, ...(rows > named.length ? ['...'] : [])].join(', ')}) ${remark}`;
-  });
+  return [...remarks].map(
+    ([remark, { rows, places }]) => `${rows} rows (${placesOf({ count: rows, places })}) ${remark}`,
+  );
+}
+
+/** The first places. */
+function placesOf({ count, places }: Pick<Mixed, 'count' | 'places'>): string {
+  const named = places.map(({ file, line }) => `${file}:${line}`);
+  return [...named, ...(count > named.length ? ['...'] : [])].join(', ');
 }
 
 function firstOf({ repeated, repeatedDocIds }: DocumentReader): string {
@@ -161,11 +178,20 @@ function percent(share: number): string {
   return share < 0.001 ? 'less than 0.1 %' : `${(share * 100).toFixed(1)} %`;
 }
 
-function columnTypes({ chosen, exceptions }: ColumnTypes): string {
+function columnTypes({ chosen, exceptions, noValues, mixed }: ColumnTypes): string {
   return listed(
     [...chosen].map(([name, type]) => {
       const others = exceptions.get(name);
-      return `${name} (${type}${others === undefined ? '' : `; ${others} other values stayed strings`})`;
+      const none = noValues.get(name);
+      const kept = mixed.get(name);
+      const notes = [
+        ...(others === undefined ? [] : [`${others} other values stayed strings`]),
+        ...(none === undefined ? [] : [`${none} cells say that there is no value`]),
+        ...(kept === undefined
+          ? []
+          : [`because of ${kept.count} cells that are no ${kept.type}: ${placesOf(kept)}`]),
+      ];
+      return `${name} (${[type, ...notes].join('; ')})`;
     }),
   );
 }

@@ -5,8 +5,7 @@
  */
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
 import { ImportError } from '../../../clients/typescript/src/errors.ts';
-import type { ImportBatch } from '../../../clients/typescript/src/import.ts';
-import type { Document } from '../../../clients/typescript/src/types.ts';
+import type { ImportBatch, ImportDocument } from '../../../clients/typescript/src/import.ts';
 import { problemsKeptMax, type ImportPosition } from './checkpoint.ts';
 import { isProblem, type DocumentProblem, type ImportItem, type InputDocument } from './document.ts';
 import { addTokens, tokensOf } from './token-tally.ts';
@@ -58,7 +57,10 @@ export async function runImport(run: ImportRun): Promise<void> {
   }
 }
 
-async function* documentsOf({ items, start }: ImportRun, rows: UnsettledRows): AsyncGenerator<Document> {
+async function* documentsOf(
+  { items, start }: ImportRun,
+  rows: UnsettledRows,
+): AsyncGenerator<ImportDocument> {
   for await (const item of items) {
     if (item.number <= start.rows) continue;
     rows.add(item);

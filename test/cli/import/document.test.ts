@@ -69,6 +69,32 @@ describe('a line becomes a document', () => {
     expect(readLine(line, 7).item).toMatchObject({ line: 7, error });
   });
 
+  it.each([
+    ['2021-06-01T08:00:00Z', '2021-06-01T08:00:00.000Z'],
+    ['2027-06-01T08:00:00.123456+02:00', '2027-06-01T06:00:00.123Z'],
+    ['2027-06-01', '2027-06-01T00:00:00.000Z'],
+  ])('that expires at its expires_at: %s', (given, expires) => {
+    expect(documentOf({ id: '1', text: 'x bee', expires_at: given })).toEqual({
+      doc_id: '1',
+      text: 'x bee',
+      metadata: {},
+      expires_at: expires,
+    });
+  });
+
+  it('that does not expire with null, or if expires_at is named as metadata; another value is refused', () => {
+    const row = { id: '1', text: 'x', expires_at: '2021-06-01T08:00:00Z' };
+    expect(documentOf({ ...row, expires_at: null })).toEqual({ doc_id: '1', text: 'x', metadata: {} });
+    const metadata = { expires_at: row.expires_at };
+    expect(documentOf(row, { metadata: ['expires_at'] })).toEqual({ doc_id: '1', text: 'x', metadata });
+    expect(documentOf({ ...row, metadata })).toMatchObject({ metadata, expires_at: expect.any(String) });
+    expect(documentOf(row, { metadata: [] })).toHaveProperty('expires_at');
+    for (const value of ['soon', 1_622_534_400, true, '2021-13-01', {}])
+      expect(documentOf({ ...row, expires_at: value })).toMatch(
+        /^expires_at must be a time such as .*--metadata-fields/,
+      );
+  });
+
   it('refuses metadata that is a long number', () => {
     const { item } = readLine('{"id":"a","text":"t","metadata":12345678901234567890}');
     expect(item).toHaveProperty('error');

@@ -1,4 +1,4 @@
-/** What `maxsimd import` takes: CSV, Parquet, standard input, folders of datasets; and what it refuses before anything else. */
+/** What `maxsimd import` takes: Parquet, JSONL, standard input, folders of datasets; and what it refuses before anything else. */
 import { cpSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -32,221 +32,6 @@ async function expectRefused(source: string, message: RegExp, ...more: string[])
   expect(exitCode).toBeGreaterThan(0);
   expect(api.requests).toEqual([]);
 }
-
-describe('CSV', () => {
-  it('has a header, quotes, and cells that become metadata; an empty cell is none', async () => {
-    const csv =
-      '\uFEFF_id,title,text,year,metadata\r\n' +
-      'a,A title,"says ""hello"",\ntwice",1999,"{""kind"":1}"\r\n' +
-      'b,,second,,\r\n' +
-      'c,,third\r\n' +
-      'd,,,,\r\n';
-    const source = file('books.csv', csv);
-    const { document, exitCode } = await importFrom(source);
-    expect(exitCode).toBe(1);
-    expect(document).toMatchObject({ done: 2, failed: 2, fields_as_metadata: { year: 1 } });
-    expect(document.failures).toEqual([
-      { file: source, line: 5, doc_id: null, error: 'the line has 3 fields, the header 5' },
-      { file: source, line: 6, doc_id: 'd', error: 'the text is empty' },
-    ]);
-    expect(Object.fromEntries(api.documents)).toEqual({
-      a: { text: 'A title says "hello",\ntwice', metadata: { title: 'A title', year: 1999, kind: 1 } },
-      b: { text: 'second', metadata: {} },
-    });
-  });
-
-  it.each([
-    ['semicolons.csv', 'id;text\na;one, two\n'],
-    ['tabs.tsv', 'id\ttext\na\tone, two\n'],
-    ['zipped.csv.gz', gzipSync('id,text\na,"one, two"\n')],
-    ['tabs-and-commas.tsv', 'id\ttext\ta, b, c\na\tone, two\tx\n'],
-    ['tabs-and-commas.csv', 'id\ttext\ta, b, c, d\na\tone, two\tx\n'],
-    ['named.CSV', 'sep=;\nid;text\na;one, two\n'],
-    ['named-by-excel.csv', '\uFEFF"sep=;"\r\nid;text;a,b,c\r\na;one, two;x\r\n'],
-    ['named-otherwise.csv', 'sep=|\nid|text\na|one, two\n'],
-    ['carriage-returns.csv', 'id;text\ra;one, two\rb;"three\rlines"\r'],
-  ])('may be %s', async (name, content) => {
-    await importFrom(file(name, content));
-    expect(api.documents.get('a')?.text).toBe('one, two');
-  });
-
-  const marks = [
-    ['1', 'He said "hi"'],
-    ['2', '"Hello" he said'],
-    ['3', '19" monitor'],
-    ['4', '"unclosed'],
-    ['5', 'ok'],
-  ];
-  const written = (separator: string): string =>
-    [['id', 'text'], ...marks].map((row) => `${row.join(separator)}\n`).join('');
-
-  it.each(['tabs.tsv', 'tabs.csv', '-'])(
-    'with tabs quotes nothing, and keeps quotation marks: %s',
-    async (name) => {
-      options = { ...options, input: written('\t') };
-      const source = name === '-' ? name : file(name, written('\t'));
-      const { document, exitCode } = await importFrom(source, '--format', 'csv');
-      expect(exitCode).toBe(0);
-      expect(document).toMatchObject({ done: 5, failed: 0, remarks: [] });
-      expect([...api.documents].map(([id, { text }]) => [id, text])).toEqual(marks);
-    },
-  );
-
-  it('with tabs quotes as other CSV does if the header is quoted; otherwise marks around a cell are counted', async () => {
-    await importFrom(file('quoted.tsv', '"id"\t"text"\na\t"two\nlines"\n'));
-    expect(api.documents.get('a')?.text).toBe('two\nlines');
-    const source = file('cell.tsv', 'id\ttext\nb\t"one"\n');
-    const { document } = await importFrom(source);
-    expect(document.remarks).toEqual([
-      {
-        remark: expect.stringMatching(/marks around it, which stay/),
-        rows: 1,
-        places: [{ file: source, line: 2 }],
-      },
-    ]);
-    expect(api.documents.get('b')?.text).toBe('"one"');
-  });
-
-  it.each(['file', '-'])('refuses a row with a wrong quotation mark alone, by its line: %s', async (name) => {
-    options = { ...options, input: written(',') };
-    const source = name === '-' ? name : file('books.csv', written(','));
-    const { document, exitCode } = await importFrom(source, '--format', 'csv');
-    expect(exitCode).toBe(1);
-    expect(document).toMatchObject({ done: 1, failed: 4 });
-    expect(document.failures.map((item: { line: number }) => item.line)).toEqual([2, 3, 4, 5]);
-    expect(JSON.stringify(document.failures)).not.toMatch(/He said|Hello|monitor|unclosed/);
-    expect([...api.documents.keys()]).toEqual(['5']);
-  });
-
-  it('tells which rows quotation marks join', async () => {
-    const source = file('books.csv', 'id,text\n1,"two\nlines"\n2,"unclosed\n3,ok\n4,closed"\n5,ok\n');
-    const { document } = await importFrom(source);
-    expect([...api.documents.keys()]).toEqual(['1', '2', '5']);
-    expect(document.remarks).toMatchObject([
-      { rows: 1, places: [{ line: 2 }] },
-      { rows: 1, places: [{ line: 4 }], remark: expect.stringMatching(/looks like a row/) },
-    ]);
-    const { stdout } = await runHere(['import', source, '--index', 'books'], options);
-    expect(stdout).toMatch(
-      /^remark +1 rows \(.*books\.csv:4\) have a cell of several lines, one of which looks/m,
-    );
-  });
-
-  it('counts a line that names what separates the fields', async () => {
-    const source = file('books.csv', 'sep=;\nid;text\na;one\nb\n');
-    const { document } = await importFrom(source);
-    expect(document.failures).toMatchObject([{ line: 4, error: 'the line has 1 fields, the header 2' }]);
-  });
-
-  describe('has columns of types', () => {
-    const csv =
-      'id,text,year,price,open,code,mixed,long\n' +
-      '1,10,1999,1.50,true,007,1,1126128864018916581\n' +
-      '2,20,,-2e3,False,12,x,2\n';
-    const types = {
-      year: 'number',
-      price: 'number',
-      open: 'boolean',
-      code: 'string',
-      mixed: 'string',
-      long: 'number',
-    };
-
-    it('numbers where all cells are, booleans where all are; the end tells which', async () => {
-      const source = file('books.csv', csv);
-      const { document } = await importFrom(source);
-      expect(document).toMatchObject({ done: 2, column_types: types, column_exceptions: {} });
-      expect(api.documents.get('1')).toMatchObject({
-        text: '10',
-        metadata: { year: 1999, price: 1.5, open: true, code: '007', mixed: '1' },
-      });
-      expect(api.documents.get('2')?.metadata).toEqual({
-        price: -2000,
-        open: false,
-        code: '12',
-        mixed: 'x',
-        long: 2,
-      });
-      const { stdout } = await runHere(['import', source, '--index', 'books'], options);
-      expect(stdout).toMatch(
-        /^columns +year \(number\), price \(number\), open \(boolean\), code \(string\)/m,
-      );
-    });
-
-    it('keeps the strings of columns that are named, or of all', async () => {
-      const source = file('books.csv', csv);
-      const some = await importFrom(source, '--string-fields', 'year, open');
-      expect(some.document.column_types).toMatchObject({ price: 'number' });
-      expect(api.documents.get('1')?.metadata).toMatchObject({ year: '1999', open: 'true', price: 1.5 });
-      const none = await importFrom(source, '--string-fields', 'all');
-      expect(none.document.column_types).toEqual({});
-      expect(api.documents.get('1')?.metadata).toMatchObject({ year: '1999', open: 'true', price: '1.50' });
-    });
-
-    it('that are those of all shards of a dataset', async () => {
-      file('shards/data/train-00000-of-00002.csv', 'id,text,code\n1,t,5\n');
-      file('shards/data/train-00001-of-00002.csv', 'id,text,code\n2,t,05\n');
-      const { document } = await importFrom(path.join(directory, 'shards'));
-      expect(document.column_types).toEqual({ code: 'string' });
-      expect(api.documents.get('1')?.metadata).toEqual({ code: '5' });
-    });
-
-    it('that are those of the first rows of standard input; cells unlike them are counted', async () => {
-      const lines = Array.from({ length: 1500 }, (_, n) => `${n},t,${n === 1400 ? 'late' : n}\n`);
-      options = { ...options, input: `id,text,n\n${lines.join('')}` };
-      const { document } = await importFrom('-', '--format', 'csv');
-      expect(document).toMatchObject({
-        done: 1500,
-        column_types: { n: 'number' },
-        column_exceptions: { n: 1 },
-      });
-      expect(api.documents.get('1399')?.metadata).toEqual({ n: 1399 });
-      expect(api.documents.get('1400')?.metadata).toEqual({ n: 'late' });
-    });
-  });
-
-  it('without a column for the text or the id is refused, and other names can be given', async () => {
-    const source = file('books.csv', 'key,body\na,one\n');
-    await expectRefused(
-      source,
-      /has no column doc_id, _id, id, but "key", "body": choose one with --id-field NAME/,
-    );
-    await expectRefused(source, /has no column text, but "key", "body".*--text-field/, '--id-field', 'key');
-    const { document } = await importFrom(source, '--id-field', 'key', '--text-field', 'body');
-    expect(document).toMatchObject({ done: 1, fields_as_metadata: {} });
-    expect(api.documents.get('a')).toEqual({ text: 'one', metadata: {} });
-  });
-
-  it.each([
-    ['that is empty', '', /is empty/],
-    ['with a header alone', 'id,text\n', /holds no document/],
-    ['with a column twice', 'id,text,text\na,b,c\n', /names the column "text" twice/],
-    ['in another encoding', Buffer.from('id,text\na,caf\xe9\n', 'latin1'), /is not valid UTF-8/],
-    ['with an open quote', 'id,text\na,"b\n', /line 2: a quotation mark begins a cell, and none ends it/],
-    ['with an open quote in the header', 'id,"text\na,b\n', /the header cannot be read: a quotation mark/],
-  ])('%s is refused', (_, content, message) => expectRefused(file('books.csv', content), message));
-});
-
-describe('vectors', () => {
-  const numbers = JSON.stringify(Array.from({ length: 384 }, (_, place) => place / 8));
-
-  it.each([
-    ['rows.jsonl', `{"id":"a","text":"one","embedding":${numbers}}\n`],
-    ['rows.json', `[{"id":"a","text":"one","embedding":${numbers}}]`],
-    ['rows.csv', `id,text,embedding\na,one,"${numbers}"\n`],
-  ])('of %s are left out, counted, and kept if they are asked for', async (name, content) => {
-    const source = file(name, content);
-    const { document } = await importFrom(source);
-    expect(document).toMatchObject({ done: 1, arrays_left_out: { embedding: 1 }, fields_as_metadata: {} });
-    expect(api.documents.get('a')).toEqual({ text: 'one', metadata: {} });
-    const { stdout } = await runHere(['import', source, '--index', 'books'], options);
-    expect(stdout).toMatch(
-      /^arrays +left out, because they hold more than 64 numbers: embedding \(1\); --metadata-fields keeps/m,
-    );
-    await importFrom(source, '--metadata-fields', 'embedding');
-    expect(api.documents.get('a')?.metadata).toHaveProperty('embedding');
-  });
-});
 
 describe('Parquet', () => {
   const documents = {
@@ -415,6 +200,58 @@ describe('fields that a document has no place for', () => {
     expect(document).toMatchObject({ fields_as_metadata: {}, fields_left_out: { year: 2, kind: 1 } });
     expect(api.documents.get('b')?.metadata).toEqual({});
   });
+});
+
+describe('documents with a time in expires_at', () => {
+  const times = ['2021-06-01T08:00:00Z', '2021-06-01T10:00:00+02:00', '2099-01-01T00:00:00Z', ''];
+  const objects = times.map((time, place) => ({
+    id: `d${place}`,
+    text: 'x bee',
+    ...(time !== '' && { expires_at: time }),
+  }));
+  const first = '---\nexpires_at: 2021-06-01T08:00:00Z\n---\nx bee\n';
+  const forms: readonly (readonly [string, string, readonly string[]])[] = [
+    ['rows.jsonl', objects.map((row) => JSON.stringify(row)).join('\n'), ['d0 d1', 'd2', 'd3']],
+    [
+      'rows.csv',
+      `id,text,expires_at\n${objects.map((row, place) => `${row.id},x bee,${times[place]}`).join('\n')}\n`,
+      ['d0 d1', 'd2', 'd3'],
+    ],
+    ['a.md', first, ['a.md']],
+  ];
+
+  it.each(forms)(
+    'expire, and those that follow each other with one time share requests: %s',
+    async (name, content, batches) => {
+      const source = file(name, content);
+      const { document, exitCode } = await importFrom(source, '--concurrency', '1');
+      expect(exitCode).toBe(0);
+      expect(document).toMatchObject({
+        done: batches.join(' ').split(' ').length,
+        fields: { expires_at: true, metadata: {} },
+        expiring_documents: name === 'a.md' ? 1 : 3,
+        expired_documents: name === 'a.md' ? 1 : 2,
+        fields_as_metadata: {},
+      });
+      const sent = api.requests.filter(({ body }) => body?.documents !== undefined);
+      expect(
+        sent.map(({ path: address, body }) => [
+          new URL(address, 'http://host').searchParams.get('expires_at'),
+          body.documents.map(({ doc_id: docId }: { doc_id: string }) => docId).join(' '),
+        ]),
+      ).toEqual(
+        batches.map((ids, place) => [
+          ['2021-06-01T08:00:00.000Z', '2099-01-01T00:00:00.000Z', null][place],
+          ids,
+        ]),
+      );
+      expect(sent.flatMap(({ body }) => body.documents)).not.toContainEqual(
+        expect.objectContaining({ expires_at: expect.anything() }),
+      );
+      const { stdout } = await runHere(['import', source, '--index', 'books', '--dry-run'], options);
+      expect(stdout).toMatch(/^expiry +\d documents expire .*; \d of these times are over/m);
+    },
+  );
 });
 
 describe('documents with an id that came before', () => {

@@ -121,7 +121,8 @@ export class ApiDouble {
   }
 
   #answer(request: SeenRequest): Reply {
-    const route = `${request.method} ${request.path.replace(/^\/v1\/indexes\/[^/]+/, '/v1/indexes/ID')}`;
+    const [address = ''] = request.path.split('?');
+    const route = `${request.method} ${address.replace(/^\/v1\/indexes\/[^/]+/, '/v1/indexes/ID')}`;
     switch (route) {
       case 'GET /v1/usage':
         return {

@@ -19,6 +19,11 @@ export interface FileRow {
   readonly bytesRead: number;
 }
 
+export interface Place {
+  readonly file: string;
+  readonly line: number;
+}
+
 export interface RowFile {
   /** Name in messages. */
   readonly name: string;

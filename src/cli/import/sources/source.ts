@@ -103,7 +103,7 @@ export async function* rowsOf({ files, types }: Source): AsyncGenerator<Row> {
   let rowsBefore = 0;
   let bytesBefore = 0;
   for (const { name, bytes, version, isText = false, rows: read } of files) {
-    const rows = isText && version === undefined ? types.learnHead(read()) : read();
+    const rows = isText && version === undefined ? types.learnHead(read(), name) : read();
     let last = 0;
     for await (const { line, parsed, remark, bytesRead } of rows) {
       last = line;
