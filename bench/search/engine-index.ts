@@ -54,6 +54,8 @@ export interface IndexOptions {
   readonly corpus: Corpus;
   /** Centroids of the codebook; 0 or none = as many as its token vectors deserve. */
   readonly centroids?: number;
+  /** The most token vectors of which a search scores every one; 0 or none = as many as this machine scores in 2 ms. */
+  readonly exactTokenVectorsMax?: number;
 }
 
 /** Segments are as full, and as many, as the service leaves them. */
@@ -350,11 +352,11 @@ let opened = 0;
 /** Sealed versions are born at 1; all changes happen at 2. */
 const generation = 2;
 
-function createIndex({ engine, corpus, centroids = 0 }: IndexOptions): NativeIndex {
+function createIndex({ engine, corpus, centroids = 0, exactTokenVectorsMax = 0 }: IndexOptions): NativeIndex {
   return engine.createIndex({
     dim: corpus.dim,
     rowBits: corpus.rowBits,
-    exactTokenVectorsMax: 0,
+    exactTokenVectorsMax,
     centroids,
   });
 }

@@ -71,7 +71,7 @@ async function disturbed(args: readonly string[], line: RegExp, disturb: (benchm
   return ended;
 }
 
-it('measures services, and reports also when it is interrupted', { timeout: 120_000 }, async () => {
+it('measures services, and reports also when it is interrupted', async () => {
   const args =
     '--services 2 --stores-at-once 2 --one-client 5 --mix search=2,upsert=1,score=1 --rates 100,120,140 --step-seconds 1 --documents 20';
   const ended = await disturbed(['capacity', ...args.split(' ')], /^100\/s: p50 /, (benchmark) =>
@@ -125,13 +125,13 @@ it('measures the processor time of searches and upserts by process, side by side
     expect(side.phases.at(-1)?.processor_ms['encoders']).toBeGreaterThan(0);
   }
   expect(printed).toMatch(/4 open, MAXSIMD_LOG_LEVEL=error \/ against: api [^]*on paper/);
-}, 120_000);
+});
 
 it('a benchmark that a signal ends takes its server and files with it', async () => {
   const stages = ['stages', '--documents', '4', '--queries', '4', '--warm-up', '4', '--rounds', '50'];
   const ended = await disturbed(stages, /^round 1/, (benchmark) => process.kill(benchmark, 'SIGHUP'));
   expect(ended.code, ended.reported).toBe(129);
-}, 120_000);
+});
 
 it('a service given by address is spoken to over TLS, and loses its index when storing fails', async () => {
   const { certificateFile, keyFile } = await makeCertificate(await newDirectory());
@@ -155,4 +155,4 @@ it('a service given by address is spoken to over TLS, and loses its index when s
   expect(code).toBe(1);
   expect(reported).toContain('/v1/indexes/index-1/documents: 503');
   expect(deleted).toEqual(['/v1/indexes/index-1']);
-}, 120_000);
+});

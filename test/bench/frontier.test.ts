@@ -31,4 +31,4 @@ it('measures kernels, threads and states beside another checkout', async () => {
     expect(point.p99_ms).toBeGreaterThanOrEqual(point.p50_ms);
   }
   expect(printed).toContain('p50 ms at 0.98');
-}, 120_000);
+});

@@ -13,36 +13,51 @@ using namespace std::chrono_literals;
 
 constexpr size_t iterations = 500;
 
-/// Runs a loop in a pool of two threads and posts a task once both are in it. False if the second thread did not come.
-bool taskBesideLoop() {
-  std::atomic<size_t> ran{0};
-  std::atomic<uint32_t> inside{0};
-  std::atomic<bool> bothInside{false}, taskRan{false}, loopEnded{false}, taskWasFirst{false};
-  Pool pool(2);
+void until(const std::atomic<bool>& flag) {
+  while (!flag) std::this_thread::sleep_for(1ms);
+}
+
+/// Runs a loop in a pool of two threads and posts a task once both are in it. The loop's own thread then waits for the
+/// task, so only the helper can run it. False if the helper did not come before the loop ended.
+bool taskBesideLoop(Pool& pool) {
+  std::atomic<size_t> ran{0}, helped{0}, helpedBeforeTask{0};
+  std::atomic<bool> helperInside{false}, posted{false}, taskRan{false}, loopEnded{false};
   pool.post([&] {
+    const auto owner = std::this_thread::get_id();
     pool.parallelFor(iterations, [&](size_t) {
-      if (++inside == 2) bothInside = true;
-      if (!taskRan) std::this_thread::sleep_for(1ms);
-      --inside;
+      if (std::this_thread::get_id() != owner) {
+        ++helped;
+        helperInside = true;
+        until(posted);
+      } else if (helperInside) {
+        until(taskRan);
+      } else {
+        std::this_thread::sleep_for(1ms);
+      }
       ++ran;
     });
     loopEnded = true;
   });
-  while (!bothInside && !loopEnded) std::this_thread::sleep_for(1ms);
-  pool.post([&] {
-    taskWasFirst = !loopEnded;
-    taskRan = true;
-  });
-  while (!taskRan || !loopEnded) std::this_thread::sleep_for(1ms);
+  while (!helperInside && !loopEnded) std::this_thread::sleep_for(1ms);
+  if (helperInside) {
+    pool.post([&] {
+      helpedBeforeTask = helped.load();
+      taskRan = true;
+    });
+    posted = true;
+    until(taskRan);
+    // The helper left the loop after the iteration that it was in.
+    CHECK(helpedBeforeTask == 1);
+  }
+  until(loopEnded);
   CHECK(ran == iterations);
-  CHECK(!bothInside || taskWasFirst);
-  return bothInside;
+  return helperInside;
 }
 
 const Case waiting("concurrency", "a task begins while all threads share a loop", [](Random&) {
-  // Threads start with the first task, so the second may come too late for the loop.
-  uint32_t tries = 0;
-  while (!taskBesideLoop()) CHECK(++tries < 50);
+  Pool pool(2);
+  // Threads start with the first task. The second one may come too late for a loop, but then it is there for a later one.
+  while (!taskBesideLoop(pool)) continue;
 });
 
 }  // namespace
