@@ -6,6 +6,7 @@ import { unitTests } from './test/support/unit-tests.ts';
 // The parts of a benchmark are tested beside it; test/bench runs benchmarks as a user does.
 const all = ['test/**/*.test.ts', 'bench/**/*.test.ts'];
 const unit = [...unitTests(import.meta.dirname)];
+const kernels = ['test/native/kernel-shapes.test.ts'];
 
 /** Tests of whole processes take longest. They begin first, so that no worker is left with one at the end. */
 class ProcessesFirst extends BaseSequencer {
@@ -23,7 +24,17 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: unit, setupFiles: ['test/support/no-processes.ts'] },
+        test: { name: 'unit', include: unit, exclude: kernels, setupFiles: ['test/support/no-processes.ts'] },
+      },
+      {
+        // Unit tests for which an addon is built first.
+        extends: true,
+        test: {
+          name: 'kernels',
+          include: kernels,
+          setupFiles: ['test/support/no-processes.ts'],
+          globalSetup: ['test/support/kernel-shapes-addon.ts'],
+        },
       },
       {
         extends: true,

@@ -1,5 +1,5 @@
-// The eight tile registers of AMX. The native tests replace these macros by an emulation (MAXSIMD_TILES_HEADER), so
-// that the kernel's source also runs on machines without AMX.
+// The eight tile registers of AMX. The native tests define the macros below before, as an emulation, so that the kernel's
+// source also runs on machines without AMX.
 #pragma once
 
 #include <immintrin.h>
@@ -9,12 +9,6 @@
 
 namespace maxsimd {
 namespace {
-
-#if defined(MAXSIMD_TILES_HEADER)
-#define TILE_TARGET
-#else
-#define TILE_TARGET ",amx-tile,amx-int8"
-#endif
 
 /// The operand of LDTILECFG: palette 1, and for each register its rows and the bytes of a row.
 struct alignas(64) TileConfiguration {
@@ -29,9 +23,7 @@ static_assert(sizeof(TileConfiguration) == 64);
 }  // namespace
 }  // namespace maxsimd
 
-#if defined(MAXSIMD_TILES_HEADER)
-#include MAXSIMD_TILES_HEADER
-#else
+#if !defined(TILE_DOT)
 
 // Macros, because the register number is part of the instruction.
 #define TILE_CONFIGURE(configuration) _tile_loadconfig(configuration)

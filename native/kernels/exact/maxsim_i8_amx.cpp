@@ -9,10 +9,12 @@
 // fewer than 16 rows is copied, with its last row repeated. Neither changes a maximum.
 #if defined(__x86_64__)
 
+#if !defined(TARGET)
+#define TARGET \
+  __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,amx-tile,amx-int8")))
+#endif
+
 #include "kernels/exact/amx_tiles.h"
-
-#define TARGET __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni" TILE_TARGET)))
-
 #include "kernels/exact/lanes512.h"
 
 #include <algorithm>
@@ -282,15 +284,8 @@ struct Rows {
 
 }  // namespace
 
-#if defined(MAXSIMD_TILES_HEADER)
-extern const Kernel amxEmulatedKernel;
-const Kernel amxEmulatedKernel =
-    ByRowBits<Rows>::kernel("amx with emulated tiles", [](const CpuFeatures& cpu) { return cpu.avx512vnni; }, dot,
-                            &avx2CodeLoops);
-#else
 const Kernel amxKernel = ByRowBits<Rows>::kernel("amx", [](const CpuFeatures& cpu) { return cpu.amx; }, dot,
                                                  &avx2CodeLoops);
-#endif
 
 }  // namespace maxsimd
 

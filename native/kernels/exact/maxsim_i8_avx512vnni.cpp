@@ -5,12 +5,20 @@
 // 2^31. vpdpbusd does not saturate.
 #if defined(__x86_64__)
 
+#if !defined(TARGET)
 #define TARGET __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+#endif
 
 #include <immintrin.h>
 
 #include "kernels/exact/lanes256.h"
 #include "kernels/exact/lanes512.h"
+
+/// sum += dot4(document u8, query s8) per lane. Written as assembly, because g++ 12 adds register copies and spills to the
+/// intrinsic. The native tests define it before, as an emulation.
+#if !defined(VPDPBUSD)
+#define VPDPBUSD(sum, query, document) __asm__("vpdpbusd %1, %2, %0" : "+v"(sum) : "v"(query), "v"(document))
+#endif
 
 namespace maxsimd {
 namespace {
@@ -31,10 +39,8 @@ struct Avx512Vnni : Lanes512 {
     }
   }
 
-  /// sum += dot4(document u8, query s8) per lane. Written as assembly, because g++ 12 adds register copies and spills
-  /// to the intrinsic.
   TARGET_INLINE void accumulate(__m512i& sum, __m512i query, __m512i document) {
-    __asm__("vpdpbusd %1, %2, %0" : "+v"(sum) : "v"(query), "v"(document));
+    VPDPBUSD(sum, query, document);
   }
 };
 
@@ -42,7 +48,7 @@ struct Avx512Vnni : Lanes512 {
 struct Avx512VnniNarrow : Lanes256 {
   TARGET_INLINE __m256i narrow(__m512i document) { return _mm512_castsi512_si256(document); }
   TARGET_INLINE void accumulate(__m256i& sum, __m256i query, __m256i document) {
-    __asm__("vpdpbusd %1, %2, %0" : "+v"(sum) : "v"(query), "v"(document));
+    VPDPBUSD(sum, query, document);
   }
 };
 

@@ -1,9 +1,12 @@
 // NEON with SDOT (Armv8.2): 4 query tokens a register, four dimensions a lane, signed on both sides.
-#if defined(__aarch64__)
+//
+// The native tests include this source on x86, too, behind functions that emulate the instructions.
+#if defined(__aarch64__) || defined(EMULATED)
 
+#if !defined(EMULATED)
 #define TARGET __attribute__((target("arch=armv8.2-a+dotprod")))
-
 #include <arm_neon.h>
+#endif
 
 #include "kernels/exact/lanes.h"
 

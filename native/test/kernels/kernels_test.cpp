@@ -1,11 +1,12 @@
-// Compares every kernel of this machine with the scalar one, bit for bit, and the scalar one with float64. On x86 with
-// AVX-512 VNNI that includes the avxvnni source in the encoding of AVX-512 and the amx source over emulated tiles.
+// Compares every kernel with the scalar one, bit for bit, and the scalar one with float64. Kernels whose instructions this
+// machine lacks run over emulated ones.
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
 #include "kernels/small_values.h"
 #include "files/crc32c.h"
 #include "runtime/aligned.h"
 #include "test/check.h"
+#include "test/kernels/edge_shapes.h"
 #include "test/kernels/prepared_query.h"
 #include "test/sample.h"
 
@@ -19,22 +20,13 @@
 
 namespace maxsimd {
 
-#if defined(__x86_64__)
-extern const Kernel avxvnniAsEvexKernel;
-extern const Kernel amxEmulatedKernel;
-#endif
-
 namespace test {
 namespace {
 
 /// All kernels that run here, except the reference.
-std::vector<const Kernel*> comparedKernels() {
-  std::vector<const Kernel*> all(kernels().begin(), kernels().end());
-#if defined(__x86_64__)
-  all.push_back(&avxvnniAsEvexKernel);
-  all.push_back(&amxEmulatedKernel);
-#endif
-  std::erase_if(all, [](const Kernel* kernel) { return kernel == &scalarKernel || !kernel->requires_(cpuFeatures()); });
+std::vector<TestedKernel> comparedKernels() {
+  std::vector<TestedKernel> all = testedKernels();
+  std::erase_if(all, [](const TestedKernel& tested) { return tested.kernel == &scalarKernel; });
   return all;
 }
 
@@ -114,7 +106,7 @@ void compareKernels(RowShape shape, const std::vector<int8_t>& vectors, const Do
   const PreparedQuery reference(scalarKernel, vectors, shape, tokens, scaleStep);
   std::vector<float> scores(count);
   scalarKernel.maxsim(reference.query, documents.chunks.data(), count, scores.data());
-  for (const Kernel* kernel : comparedKernels()) {
+  for (const auto& [kernel, emulated] : comparedKernels()) {
     const uint64_t callsBefore = kernel->calls->load();
     const PreparedQuery prepared(*kernel, vectors, shape, tokens, scaleStep);
     std::vector<float> others(count);
@@ -281,7 +273,7 @@ const Case halves("kernels", "f16 widens exactly and narrows to nearest even", [
 });
 
 const Case names("kernels", "say what is compared here", [](Random&) {
-  for (const Kernel* kernel : comparedKernels()) std::printf("  compared %s\n", kernel->name);
+  for (const TestedKernel& tested : comparedKernels()) std::printf("  compared %s\n", tested.name().c_str());
   CHECK(!comparedKernels().empty() || findKernel("auto") == &scalarKernel);
 });
 

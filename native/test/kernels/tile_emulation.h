@@ -3,6 +3,15 @@
 // reference (volume 2). Where those would fault, it ends the process.
 #pragma once
 
+#define TILE_CONFIGURE(configuration) emulatedTiles.configure(configuration)
+#define TILE_RELEASE() emulatedTiles.release()
+#define TILE_ZERO(tile) emulatedTiles.zero(tile)
+#define TILE_LOAD(tile, from, stride) emulatedTiles.load(tile, from, stride)
+#define TILE_STORE(tile, to, stride) emulatedTiles.store(tile, to, stride)
+#define TILE_DOT(sums, rows, columns) emulatedTiles.dot(sums, rows, columns)
+
+#include "kernels/exact/amx_tiles.h"
+
 #include <cstdlib>
 #include <cstring>
 
@@ -70,10 +79,3 @@ thread_local EmulatedTiles emulatedTiles;
 
 }  // namespace
 }  // namespace maxsimd
-
-#define TILE_CONFIGURE(configuration) emulatedTiles.configure(configuration)
-#define TILE_RELEASE() emulatedTiles.release()
-#define TILE_ZERO(tile) emulatedTiles.zero(tile)
-#define TILE_LOAD(tile, from, stride) emulatedTiles.load(tile, from, stride)
-#define TILE_STORE(tile, to, stride) emulatedTiles.store(tile, to, stride)
-#define TILE_DOT(sums, rows, columns) emulatedTiles.dot(sums, rows, columns)
