@@ -108,14 +108,15 @@ export class DocumentReader {
     const whole = { ...Object.fromEntries(taken), ...given };
     if (!nestsAtMost(whole, metadataDepthMax))
       return problem(`metadata must nest at most ${metadataDepthMax} levels`);
-    const { metadata, arrays, texts } = leanMetadata(whole, {
+    const { metadata, arrays, repeats } = leanMetadata(whole, {
       text,
       textField,
+      given,
       kept: this.#choice.metadata ?? [],
     });
-    const sent = taken.map(([name]) => name).filter((name) => !arrays.has(name) && !texts.has(name));
+    const sent = taken.map(([name]) => name).filter((name) => !arrays.has(name) && !repeats.has(name));
     for (const name of sent) count(this.sentAsMetadata, name);
-    for (const name of texts) count(this.leftOut, name);
+    for (const name of repeats) count(this.leftOut, name);
     for (const name of arrays) count(this.arraysLeftOut, name);
     const metadataError = problemOfMetadata(metadata);
     if (metadataError !== undefined) return problem(metadataError);

@@ -1,7 +1,8 @@
 /**
- * Leaves out of metadata what files of other programs hold beside a text: its vectors, and the text a second time. Both
- * would come back in every result, and soon fill the 16 KiB that metadata may have.
+ * Leaves out of metadata what files of other programs hold beside a text: its vectors, and the text or the metadata of the
+ * row a second time. They would come back in every result, and soon fill the 16 KiB that metadata may have.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { isObject, isRawJson } from '../json.ts';
 
 export const numbersMax = 64;
@@ -11,6 +12,8 @@ const textLengthMin = 64;
 interface LeanOptions {
   readonly text: string;
   readonly textField: string;
+  /** The object `metadata` of the row. */
+  readonly given: Readonly<Record<string, unknown>>;
   /** Fields that stay as they are, by their paths. */
   readonly kept: readonly string[];
 }
@@ -19,26 +22,28 @@ export interface LeanMetadata {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** Paths such as `node.embedding`: arrays of more than 64 numbers. */
   readonly arrays: ReadonlySet<string>;
-  /** Paths of members that equal the text. */
-  readonly texts: ReadonlySet<string>;
+  /** Paths of members that repeat the text, or the metadata of the row. */
+  readonly repeats: ReadonlySet<string>;
 }
 
 /** The metadata must not nest deeply. */
 export function leanMetadata(
   metadata: Readonly<Record<string, unknown>>,
-  { text, textField, kept }: LeanOptions,
+  { text, textField, given, kept }: LeanOptions,
 ): LeanMetadata {
   const arrays = new Set<string>();
-  const texts = new Set<string>();
-  const isText = (name: string, value: unknown): boolean =>
-    text !== '' && value === text && (name === textField || text.length >= textLengthMin);
+  const repeats = new Set<string>();
+  const isRepeat = (name: string, value: unknown): boolean =>
+    typeof value === 'string'
+      ? text !== '' && value === text && (name === textField || text.length >= textLengthMin)
+      : name === 'metadata' && isDeepStrictEqual(value, given);
   const membersOf = (object: Readonly<Record<string, unknown>>, parent: string): Record<string, unknown> => {
     const members: [string, unknown][] = [];
     for (const [name, value] of Object.entries(object)) {
       const place = parent + name;
       if (kept.includes(place)) members.push([name, value]);
       else if (isManyNumbers(value)) arrays.add(place);
-      else if (isText(name, value)) texts.add(place);
+      else if (isRepeat(name, value)) repeats.add(place);
       else members.push([name, inner(value, `${place}.`)]);
     }
     return Object.fromEntries(members);
@@ -47,7 +52,7 @@ export function leanMetadata(
     if (Array.isArray(value)) return value.map((item) => inner(item, parent));
     return isObject(value) ? membersOf(value, parent) : value;
   };
-  return { metadata: membersOf(metadata, ''), arrays, texts };
+  return { metadata: membersOf(metadata, ''), arrays, repeats };
 }
 
 /** An array of numbers or of such arrays, or its text as CSV has it. */

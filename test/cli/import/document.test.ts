@@ -192,7 +192,7 @@ describe('metadata has no vectors', () => {
   });
 });
 
-describe('metadata never has the text again', () => {
+describe('metadata never has the text, or itself, again', () => {
   const reader = new DocumentReader({ id: 'id_' });
   // As `Document(text=...).to_dict()` of LlamaIndex has it.
   const long = 'The blue whale is the largest animal that has ever lived on this planet.';
@@ -201,7 +201,8 @@ describe('metadata never has the text again', () => {
     const row = {
       id_: 'a',
       embedding: null,
-      metadata: { kind: 'animal' },
+      metadata: { kind: 'animal', serial: 7 },
+      relationships: { 1: { node_id: 'b', metadata: { kind: 'animal', serial: 7 } } },
       text_resource: { embeddings: null, text, path: null },
       text,
       class_name: 'Document',
@@ -209,11 +210,13 @@ describe('metadata never has the text again', () => {
     const { item } = readLine(JSON.stringify(row), 1, reader);
     expect(item).toHaveProperty('document.metadata', {
       embedding: null,
+      relationships: { 1: { node_id: 'b' } },
       text_resource: { embeddings: null, path: null },
       class_name: 'Document',
       kind: 'animal',
+      serial: 7,
     });
-    expect(reader.leftOut.get('text_resource.text')).toBeGreaterThan(0);
+    expect([...reader.leftOut.keys()]).toEqual(['relationships.1.metadata', 'text_resource.text']);
   });
 
   it('under any name, if it is too long for a label', () => {
