@@ -92,6 +92,13 @@ interface Batch {
   answer: UpsertResult | undefined;
 }
 
+/** `Promise.withResolvers`, which came with Node 22. */
+function newEnd(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = (): void => undefined;
+  const promise = new Promise<void>((done) => (resolve = done));
+  return { promise, resolve };
+}
+
 export class Import {
   readonly #calls: ImportCalls;
   readonly #onProgress: ImportOptions['onProgress'];
@@ -108,7 +115,7 @@ export class Import {
   #next = newBatch(undefined);
   #bytes = envelopeBytes;
   /** Resolved, and made anew, whenever a request has ended. */
-  #ended = Promise.withResolvers<void>();
+  #ended = newEnd();
 
   constructor(calls: ImportCalls, { concurrency = 2, onProgress, signal }: ImportOptions) {
     this.#calls = calls;
@@ -224,7 +231,7 @@ export class Import {
     }
     this.#sendWaiting();
     this.#ended.resolve();
-    this.#ended = Promise.withResolvers();
+    this.#ended = newEnd();
   }
 
   /** After a late answer. Throws the error that ends the import. */
