@@ -61,8 +61,8 @@ export interface MaxsimdOptions {
 }
 
 export interface UpsertOptions extends RequestOptions {
-  /** A string has the form of RFC 3339. */
-  readonly expiresAt?: Date | string;
+  /** A string has the form of RFC 3339. Null is the same as none. */
+  readonly expiresAt?: Date | string | null;
 }
 
 /** Documents that `where` matches; without it, all of them. Their metadata have these fields alone; without `fields`, all. */
@@ -137,7 +137,7 @@ export class Maxsimd {
    * Stores 1 to 50 documents. Look at `failed`. `import` takes any number. From `expiresAt` on the documents are in no answer;
    * without it they do not expire.
    */
-  upsert(
+  async upsert(
     indexId: string,
     documents: readonly Document[],
     { expiresAt, ...options }: UpsertOptions = {},
@@ -239,7 +239,7 @@ export class Maxsimd {
   }
 
   /** The document is in no answer from then on. Null: it does not expire any more. */
-  setExpiry(
+  async setExpiry(
     indexId: string,
     docId: string,
     expiresAt: Date | string | null,
@@ -331,8 +331,8 @@ export class Maxsimd {
   }
 }
 
-function expiryQuery(expiresAt: Date | string | undefined): ApiRequest['query'] {
-  return expiresAt === undefined ? undefined : { expires_at: timeText(expiresAt) };
+function expiryQuery(expiresAt: Date | string | null | undefined): ApiRequest['query'] {
+  return expiresAt === undefined || expiresAt === null ? undefined : { expires_at: timeText(expiresAt) };
 }
 
 function indexPath(indexId: string, ...rest: readonly string[]): readonly string[] {

@@ -1,6 +1,6 @@
 /**
  * Sends any number of documents in batches that fit one request (50 documents, 5 MiB), several at once. Documents that
- * the service refuses are collected, and those beside them go on. Batches are settled in the order of the input, whatever
+ * the service refuses, or that no request can carry, are collected, and those beside them go on. Batches are settled in the order of the input, whatever
  * order they end in, so a caller knows from where an import that was cut off goes on. Two batches with the same `doc_id`
  * are never in flight together, so the last document of an id stays.
  *
@@ -8,7 +8,7 @@
  * in parts, when its turn comes: the first in the input goes first.
  */
 import { jsonText } from './encoding.ts';
-import { ApiError, ImportError } from './errors.ts';
+import { ApiError, ImportError, MaxsimdError } from './errors.ts';
 import { Pace } from './pace.ts';
 import { isBroken, LateError } from './retry.ts';
 import type { Document, UpsertResult } from './types.ts';
@@ -19,9 +19,9 @@ const unsettledPerSlot = 4;
 const envelope = (documents: readonly string[]): string => `{"documents":[${documents.join(',')}]}`;
 const envelopeBytes = Buffer.byteLength(envelope([]));
 
-/** A document that may expire. A string has the form of RFC 3339. */
+/** A document that may expire. A string has the form of RFC 3339. Null is the same as none. */
 export interface ImportDocument extends Document {
-  readonly expires_at?: Date | string;
+  readonly expires_at?: Date | string | null;
 }
 
 export interface ImportOptions {
@@ -81,7 +81,7 @@ interface Item {
 
 /** Documents of one request, from the first attempt until they are settled. */
 interface Batch {
-  readonly expiresAt: string | undefined;
+  expiresAt: string | undefined;
   /** By their ids. */
   readonly items: Map<string, Item>;
   readonly refused: ImportFailure[];
@@ -112,7 +112,7 @@ export class Import {
   readonly #report = { documents: 0, chunks: 0, failed: [] as ImportFailure[] };
   #settled = 0;
   #failure: { readonly error: unknown } | undefined;
-  #next = newBatch(undefined);
+  #next = newBatch();
   #bytes = envelopeBytes;
   /** Resolved, and made anew, whenever a request has ended. */
   #ended = newEnd();
@@ -140,26 +140,35 @@ export class Import {
   }
 
   async #take(document: ImportDocument): Promise<void> {
-    const { expiresAt, json } = requestPart(document);
-    const item = { docId: document.doc_id, json };
-    const itemBytes = Buffer.byteLength(item.json) + 1;
-    const { items } = this.#next;
-    const isFull = items.size >= this.#pace.documents || this.#bytes + itemBytes > bodyBytesMax;
-    if (isFull || items.has(item.docId) || (items.size > 0 && expiresAt !== this.#next.expiresAt))
-      await this.#start();
-    if (this.#next.items.size === 0) this.#next = newBatch(expiresAt);
-    this.#next.items.set(item.docId, item);
-    this.#bytes += itemBytes;
+    const part = requestPart(document);
+    const isRefused = part instanceof MaxsimdError;
+    if (!this.#fits(document.doc_id, part)) await this.#start();
+    const { items, refused } = this.#next;
+    if (isRefused) {
+      refused.push({ doc_id: document.doc_id, error: part.message });
+      return;
+    }
+    if (items.size === 0) this.#next.expiresAt = part.expiresAt;
+    items.set(document.doc_id, { docId: document.doc_id, json: part.json });
+    this.#bytes += bytesOf(part);
+  }
+
+  #fits(docId: string, part: RequestPart | MaxsimdError): boolean {
+    const { items, refused, expiresAt } = this.#next;
+    if (items.size + refused.length >= this.#pace.documents) return false;
+    if (part instanceof MaxsimdError || items.size === 0) return true;
+    const isSmall = this.#bytes + bytesOf(part) <= bodyBytesMax;
+    return isSmall && !items.has(docId) && part.expiresAt === expiresAt;
   }
 
   async #start(): Promise<void> {
     const batch = this.#next;
-    if (batch.items.size === 0) return;
+    if (batch.items.size + batch.refused.length === 0) return;
     while (this.#mustWait(batch)) await this.#ended.promise;
     this.#signal.throwIfAborted();
     this.#batches.push(batch);
     this.#sendWaiting();
-    this.#next = newBatch(undefined);
+    this.#next = newBatch();
     this.#bytes = envelopeBytes;
   }
 
@@ -218,7 +227,7 @@ export class Import {
     try {
       batch.answer = await this.#upsert(batch);
       batch.state = 'is stored';
-      this.#pace.stored();
+      if (batch.answer !== undefined) this.#pace.stored();
       this.#settle();
     } catch (error) {
       try {
@@ -309,20 +318,42 @@ export class Import {
   }
 }
 
-function newBatch(expiresAt: string | undefined): Batch {
+function newBatch(expiresAt?: string): Batch {
   const counts = { beside: 0, lates: 0 };
   return { expiresAt, items: new Map(), refused: [], state: 'waits', ...counts, answer: undefined };
 }
 
+/** Throws a `MaxsimdError` where the time is none. */
 export function timeText(time: Date | string): string {
-  return typeof time === 'string' ? time : time.toISOString();
+  if (typeof time === 'string') return time;
+  try {
+    return time.toISOString();
+  } catch (error) {
+    const words = 'expires_at: this is no time: pass a Date, or a string such as 2030-01-01T00:00:00Z';
+    throw new MaxsimdError(words, { cause: error });
+  }
 }
 
-/** The expiry of a document is no part of it in a request. */
-function requestPart(document: ImportDocument): { expiresAt: string | undefined; json: string } {
-  if (document.expires_at === undefined) return { expiresAt: undefined, json: jsonText(document) };
-  const { expires_at: expiresAt, ...rest } = document;
-  return { expiresAt: timeText(expiresAt), json: jsonText(rest) };
+interface RequestPart {
+  readonly expiresAt: string | undefined;
+  readonly json: string;
+}
+
+/** A document in a request, which its expiry is no part of. An error says why no request can carry it. */
+function requestPart(document: ImportDocument): RequestPart | MaxsimdError {
+  try {
+    const { expires_at: expiry, ...rest } = document;
+    const expiresAt = expiry === undefined || expiry === null ? undefined : timeText(expiry);
+    return { expiresAt, json: jsonText(rest) };
+  } catch (error) {
+    if (error instanceof MaxsimdError) return error;
+    throw error;
+  }
+}
+
+/** With the comma. */
+function bytesOf({ json }: RequestPart): number {
+  return Buffer.byteLength(json) + 1;
 }
 
 /** Items that the issues of a refused request name, each with its first issue. */

@@ -375,7 +375,7 @@ class AsyncMaxsimd:
     ) -> ImportReport:
         """Any number of documents, in batches, `concurrency` at once.
 
-        Documents that are refused alone are reported, and those beside them go on. A `doc_id` that comes again waits for
+        Documents that are refused alone, or that no request can carry, are reported, and those beside them go on. A `doc_id` that comes again waits for
         the one before it, so that the last one stays. A service that is too slow gets fewer and smaller batches (`pace.py`).
         Raises an `ImportStopped` that holds the report so far.
 

@@ -7,9 +7,12 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date, datetime, time
+from enum import Enum
 from importlib.metadata import version
+from math import isfinite
+from numbers import Integral, Rational, Real
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 from uuid import UUID
@@ -43,6 +46,9 @@ from .models import (
 
 UNPROXIED = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 """Addresses, as httpx writes them, that a proxy cannot reach: they mean this machine."""
+_LEVELS_MAX = 200
+"""No request needs more levels. Metadata may have 16."""
+_PATH_CHARACTERS_MAX = 200
 _UNCONNECTED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 """No connection was made, so no request was received. A proxy that refuses a tunnel made none to the service."""
 
@@ -76,8 +82,8 @@ def create_index(
     metadata_schema: Mapping[str, Any] | None,
     chunking: ChunkingOptionsInput | Mapping[str, Any] | None,
 ) -> Call[Index]:
-    fields = {"name": name, "model": model, "metadata_schema": metadata_schema, "chunking": chunking}
-    return Call("POST", "/v1/indexes", Index, is_safe=False, is_unique=True, body=_body(fields))
+    given = {"name": name, "model": model, "metadata_schema": metadata_schema, "chunking": chunking}
+    return Call("POST", "/v1/indexes", Index, is_safe=False, is_unique=True, body=_body(given))
 
 
 def list_indexes() -> Call[IndexList]:
@@ -105,23 +111,21 @@ def upsert(
     index_id: UUID | str, documents: Iterable[Document], expires_at: datetime | str | None
 ) -> Call[UpsertResult]:
     expiry = None if expires_at is None else time_text(expires_at)
-    return upsert_json(index_id, [document_json(document) for document in documents], expiry)
+    body = _json({"documents": [_plain(document) for document in documents]})
+    return Call("POST", _upsert_path(index_id, expiry), UpsertResult, is_safe=True, body=body)
 
 
-def upsert_json(
-    index_id: UUID | str,
-    documents: Iterable[bytes],
-    expires_at: str | None,
-    *,
-    is_patient: bool = False,
-    late_after: float | None = None,
+def upsert_of_import(
+    index_id: UUID | str, documents: Iterable[bytes], expires_at: str | None, late_after: float
 ) -> Call[UpsertResult]:
     body = b'{"documents":[' + b",".join(documents) + b"]}"
+    path = _upsert_path(index_id, expires_at)
+    return Call("POST", path, UpsertResult, is_safe=True, body=body, is_patient=True, late_after=late_after)
+
+
+def _upsert_path(index_id: UUID | str, expires_at: str | None) -> str:
     query = "" if expires_at is None else f"?expires_at={quote(expires_at, safe='')}"
-    path = _index_path(index_id, "documents") + query
-    return Call(
-        "POST", path, UpsertResult, is_safe=True, body=body, is_patient=is_patient, late_after=late_after
-    )
+    return _index_path(index_id, "documents") + query
 
 
 def list_documents(
@@ -216,12 +220,14 @@ def readiness() -> Call[Readiness]:
     return Call("GET", "/readyz", Readiness, is_safe=False)
 
 
-def time_text(time: datetime | str) -> str:
-    if isinstance(time, str):
-        return time
-    if time.tzinfo is None:
-        raise MaxsimdError("a time needs a time zone, such as datetime.timezone.utc")
-    return time.isoformat()
+def time_text(moment: datetime | str) -> str:
+    if isinstance(moment, str):
+        return moment
+    if not isinstance(moment, datetime):
+        raise MaxsimdError("expires_at: this is no time: pass a datetime, or a string such as 2030-01-01T00:00:00Z")
+    if moment.tzinfo is None:
+        raise MaxsimdError("expires_at: a time needs a time zone, such as datetime.timezone.utc")
+    return moment.isoformat()
 
 
 def document_json(document: Document) -> bytes:
@@ -232,11 +238,8 @@ def _plain(value: BaseModel | Mapping[str, Any]) -> Mapping[str, Any]:
     """An absent field stays absent; what a customer's own object holds stays as it is."""
     if not isinstance(value, BaseModel):
         return value
-    try:
-        fields = value.model_dump(exclude_unset=True)
-    except (ValueError, RecursionError) as error:
-        raise _no_json(error) from error
-    return {name: field for name, field in fields.items() if field is not None}
+    given = ((name, getattr(value, name)) for name in type(value).model_fields if name in value.model_fields_set)
+    return {name: field for name, field in given if field is not None}
 
 
 def _body(fields: Mapping[str, Any]) -> bytes:
@@ -248,7 +251,8 @@ def _json(value: Any) -> bytes:
     try:
         text = _dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise _no_json(error) from error
+        path, words = _problem(value, ()) or ((), f"the request is no JSON: {error}")
+        raise MaxsimdError(f"{_place(value, path)}{words}") from error
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -257,15 +261,65 @@ def _json(value: Any) -> bytes:
 
 
 def _dumps(value: Any, *, ensure_ascii: bool) -> str:
-    # pydantic knows dates and UUIDs; it would write NaN as null, and json refuses it.
-    return json.dumps(
-        value, ensure_ascii=ensure_ascii, allow_nan=False, separators=(",", ":"), default=to_jsonable_python
-    )
+    return json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False, separators=(",", ":"), default=_known_to_json)
 
 
-def _no_json(error: Exception) -> MaxsimdError:
-    """NaN, a circle, or an object that is none of JSON."""
-    return MaxsimdError(f"the request is no JSON: {error}")
+def _known_to_json(value: Any) -> Any:
+    """A value that json knows, for one that it does not. Raises a `TypeError` if there is none that says the same."""
+    if isinstance(value, (date, time, UUID)) and value == value:
+        return to_jsonable_python(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, BaseModel):
+        return _plain(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    # Numbers of numpy are none of Python's. Their text is the shortest one that reads back as the same number.
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and not isinstance(value, Rational):
+        return float(str(value))
+    if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise TypeError(f"JSON has no {type(value).__name__}: pass a dict, a list, a string or a number")
+
+
+def _problem(value: Any, path: tuple[str, ...]) -> tuple[tuple[str, ...], str] | None:
+    """The path of the first value that JSON cannot hold, and why."""
+    if len(path) > _LEVELS_MAX:
+        return path, "a value that holds itself, or has too many levels, is no JSON"
+    if isinstance(value, float):
+        return None if isfinite(value) else (path, f"JSON has no {value}")
+    if value is None or isinstance(value, (str, int)):
+        return None
+    members: Iterable[tuple[Any, Any]]
+    if isinstance(value, dict):
+        for key in value:
+            if not (key is None or isinstance(key, (str, int, float))) or key != key:
+                return path, f"JSON has no name of type {type(key).__name__}: pass strings"
+        members = value.items()
+    elif isinstance(value, (list, tuple)):
+        members = enumerate(value)
+    else:
+        try:
+            return _problem(_known_to_json(value), path)
+        except TypeError as error:
+            return path, str(error)
+    return next(filter(None, (_problem(member, (*path, str(key))) for key, member in members)), None)
+
+
+def _place(value: Any, path: tuple[str, ...]) -> str:
+    """The path of a field, and the id of the document that it belongs to."""
+    doc_id = None
+    if len(path) > 1 and path[0] == "documents" and isinstance(value, Mapping):
+        document = list(value["documents"])[int(path[1])]
+        doc_id = document.get("doc_id") if isinstance(document, Mapping) else None
+    words = ".".join(path)
+    short = words if len(words) <= _PATH_CHARACTERS_MAX else f"{words[:_PATH_CHARACTERS_MAX]}…"
+    of_document = f" (doc_id {json.dumps(doc_id)})" if isinstance(doc_id, str) else ""
+    return f"{short}{of_document}: " if short else ""
 
 
 def _index_path(index_id: UUID | str, *rest: str) -> str:

@@ -45,7 +45,7 @@ class Import:
                 if self._batches.holds(item.doc_id):
                     await self._wait_until(lambda: self._batches.is_idle)
                 batch.add(item)
-            if batch.items:
+            if batch:
                 await self._start(batch)
             await self._wait_until(lambda: self._batches.is_idle)
         except Exception as error:
@@ -93,9 +93,7 @@ class Import:
         while batch.items:
             items = list(batch.items.values())
             json = [item.json for item in items]
-            call = calls.upsert_json(
-                self._index_id, json, items[0].expires_at, is_patient=True, late_after=self._client._late_after
-            )
+            call = calls.upsert_of_import(self._index_id, json, items[0].expires_at, self._client._late_after)
             try:
                 return await self._client._send(call, self._slow_down)
             except APIError as error:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .calls import Document, document_json, time_text
-from .errors import APIError
+from .errors import APIError, MaxsimdError
 from .models import DocumentFailure, DocumentInput, UpsertResult
 from .pace import Pace
 from .retry import LateError
@@ -53,14 +53,19 @@ class Item:
     """No part of the document in a request."""
 
 
-def item_of(document: Document) -> Item:
+def item_of(document: Document) -> Item | DocumentFailure:
+    """A failure says why no request can carry the document."""
+    stored: Document
     if isinstance(document, DocumentInput):
-        return Item(document.doc_id, document_json(document), None)
-    expiry = document.get("expires_at") if isinstance(document, Mapping) else None
-    if expiry is None:
-        return Item(str(document["doc_id"]), document_json(document), None)
-    stored = {name: field for name, field in document.items() if name != "expires_at"}
-    return Item(str(document["doc_id"]), document_json(stored), time_text(expiry))
+        doc_id, expiry, stored = document.doc_id, None, document
+    else:
+        # The service refuses a document without an id, as one of its batch.
+        doc_id, expiry = str(document.get("doc_id", "")), document.get("expires_at")
+        stored = {name: field for name, field in document.items() if name != "expires_at"}
+    try:
+        return Item(doc_id, document_json(stored), None if expiry is None else time_text(expiry))
+    except MaxsimdError as error:
+        return _failure(doc_id, str(error))
 
 
 class Batch:
@@ -68,6 +73,8 @@ class Batch:
 
     def __init__(self, items: Iterable[Item] = (), *, lates: int = 0) -> None:
         self.items: dict[str, Item] = {}
+        self.failed: list[DocumentFailure] = []
+        """Documents among these that no request can carry."""
         self.beside = 0
         """The most requests that were in flight at once with this one."""
         self.lates = lates
@@ -75,15 +82,24 @@ class Batch:
         for item in items:
             self.add(item)
 
-    def fits(self, item: Item, documents_max: int) -> bool:
-        return not self.items or (
+    def __bool__(self) -> bool:
+        return bool(self.items or self.failed)
+
+    def fits(self, item: Item | DocumentFailure, documents_max: int) -> bool:
+        if len(self.items) + len(self.failed) >= documents_max:
+            return False
+        if isinstance(item, DocumentFailure) or not self.items:
+            return True
+        return (
             item.doc_id not in self.items
             and all(other.expires_at == item.expires_at for other in self.items.values())
-            and len(self.items) < documents_max
             and self._bytes + len(item.json) + 1 <= BODY_BYTES_MAX
         )
 
-    def add(self, item: Item) -> None:
+    def add(self, item: Item | DocumentFailure) -> None:
+        if isinstance(item, DocumentFailure):
+            self.failed.append(item)
+            return
         self.items[item.doc_id] = item
         self._bytes += len(item.json) + 1
 
@@ -118,6 +134,7 @@ class Batches:
         return any(doc_id in batch.items for batch in (*self._waiting, *self._sent))
 
     def put(self, batch: Batch) -> None:
+        self.report.failed.extend(batch.failed)
         self._waiting.append(batch)
 
     def next(self) -> Batch | None:
@@ -135,8 +152,8 @@ class Batches:
     def stored(self, batch: Batch, answer: UpsertResult | None) -> None:
         """Without an answer, every document was refused."""
         self._sent.remove(batch)
-        self.pace.stored()
         if answer is not None:
+            self.pace.stored()
             self.report.add(answer)
 
     def refused(self, batch: Batch, failures: Mapping[str, DocumentFailure]) -> None:
@@ -152,7 +169,7 @@ class Batches:
         self._sent.remove(batch)
         if verdict == "give up":
             for item in batch.items.values():
-                self.report.failed.append(_failure(item, f"sent alone three times: {error.reason}"))
+                self.report.failed.append(_failure(item.doc_id, f"sent alone three times: {error.reason}"))
             return
         batch.lates += 1
         self._waiting[:0] = batch.cut(verdict)
@@ -162,7 +179,7 @@ def refused_items(error: APIError, items: Sequence[Item]) -> dict[str, DocumentF
     """Documents that the issues of a refused request name, by id, each with what is wrong."""
     refused: dict[str, DocumentFailure] = {}
     if error.status == 413 and len(items) == 1:
-        return {items[0].doc_id: _failure(items[0], str(error))}
+        return {items[0].doc_id: _failure(items[0].doc_id, str(error))}
     if error.status != 422:
         return refused
     for issue in error.issues:
@@ -170,10 +187,10 @@ def refused_items(error: APIError, items: Sequence[Item]) -> dict[str, DocumentF
         if match is None or int(match[1]) >= len(items):
             continue
         item = items[int(match[1])]
-        refused.setdefault(item.doc_id, _failure(item, f"{issue.path}: {issue.message}"))
+        refused.setdefault(item.doc_id, _failure(item.doc_id, f"{issue.path}: {issue.message}"))
     return refused
 
 
-def _failure(item: Item, error: str) -> DocumentFailure:
+def _failure(doc_id: str, error: str) -> DocumentFailure:
     # Not validated: the id may be what is wrong.
-    return DocumentFailure.model_construct(doc_id=item.doc_id, error=error)
+    return DocumentFailure.model_construct(doc_id=doc_id, error=error)
