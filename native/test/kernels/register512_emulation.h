@@ -14,9 +14,8 @@
 namespace maxsimd {
 namespace {
 
-/// Compiled once, not wherever a kernel uses it, so that kernels compile in seconds. Never instrumented: it reads and
-/// writes registers alone.
-#define OUT_OF_LINE TARGET __attribute__((noinline, optimize("O2"), no_sanitize("address", "undefined"))) inline
+/// Compiled once, not wherever a kernel uses it, so that kernels compile in seconds.
+#define OUT_OF_LINE TARGET __attribute__((noinline, optimize("O2"))) inline
 
 typedef int8_t Bytes512 __attribute__((vector_size(64)));
 typedef int32_t Ints512 __attribute__((vector_size(64)));
