@@ -26,6 +26,14 @@ export function builtFile(name: string): string {
     : path.join(path.dirname(manifestOf(platformPackage)), name);
 }
 
+export function hasBuiltFile(name: string): boolean {
+  try {
+    return existsSync(builtFile(name));
+  } catch {
+    return false;
+  }
+}
+
 /** The library that drives the engine's GPU (`npm run cuda:engine`). No package has it. */
 export function cudaLibrary(): string {
   return isCheckout ? path.join(root, '.cuda', 'maxsimd-cuda.so') : builtFile('maxsimd-cuda.so');

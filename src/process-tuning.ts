@@ -1,6 +1,23 @@
 /** Settings of this process, and of its threads. */
+import { createRequire } from 'node:module';
 import { getPriority, setPriority } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
+import { builtFile, hasBuiltFile } from './installation.ts';
+
+const addonFile = 'maxsimd.node';
+
+interface Addon {
+  forbidCoreDumps(): void;
+}
+
+/**
+ * A crash of this process leaves no core file, because that would hold texts. It lasts until the process runs another program, so
+ * each program calls it. Only commands that call a service run without the addon, on platforms that have none.
+ */
+export function forbidCoreDumps(): void {
+  if (hasBuiltFile(addonFile))
+    (createRequire(import.meta.url)(builtFile(addonFile)) as Addon).forbidCoreDumps();
+}
 
 /**
  * Makes V8 collect short-lived buffers together with short-lived objects, at 32 MiB of buffers. V8 13.6 (Node 24) would wait

@@ -355,7 +355,11 @@ describe('engines', () => {
 
   it('only the typed wrappers load the addon', () => {
     const loaders = sources.filter((file) => (text.get(file) ?? '').includes('maxsimd.node'));
-    expect(loaders).toEqual(['src/encoder/inference/few-bits.ts', 'src/index/engine/native.ts']);
+    expect(loaders).toEqual([
+      'src/encoder/inference/few-bits.ts',
+      'src/index/engine/native.ts',
+      'src/process-tuning.ts',
+    ]);
   });
 
   it('http knows neither gRPC nor SQLite nor the addon', () => {

@@ -1,6 +1,8 @@
 #!/bin/sh
 # A file under /run/secrets that has the name of a variable gives it its value: a password in it is in no `docker inspect`.
 set -eu
+# A core file would hold texts.
+ulimit -c 0
 for file in /run/secrets/MAXSIMD_*_URL; do
   if [ -e "$file" ]; then
     value=$(cat "$file")

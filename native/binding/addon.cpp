@@ -1,4 +1,6 @@
-// The addon's entry. It exports the class `Engine`, which makes the index handles, and functions that make rows.
+// The addon's entry. It exports the class `Engine`, which makes the index handles, functions that make rows, and one that
+// forbids core files.
+#include "binding/core_dumps.h"
 #include "binding/engine_object.h"
 #include "binding/row_functions.h"
 
@@ -9,6 +11,7 @@ namespace {
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   maxsimd::EngineObject::define(env, exports);
   maxsimd::defineRowFunctions(env, exports);
+  maxsimd::defineCoreDumps(env, exports);
   return exports;
 }
 

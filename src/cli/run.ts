@@ -2,6 +2,7 @@
 import { parseConfig, serviceLinksIn, type Config, type Constants } from '../app/config.ts';
 import { catchEndSignals } from '../end-signals.ts';
 import { programVersion } from '../installation.ts';
+import { forbidCoreDumps } from '../process-tuning.ts';
 import type { ProgramEnvironment } from './commands/environment.ts';
 import { CommandFailure, exitCodes, Interruption, type ExitCode } from './failure.ts';
 import type { CommandResult } from './output.ts';
@@ -18,6 +19,7 @@ export interface CommandLine {
 }
 
 export async function runCommandLine({ args, environment, asked, constants }: CommandLine): Promise<void> {
+  forbidCoreDumps();
   // A reader may close the pipe early (`maxsimd tenant list | head -1`). This is not a failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit();

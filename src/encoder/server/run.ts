@@ -23,7 +23,7 @@ import { SessionPool } from '../inference/session-pool.ts';
 import { removeSocketDirectory } from '../protocol/socket-directory.ts';
 import { tuning } from './tuning.ts';
 import { checkGolden, warmUp } from './warm-up.ts';
-import { collectYoungBuffers } from '../../process-tuning.ts';
+import { collectYoungBuffers, forbidCoreDumps } from '../../process-tuning.ts';
 
 /** The exit code of wrong arguments, as for the command line. */
 const usageExitCode = 2;
@@ -33,6 +33,7 @@ let sessions: SessionPool | undefined;
 
 /** `asked` aborts when the process is asked to end. */
 export async function runEncoder(args: readonly string[], asked: AbortSignal): Promise<void> {
+  forbidCoreDumps();
   const given = parsed(args);
   if (given === undefined) return;
   log = createLogger({ level: given['log-level'] }).child({ process: 'encoder' });
