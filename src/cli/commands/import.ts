@@ -98,7 +98,7 @@ function withReadingOptions(command: Command): Command {
     )
     .option(
       '--string-fields <names>',
-      'CSV columns whose values stay strings, separated by commas; "all" for all',
+      'CSV columns and fields of front matter that stay strings, separated by commas; "all" for all',
       namesOrAll,
     )
     .option('--subset <name>', 'subset of a dataset directory', nonBlank)
@@ -116,8 +116,9 @@ several documents with the same id stays.
 Arrays of more than 64 numbers, and the text again, stay out of metadata unless --metadata-fields names them.
 JSON is an object a line, or one array. CSV has a header line. Its columns of numbers and booleans get these types, and
 the end lists them. A dataset directory is one of Hugging Face: README.md, dataset_info.json and shards of Parquet, JSONL
-or CSV. In a directory of texts, each .md and .txt file is a document, and its path is the id. The front matter of Markdown
-becomes title and metadata. s3://BUCKET/KEY is read with the endpoint, region and credentials of the AWS variables.
+or CSV. In a directory of texts, each .md, .txt or similar file is a document, and its path is the id; others are counted.
+The front matter of Markdown becomes title and metadata. s3://BUCKET/KEY is read with the endpoint, region and
+credentials of the AWS variables.
 The input is checked before an index is created, and the fields and their types are listed. --dry-run sends nothing.
 When an import was cut off, give the same command again: it goes on from there. A changed input starts over.
 Ends with the counts of documents done and failed; exit code 1 when any failed, 130 after Ctrl-C.`;

@@ -15,7 +15,7 @@ export interface FieldChoice {
   readonly text?: string | undefined;
   /** Further fields that become metadata; `undefined` = all. */
   readonly metadata?: readonly string[] | undefined;
-  /** Columns of CSV whose values stay strings; `undefined` = columns that are not all numbers or all booleans. */
+  /** Columns of CSV and fields of front matter whose values stay strings. Without it, their values decide. */
   readonly strings?: readonly string[] | 'all' | undefined;
 }
 
@@ -45,11 +45,20 @@ export function isExpiry(field: string, choice: FieldChoice): boolean {
   return field === expiryField && choice.metadata?.includes(field) !== true;
 }
 
+/** Whether the command line asks for strings. */
+export function staysString(field: string, { strings }: FieldChoice): boolean {
+  return strings === 'all' || strings?.includes(field) === true;
+}
+
 /** Whether a column of strings may have numbers or booleans. Identifiers and texts always stay strings. */
 export function mayBeTyped(column: string, choice: FieldChoice): boolean {
-  const stays = choice.strings === 'all' || choice.strings?.includes(column) === true;
   const isOwn = ['title', 'metadata', ...idFieldsOf(choice), ...textFieldsOf(choice)].includes(column);
-  return !stays && !isOwn && !isExpiry(column, choice) && (choice.metadata?.includes(column) ?? true);
+  return (
+    !staysString(column, choice) &&
+    !isOwn &&
+    !isExpiry(column, choice) &&
+    (choice.metadata?.includes(column) ?? true)
+  );
 }
 
 function hasId(columns: readonly string[], choice: FieldChoice): boolean {

@@ -7,6 +7,7 @@ import { unknownShare, type TokenTally } from './token-tally.ts';
 import type { Preview } from './preview.ts';
 import type { ColumnTypes, Mixed } from './sources/column-types.ts';
 import type { Source } from './sources/source.ts';
+import { countsText } from './sources/text.ts';
 
 export interface ImportReport {
   readonly source: Source;
@@ -77,6 +78,7 @@ function documentOf(report: ImportReport, seconds: number): object {
     fields_as_metadata: Object.fromEntries(reader.sentAsMetadata),
     fields_left_out: Object.fromEntries(reader.leftOut),
     arrays_left_out: Object.fromEntries(reader.arraysLeftOut),
+    files_skipped: Object.fromEntries(source.skipped ?? []),
     remarks: [...reader.remarks].map(([remark, found]) => ({ remark, ...found })),
     column_types: Object.fromEntries(source.types.chosen),
     column_exceptions: Object.fromEntries(source.types.exceptions),
@@ -129,6 +131,9 @@ function textOf(
     ...(leftOut.size === 0 ? [] : [['left out', `the fields ${counted(leftOut)}`] as const]),
     ...(arraysLeftOut.size === 0 ? [] : [['arrays', arraysText(arraysLeftOut)] as const]),
     ...remarksOf(reader).map((text) => ['remark', text] as const),
+    ...(source.skipped === undefined || source.skipped.size === 0
+      ? []
+      : [['skipped', `files that are not read: ${countsText(source.skipped)}`] as const]),
     ...(position.tokens.documents === 0 ? [] : [['unknown', unknownTokens(position.tokens)] as const]),
     ['time', `${seconds.toFixed(1)} s`],
   ]);

@@ -30,6 +30,25 @@ describe('front matter', () => {
     expect(JSON.stringify(content)).toBe('{"serial":1126128864018916581,"n":7}');
   });
 
+  it('keeps numbers as strings whose text would change', () => {
+    const yaml =
+      'code: 0012\nversion: 1.10\nlist: [007, 1.5, 1e3, -2, +3]\ndeep: {hex: 0x1F, nan: .nan}\nlong: 0.12345678901234567891\n012: x\n';
+    expect(readFrontMatter(`---\n${yaml}---\n`).content).toEqual({
+      code: '0012',
+      version: '1.10',
+      list: ['007', 1.5, '1e3', -2, '+3'],
+      deep: { hex: '0x1F', nan: '.nan' },
+      long: '0.12345678901234567891',
+      '012': 'x',
+    });
+  });
+
+  it('keeps numbers and booleans as strings in the fields that are asked for, and leaves what is empty', () => {
+    const yaml = 'a: [1, {b: true}, null]\nc: 1\nd: 2\nnone:\nquoted: "5"\n';
+    const { content } = readFrontMatter(`---\n${yaml}---\n`, (field) => field !== 'c');
+    expect(content).toEqual({ a: ['1', { b: 'true' }, null], c: 1, d: '2', none: null, quoted: '5' });
+  });
+
   it.each([
     ['---\ntitle: T\n', /^1: the front matter has no end/],
     ['---\ntitle: T\nkind: a: b\n---\n', /^3: .*mappings/],

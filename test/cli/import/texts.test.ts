@@ -42,6 +42,7 @@ describe('a folder of texts', () => {
     });
     expect(document).toMatchObject({
       done: 3,
+      files_skipped: { '.png': 1 },
       fields: {
         id: ['doc_id'],
         text: ['title', 'text'],
@@ -50,6 +51,63 @@ describe('a folder of texts', () => {
         rows_total: 3,
       },
     });
+  });
+
+  it('has Markdown and plain text under every usual ending, and counts all other files', async () => {
+    const markdown = ['a.markdown', 'a.mdown', 'a.mdx', 'a.mkd', 'a.mkdn', 'a.qmd', 'a.Rmd'];
+    const plain = ['b.adoc', 'b.asciidoc', 'b.org', 'b.rst', 'b.text'];
+    for (const name of [...markdown, ...plain, 'c.tex', 'c.pdf', 'd/c.PDF', 'LICENSE'])
+      file(name, '---\nkind: x\n---\nBody\n');
+    const { document } = await importFrom(directory);
+    expect([...api.documents.keys()].toSorted()).toEqual([...markdown, ...plain].toSorted());
+    for (const name of markdown)
+      expect(api.documents.get(name)).toEqual({ text: 'Body\n', metadata: { kind: 'x' } });
+    expect(document.files_skipped).toEqual({ '.tex': 1, '.pdf': 2, 'no ending': 1 });
+    const { stdout } = await runHere(['import', directory, '--index', 'notes'], options);
+    expect(stdout).toMatch(/^skipped +files that are not read: \.pdf \(2\), /m);
+    await importFrom(path.join(directory, 'a.mdx'));
+    expect(api.documents.get('a.mdx')?.metadata).toEqual({ kind: 'x' });
+  });
+
+  it('without a text names the other files', async () => {
+    file('scan.pdf', 'x');
+    const { document } = await importFrom(directory);
+    expect(document.error.message).toMatch(/nor \.md or \.txt files or other texts, but \.pdf \(1\)$/);
+  });
+
+  it('beside the data of a dataset is counted', async () => {
+    file('README.md', 'A card');
+    file('notes.md', 'A text');
+    file('rows.jsonl', '{"id":"a","text":"b"}\n');
+    const { document } = await importFrom(directory);
+    expect(document).toMatchObject({ done: 1, files_skipped: { '.md': 1 } });
+  });
+
+  it('takes a title that is a number or a boolean as a text, and other numbers as --string-fields says', async () => {
+    file('a.md', '---\ntitle: 404\nyear: 2024\nversion: 1.10\ndraft: true\n---\nNot found\n');
+    file('b.md', '---\ntitle: true\n---\nBody\n');
+    await importFrom(directory);
+    expect(api.documents.get('a.md')).toEqual({
+      text: '404 Not found\n',
+      metadata: { title: '404', year: 2024, version: '1.10', draft: true },
+    });
+    expect(api.documents.get('b.md')?.text).toBe('true Body\n');
+    await importFrom(directory, '--string-fields', 'year');
+    expect(api.documents.get('a.md')?.metadata).toMatchObject({ year: '2024', draft: true });
+    await importFrom(directory, '--string-fields', 'all');
+    expect(api.documents.get('a.md')?.metadata).toMatchObject({ year: '2024', draft: 'true' });
+  });
+
+  it('has strings of numbers, but no file does whose values have types', async () => {
+    const source = file('rows.jsonl', '{"id":"a","text":"b","n":1}\n');
+    const { document } = await importFrom(source, '--string-fields', 'all');
+    expect(document.error).toMatchObject({
+      code: 'usage_error',
+      message: expect.stringMatching(
+        /^--string-fields is for CSV and the front matter of texts: .*rows\.jsonl itself says/,
+      ),
+    });
+    expect(api.requests).toEqual([]);
   });
 
   it('names the file and the line of front matter that cannot be read, and imports the others', async () => {
@@ -101,7 +159,9 @@ describe('a folder of texts', () => {
 
   it('that is empty, and texts on standard input, are refused', async () => {
     const empty = await importFrom(directory);
-    expect(empty.document.error.message).toMatch(/holds neither corpus\.jsonl .* nor \.md or \.txt files$/);
+    expect(empty.document.error.message).toMatch(
+      /holds neither corpus\.jsonl .* nor \.md or \.txt files or other texts$/,
+    );
     options = { ...options, input: 'text' };
     const input = await importFrom('-', '--format', 'text');
     expect(input.document.error.message).toBe(

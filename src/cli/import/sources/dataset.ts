@@ -107,6 +107,11 @@ function reasonOf(error: unknown): string {
   return error instanceof FrontMatterError ? `${error.message} at line ${error.line}` : messageOf(error);
 }
 
+/** Files that describe the data. */
+export function descriptionsIn(directory: string): readonly string[] {
+  return ['README.md', 'dataset_info.json', 'dataset_infos.json'].map((name) => path.join(directory, name));
+}
+
 /** Relative to the directory, with `/`. */
 export function dataFilesIn(directory: string): readonly string[] {
   return globSync('**/*.{parquet,arrow,jsonl,ndjson,json,csv,tsv,jsonl.gz,json.gz,csv.gz,tsv.gz}', {

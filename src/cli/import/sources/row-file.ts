@@ -7,7 +7,8 @@ import { beginsWithArray, readElements } from '../../json-array.ts';
 import { parseLine, readLines, type ParsedLine } from '../../jsonl.ts';
 import { openCsv } from './csv.ts';
 import { openInput, sizeOf, streamOf, type InputFile } from './input-file.ts';
-import { textFile } from './text.ts';
+import type { KeepsStrings } from './front-matter.ts';
+import { isTextName, textFile } from './text.ts';
 
 export interface FileRow {
   /** Line of a text file, element of a JSON array, row of a Parquet file; counted from 1. */
@@ -39,6 +40,8 @@ export interface RowFile {
   readonly bytesColumns?: readonly string[];
   /** The format has strings only. */
   readonly isText?: boolean;
+  /** Its values have types, which nothing else can choose. */
+  readonly hasTypes?: boolean;
   /** Reads from the beginning. */
   readonly rows: () => AsyncGenerator<FileRow>;
 }
@@ -50,10 +53,14 @@ export interface Reading {
   readonly format: Format | undefined;
   /** Whether these columns make a document. */
   readonly fits: (columns: readonly string[]) => boolean;
+  readonly keepsStrings?: KeepsStrings;
 }
 
 /** A `CommandFailure` says why the file cannot be read. */
-export async function openRowFile(file: string, { format: asked, fits }: Reading): Promise<RowFile> {
+export async function openRowFile(
+  file: string,
+  { format: asked, fits, keepsStrings }: Reading,
+): Promise<RowFile> {
   const input = await openInput(file);
   const beginning = (await input.slice(0, Math.min(64, input.bytes))).toString('latin1');
   if (beginning.startsWith('version https://git-lfs'))
@@ -64,9 +71,9 @@ export async function openRowFile(file: string, { format: asked, fits }: Reading
     throw inputError(`${file} is a Parquet file, not ${format}: --format parquet`);
   if (format === 'parquet') {
     const { openParquet } = await import('./parquet.ts');
-    return openParquet(input);
+    return { ...(await openParquet(input)), hasTypes: true };
   }
-  if (format === 'text') return textFile(input, path.basename(file));
+  if (format === 'text') return textFile(input, path.basename(file), keepsStrings);
   return format === 'csv'
     ? openCsv({ input, name: file, delimiter: delimiterBy(file), fits })
     : jsonFile(input, file);
@@ -86,7 +93,7 @@ export function formatOf(file: string): Format | undefined {
   const ending = endingOf(file);
   if (/^\.(jsonl|ndjson|json)$/.test(ending)) return 'jsonl';
   if (/^\.(csv|tsv)$/.test(ending)) return 'csv';
-  if (/^\.(md|txt)$/.test(ending)) return 'text';
+  if (isTextName(ending)) return 'text';
   return ending === '.parquet' ? 'parquet' : undefined;
 }
 
@@ -104,6 +111,7 @@ function jsonFile(input: InputFile | Readable, name: string): RowFile {
   return {
     name,
     ...sizeOf(input),
+    hasTypes: true,
     async *rows() {
       const { isArray, blocks } = await beginsWithArray(readBlocks(streamOf(input), name));
       for await (const line of isArray ? readElements(blocks, name) : readLines(name, { blocks })) {

@@ -6,11 +6,12 @@ import type { Readable } from 'node:stream';
 import { corpusOf, isBeir, isDirectory } from '../../beir/directory.ts';
 import { CommandFailure } from '../../failure.ts';
 import type { ParsedLine } from '../../jsonl.ts';
-import { assertColumns, isDocument, mayBeTyped, type FieldChoice } from '../fields.ts';
+import { assertColumns, isDocument, mayBeTyped, staysString, type FieldChoice } from '../fields.ts';
 import { ColumnTypes } from './column-types.ts';
-import { dataFilesIn, openDataset, type DatasetChoice } from './dataset.ts';
+import { dataFilesIn, descriptionsIn, openDataset, type DatasetChoice } from './dataset.ts';
+import type { KeepsStrings } from './front-matter.ts';
 import { openRowFile, openRowStream, type Format, type Reading, type RowFile } from './row-file.ts';
-import { openTexts } from './text.ts';
+import { openTexts, otherFilesIn, type FileCounts } from './text.ts';
 
 export interface SourceChoice extends DatasetChoice {
   /** A path, `s3://bucket/key`, or `-` for standard input. */
@@ -38,6 +39,8 @@ export interface Source {
   readonly files: readonly RowFile[];
   /** Number of rows that a dataset states. */
   readonly rowsPromised?: number;
+  /** Files of the folder that are not read. */
+  readonly skipped?: FileCounts;
   /** Types of the columns in files of strings. */
   readonly types: ColumnTypes;
 }
@@ -50,6 +53,12 @@ export async function openSource(
 ): Promise<Source> {
   const types = new ColumnTypes((column) => mayBeTyped(column, choice.fields));
   const opened = await openFiles(choice, stdin);
+  const typed = opened.files.find(({ hasTypes }) => hasTypes);
+  if (typed !== undefined && choice.fields.strings !== undefined)
+    throw new CommandFailure(
+      'usage_error',
+      `--string-fields is for CSV and the front matter of texts: ${typed.name} itself says the types of its values`,
+    );
   for (const file of opened.files) assertColumns(file, choice.fields);
   // Standard input can be read only once.
   if (isRepeatable(opened))
@@ -62,7 +71,10 @@ export async function openSource(
 
 async function openFiles(choice: SourceChoice, stdin: Readable): Promise<Omit<Source, 'types'>> {
   const { source, fields } = choice;
-  const reading: Reading = { format: choice.format, fits: (columns) => isDocument(columns, fields) };
+  // A title that is a number or a boolean is that text.
+  const keepsStrings: KeepsStrings = (field) => field === 'title' || staysString(field, fields);
+  const fits: Reading['fits'] = (columns) => isDocument(columns, fields);
+  const reading: Reading = { format: choice.format, fits, keepsStrings };
   if (source === '-') {
     const file = await openRowStream(stdin, reading);
     return { name: file.name, files: [file] };
@@ -74,12 +86,13 @@ async function openFiles(choice: SourceChoice, stdin: Readable): Promise<Omit<So
     return {
       name: `${source} (subset ${subset}, split ${split})`,
       files: await Promise.all(paths.map((file) => openRowFile(file, reading))),
+      skipped: otherFilesIn(source, [...paths, ...descriptionsIn(source)]),
       ...(rowsPromised === undefined ? {} : { rowsPromised }),
     };
   }
   if (choice.subset !== undefined || choice.split !== undefined)
     throw new CommandFailure('usage_error', '--subset and --split are for the folder of a dataset');
-  if (isOfTexts) return { name: source, files: await openTexts(source) };
+  if (isOfTexts) return { name: source, ...(await openTexts(source, keepsStrings)) };
   const file = isDirectory(source) ? corpusOf(source) : source;
   return { name: file, files: [await openRowFile(file, reading)] };
 }
