@@ -3,17 +3,19 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { isNightly, rounds } from './test/rounds.ts';
 import { unitTests } from './test/support/unit-tests.ts';
 
-// The parts of a benchmark are tested beside it; test/bench runs benchmarks as a user does.
+// The parts of a benchmark are tested beside it; test/release/bench runs benchmarks as a user does.
 const all = ['test/**/*.test.ts', 'bench/**/*.test.ts'];
-const unit = [...unitTests(import.meta.dirname)];
+const unit = unitTests(import.meta.dirname).filter((file) => !file.startsWith('test/release/'));
 const kernels = ['test/native/kernel-shapes.test.ts'];
+// They pack, install and run what surrounds the code: `npm run test:release`.
+const release = ['test/release/**/*.test.ts'];
 
 /** Tests of whole processes take longest. They begin first, so that no worker is left with one at the end. */
 class ProcessesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     // oxlint-disable-next-line unicorn/no-array-sort -- the sequencer's own method
     const sorted = await super.sort(files);
-    const long = sorted.filter(({ moduleId }) => /\/test\/(end-to-end|bench)\//.test(moduleId));
+    const long = sorted.filter(({ moduleId }) => /\/test\/(end-to-end|release)\//.test(moduleId));
     return [...long, ...sorted.filter((file) => !long.includes(file))];
   }
 }
@@ -24,7 +26,14 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: unit, exclude: kernels, setupFiles: ['test/support/no-processes.ts'] },
+        test: {
+          name: 'unit',
+          include: unit,
+          exclude: kernels,
+          setupFiles: ['test/support/no-processes.ts'],
+          // They start nothing that could outlive its file, so the files of a fork share its modules.
+          isolate: false,
+        },
       },
       {
         // Unit tests for which an addon is built first.
@@ -41,9 +50,13 @@ export default defineConfig({
         test: {
           name: 'processes',
           include: all,
-          exclude: unit,
+          exclude: [...unit, ...release],
           globalSetup: ['test/support/shared-services.ts'],
         },
+      },
+      {
+        extends: true,
+        test: { name: 'release', include: release, globalSetup: ['test/support/shared-services.ts'] },
       },
     ],
     // What is repeated for hours is bounded by its count.

@@ -1,15 +1,19 @@
 /**
- * `npm test`: static checks, then every vitest suite, and beside them the addon's tests and hostile calls of it under
- * sanitizers. Ends with one line, `N passed, N failed, N skipped`, in which each step outside vitest counts as one test.
- * `npm run test:nightly` gives `--nightly`: the same suites with many more rounds (`test/rounds.ts`), the
- * thread sanitizer, libFuzzer, and the figures of test/nightly.
+ * The tests, as steps. Ends with one line, `N passed, N failed, N skipped`, in which each step outside vitest counts as one
+ * test.
+ *
+ * - `npm test`: static checks, then the suites of what a change of the code can break, and beside them the addon's tests and
+ *   hostile calls of it under sanitizers.
+ * - `npm run test:release` (`--release`): the suites of test/release alone. They pack, install and run what surrounds the code.
+ * - `.ci/run` (`--ci`): both, the second only while there is time.
+ * - `npm run test:nightly` (`--nightly`): all suites with many more rounds (`test/rounds.ts`), the thread sanitizer,
+ *   libFuzzer, and the figures of test/nightly.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { root, runStep, runSteps, staticChecks, type Step } from './check.ts';
+import { root, runStep, runSteps, staticChecks, type Step, type StepResult } from './check.ts';
 
-const resultsFile = path.join(root, 'build', 'test-results.json');
 const resultsSchema = z.object({
   numPassedTests: z.number(),
   numFailedTests: z.number(),
@@ -17,7 +21,14 @@ const resultsSchema = z.object({
   numTodoTests: z.number(),
 });
 
-const nightly = process.argv.includes('--nightly');
+const mode = { nightly: false, release: false, ci: false, ...modeOf(process.argv[2]) };
+const { nightly } = mode;
+/** A run of the continuous integration has 90 minutes. */
+const releaseBeforeMs = 45 * 60_000;
+
+function modeOf(argument: string | undefined): object {
+  return argument === undefined ? {} : { [argument.slice('--'.length)]: true };
+}
 
 const sanitizers = nightly ? ['address', 'thread'] : ['address'];
 const nativeSteps: readonly Step[] = [
@@ -40,18 +51,26 @@ const servers: Step = {
   args: ['deploy/local/install-servers.ts'],
 };
 
-const suites: Step = {
-  name: 'suites',
-  command: 'vitest',
-  args: [
+function suitesOf(projects: readonly string[]): Suites {
+  const name = `suites (${projects.join(', ')})`;
+  const resultsFile = path.join(root, 'build', `test-results-${projects.join('-')}.json`);
+  const args = [
     'run',
+    ...projects.map((project) => `--project=${project}`),
     '--reporter=default',
     '--reporter=json',
     `--outputFile.json=${resultsFile}`,
     ...(nightly ? ['--exclude=test/nightly/**'] : []),
-  ],
-  env: nightly ? { TEST_NIGHTLY: '1' } : {},
-};
+  ];
+  return { name, command: 'vitest', args, env: nightly ? { TEST_NIGHTLY: '1' } : {}, resultsFile };
+}
+
+interface Suites extends Step {
+  readonly resultsFile: string;
+}
+
+const suites = suitesOf(['unit', 'kernels', 'processes']);
+const releaseSuites = suitesOf(['release']);
 
 /** They compare times, so they run one after another, and nothing beside them. */
 const figures: Step = {
@@ -70,24 +89,46 @@ const figuresOfThreads: Step = {
 await main();
 
 async function main(): Promise<void> {
-  mkdirSync(path.dirname(resultsFile), { recursive: true });
-  rmSync(resultsFile, { force: true });
-  const before = await runSteps(staticChecks);
-  // The suites wait much of their time. The sanitizer steps run beside them at low priority.
-  const native = runSteps(nativeSteps, true);
-  const installed = await runStep(servers);
-  const suiteRun = await runStep(suites);
-  const steps = [...before, installed, ...(await native)];
+  const steps: StepResult[] = [];
+  const counts: Counts[] = [];
+  if (!mode.release) {
+    steps.push(...(await runSteps(staticChecks)));
+    // The suites wait much of their time. The sanitizer steps run beside them at low priority.
+    const native = runSteps(nativeSteps, true);
+    steps.push(await runStep(servers));
+    counts.push(await runSuites(suites));
+    steps.push(...(await native));
+  }
+  if (mode.release || nightly || (mode.ci && performance.now() < releaseBeforeMs)) {
+    if (mode.release) steps.push(await runStep(servers));
+    counts.push(await runSuites(releaseSuites));
+  }
   if (nightly) steps.push(await runStep(figures), await runStep(figuresOfThreads));
-  const counts = existsSync(resultsFile)
-    ? resultsSchema.parse(JSON.parse(readFileSync(resultsFile, 'utf8')))
-    : { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0 };
-  const stepsFailed = steps.filter((step) => !step.passed).length;
-  // A runner that failed without a failed test (a crash, an unhandled error) is a failure of its own.
-  const runnerFailed = !suiteRun.passed && counts.numFailedTests === 0 ? 1 : 0;
-  const passed = counts.numPassedTests + steps.length - stepsFailed;
-  const failed = counts.numFailedTests + stepsFailed + runnerFailed;
-  const skipped = counts.numPendingTests + counts.numTodoTests;
-  process.exitCode = failed === 0 && counts.numPassedTests > 0 ? 0 : 1;
-  console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
+  for (const { passed } of steps)
+    counts.push({ passed: Number(passed), failed: Number(!passed), skipped: 0 });
+  const sum = (of: keyof Counts): number => counts.reduce((total, one) => total + one[of], 0);
+  process.exitCode = sum('failed') === 0 ? 0 : 1;
+  console.log(`${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped`);
+}
+
+interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+/** A runner that passed no test, or failed without a failed test (a crash, an unhandled error), is one failure. */
+async function runSuites(step: Suites): Promise<Counts> {
+  mkdirSync(path.dirname(step.resultsFile), { recursive: true });
+  rmSync(step.resultsFile, { force: true });
+  const run = await runStep(step);
+  if (!existsSync(step.resultsFile)) return { passed: 0, failed: 1, skipped: 0 };
+  const results = resultsSchema.parse(JSON.parse(readFileSync(step.resultsFile, 'utf8')));
+  const { numPassedTests: passed, numFailedTests: failed } = results;
+  const isSound = run.passed && passed > 0;
+  return {
+    passed,
+    failed: failed === 0 && !isSound ? 1 : failed,
+    skipped: results.numPendingTests + results.numTodoTests,
+  };
 }

@@ -1,6 +1,6 @@
 /** The encoder benchmark runs, end to end on few texts. */
 import { expect, it } from 'vitest';
-import { runBenchmark } from '../support/run-benchmark.ts';
+import { runBenchmark } from '../../support/run-benchmark.ts';
 
 it('measures every side on the same tokens, with vectors that agree', async () => {
   const { report, printed } = await runBenchmark<{

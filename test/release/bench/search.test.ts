@@ -1,7 +1,7 @@
 /** The search benchmark runs, end to end on a small synthetic corpus. */
 import { expect, it } from 'vitest';
-import { runBenchmark } from '../support/run-benchmark.ts';
-import { newDirectory } from '../support/machine/temporary-directory.ts';
+import { runBenchmark } from '../../support/run-benchmark.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
 
 type Row = Readonly<Record<'variant' | 'state' | 'active_segment', string>> &
   Readonly<

@@ -1,6 +1,6 @@
 /** The kernel benchmark runs, end to end on few chunks, and reports what it must. */
 import { expect, it } from 'vitest';
-import { runBenchmark } from '../support/run-benchmark.ts';
+import { runBenchmark } from '../../support/run-benchmark.ts';
 
 interface Report {
   readonly environment: { readonly kernel: string };

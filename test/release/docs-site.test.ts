@@ -4,15 +4,15 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { nodeTools, run } from '../clients/tools/install.ts';
-import { searchOptions } from '../docs/site/search.ts';
-import { pages, placeOf } from '../docs/site/pages.ts';
-import { numbersOf, rowOf, tableOf } from '../docs/site/pictures.ts';
-import { rounds } from './rounds.ts';
-import { accessibilityFaults, missingBrowser, startBrowser } from './support/browser.ts';
-import type { Browser, Page } from './support/browser.ts';
+import { nodeTools, run } from '../../clients/tools/install.ts';
+import { searchOptions } from '../../docs/site/search.ts';
+import { pages, placeOf } from '../../docs/site/pages.ts';
+import { numbersOf, rowOf, tableOf } from '../../docs/site/pictures.ts';
+import { rounds } from '../rounds.ts';
+import { accessibilityFaults, missingBrowser, startBrowser } from '../support/browser.ts';
+import type { Browser, Page } from '../support/browser.ts';
 
-const root = path.resolve(import.meta.dirname, '..');
+const root = path.resolve(import.meta.dirname, '../..');
 const site = path.join(root, 'build/site');
 
 /** Text of each page by its address. */

@@ -6,7 +6,7 @@ import { run } from '../../clients/tools/install.ts';
 import { frameworkFolder, packFrameworks, packTypeScript, unpack } from '../../clients/tools/pack.ts';
 import { repositoryRoot } from '../support/running/launch.ts';
 import { useSharedStage } from '../support/running/stage.ts';
-import { guideExamples } from './guide.ts';
+import { guideExamples } from '../clients/guide.ts';
 
 const stage = useSharedStage();
 const names = ['langchain', 'llamaindex'];

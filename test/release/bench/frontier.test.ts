@@ -2,8 +2,8 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
-import { newDirectory } from '../support/machine/temporary-directory.ts';
-import { root, runBenchmark } from '../support/run-benchmark.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import { root, runBenchmark } from '../../support/run-benchmark.ts';
 
 interface Report {
   readonly corpora: readonly {

@@ -6,11 +6,11 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, it, onTestFinished } from 'vitest';
-import { eventually } from '../support/running/eventually.ts';
-import { childrenOf, encodersOf, isAlive } from '../support/running/processes.ts';
-import { makeCertificate } from '../support/network/tls.ts';
-import { benchmarkEnvironment, root, runServiceBenchmark, tinyModel } from '../support/run-benchmark.ts';
-import { newDirectory } from '../support/machine/temporary-directory.ts';
+import { eventually } from '../../support/running/eventually.ts';
+import { childrenOf, encodersOf, isAlive } from '../../support/running/processes.ts';
+import { makeCertificate } from '../../support/network/tls.ts';
+import { benchmarkEnvironment, root, runServiceBenchmark, tinyModel } from '../../support/run-benchmark.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
 
 interface CapacityReport {
   readonly rows: readonly {

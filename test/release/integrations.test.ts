@@ -4,8 +4,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { missingPython, run } from '../../clients/tools/install.ts';
 import { repositoryRoot } from '../support/running/launch.ts';
 import { useSharedStage } from '../support/running/stage.ts';
-import { guideExamples } from './guide.ts';
-import { installedPython, pythonSource } from './python-package.ts';
+import { guideExamples } from '../clients/guide.ts';
+import { installedPython, pythonSource } from '../clients/python-package.ts';
 
 const reason = process.env['TEST_NIGHTLY'] === '1' ? missingPython() : 'every night';
 

@@ -10,7 +10,7 @@ import { expectReply } from '../support/running/client.ts';
 import { useSharedStage } from '../support/running/stage.ts';
 import { passages } from '../support/running/texts.ts';
 import { ranked } from '../support/running/wire.ts';
-import { guideExamples } from './guide.ts';
+import { guideExamples } from '../clients/guide.ts';
 
 const stage = useSharedStage();
 const packages = path.join(import.meta.dirname, 'cohere');

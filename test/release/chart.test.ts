@@ -11,7 +11,16 @@ import { parseConfig } from '../../src/app/config.ts';
 import { parseEncoderArguments } from '../../src/encoder/server/arguments.ts';
 import { makeScratch } from '../support/running/launch.ts';
 import { startServer } from '../support/running/server.ts';
-import { chart, deploy, type Manifest, object, objects, type Release, render, validate } from './chart.ts';
+import {
+  chart,
+  deploy,
+  type Manifest,
+  object,
+  objects,
+  type Release,
+  render,
+  validate,
+} from '../deploy/chart.ts';
 
 const root = path.join(deploy, '..');
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');

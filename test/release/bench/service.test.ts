@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
-import { newDirectory } from '../support/machine/temporary-directory.ts';
-import { runServiceBenchmark } from '../support/run-benchmark.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import { runServiceBenchmark } from '../../support/run-benchmark.ts';
 
 type Numbers = Readonly<Record<string, number>>;
 

@@ -1,7 +1,7 @@
 /** The GPU benchmark, dry: on the CPU graph it runs end to end and finds nothing to complain of. */
 import { describe, expect, it } from 'vitest';
-import { cudaProblem } from '../../src/encoder/inference/cuda/cuda-library.ts';
-import { runBenchmark, runServiceBenchmark } from '../support/run-benchmark.ts';
+import { cudaProblem } from '../../../src/encoder/inference/cuda/cuda-library.ts';
+import { runBenchmark, runServiceBenchmark } from '../../support/run-benchmark.ts';
 
 interface Report {
   readonly agreement_with_cpu_graph: { readonly minimum_cosine: number };
