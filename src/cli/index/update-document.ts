@@ -18,10 +18,14 @@ export async function updateDocument(
 ): Promise<CommandResult> {
   if ((metadata === undefined) === (metadataMerge === undefined))
     throw new CommandFailure('usage_error', 'one of --metadata and --metadata-merge is needed');
+  const change =
+    metadata === undefined
+      ? parseObject('--metadata-merge', metadataMerge!)
+      : parseObject('--metadata', metadata);
   const client = clientOf(endpoint, 150_000);
   const { id } = await requireIndex(client, indexName);
   const document = await (metadata === undefined
-    ? client.mergeMetadata(id, docId, parseObject('--metadata-merge', metadataMerge!))
-    : client.updateMetadata(id, docId, parseObject('--metadata', metadata)));
+    ? client.mergeMetadata(id, docId, change)
+    : client.updateMetadata(id, docId, change));
   return { document, text: JSON.stringify(document.metadata) };
 }
