@@ -49,7 +49,7 @@ class Guarded {
   size_t size() const { return count_; }
   T& operator[](size_t at) const { return data_[at]; }
   bool operator==(const std::vector<T>& other) const {
-    return std::memcmp(data_, other.data(), count_ * sizeof(T)) == 0;
+    return count_ == 0 || std::memcmp(data_, other.data(), count_ * sizeof(T)) == 0;
   }
 
  private:
