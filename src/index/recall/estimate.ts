@@ -1,11 +1,14 @@
 /**
- * Estimates the recall of an index from searches that were compared with exact ones. Comparisons with a nearby breadth count, too.
- * Misses are taken to be in inverse proportion to the breadth, which is about right within a factor of two.
+ * Estimates the recall of an index from searches that were compared with exact ones. A comparison counts for the breadth with
+ * which it was made, and for no other: how misses depend on the breadth is another matter in every index. It counts no more once
+ * the index has grown or shrunk by a twentieth, because new texts may be missed far more often than those before.
  */
 
 /** One search beside the exact one. */
 export interface Comparison {
   readonly breadth: number;
+  /** Chunks of the index; absent in files of earlier releases. */
+  readonly chunks?: number | undefined;
   /** The share of the exact best ten that was found, and that of the best hundred. */
   readonly at10: number;
   readonly at100: number;
@@ -18,9 +21,14 @@ export interface Estimate {
   readonly high: number;
 }
 
-const nearbyFactor = 2;
+const changedShare = 0.05;
 /** The normal quantile of a 95 percent interval. */
 const z = 1.96;
+/**
+ * Results of one search are missed together, and how much so shows only in many searches. These many searches, of which each
+ * misses everything or nothing, stand for what the first ones do not show.
+ */
+const unseenSearches = 5;
 
 /**
  * The share of the exact best that a search found. Both score exactly. A chunk that scores as much as the last of the best ties with it, and
@@ -32,31 +40,30 @@ export function foundShare(found: Float32Array, exact: Float32Array, best: numbe
   return count === 0 ? 1 : found.subarray(0, count).filter((score) => score >= last).length / count;
 }
 
-/** The comparisons that say something about this breadth. */
-export function comparisonsNear(comparisons: readonly Comparison[], breadth: number): readonly Comparison[] {
-  const factorOf = (other: number): number => Math.max(other / breadth, breadth / other);
-  return comparisons.filter((comparison) => factorOf(comparison.breadth) <= nearbyFactor);
+/** The comparisons that say something about this breadth, with the index as it was at the last of them. */
+export function comparisonsWith(comparisons: readonly Comparison[], breadth: number): readonly Comparison[] {
+  const now = comparisons.at(-1)?.chunks ?? 0;
+  return comparisons.filter(
+    ({ breadth: other, chunks = 0 }) =>
+      other === breadth && Math.abs(chunks - now) <= changedShare * Math.max(chunks, now),
+  );
 }
 
-/** The recall at a breadth; `undefined` without a comparison nearby. */
+/** The recall at a breadth; `undefined` without a comparison at it. */
 export function recallAt(
   comparisons: readonly Comparison[],
   breadth: number,
   best: 10 | 100,
 ): Estimate | undefined {
-  const near = comparisonsNear(comparisons, breadth).map(({ breadth: other, at10, at100 }) => ({
-    missed: 1 - (best === 10 ? at10 : at100),
-    /** How much more is missed with its breadth than with this one. */
-    weight: breadth / other,
-  }));
-  if (near.length === 0) return undefined;
-  const weights = sum(near.map(({ weight }) => weight));
-  const missed = Math.min(1, sum(near.map((one) => one.missed)) / weights);
-  // Results of one search are missed together. So they count as fewer trials: as many as their variance shows.
-  const squares = near.map((one) => (one.missed - one.weight * missed) ** 2 / one.weight);
-  const expected = (missed * (1 - missed)) / best;
-  const dispersion = expected === 0 ? 1 : Math.max(1, sum(squares) / near.length / expected);
-  return wilson(1 - missed, (best * weights) / dispersion);
+  const shares = comparisonsWith(comparisons, breadth).map(({ at10, at100 }) => (best === 10 ? at10 : at100));
+  const count = shares.length;
+  if (count === 0) return undefined;
+  const mean = Math.min(1, sum(shares) / count);
+  // A search counts as one trial if it finds all or nothing, and as `best` trials if its results are missed one by one.
+  const varianceMost = mean * (1 - mean);
+  const variance = sum(shares.map((share) => (share - mean) ** 2)) / count;
+  const together = Math.max(1 / best, varianceMost === 0 ? 0 : variance / varianceMost);
+  return wilson(mean, count / ((count * together + unseenSearches) / (count + unseenSearches)));
 }
 
 /** The interval of Wilson (1927). It is not empty where nothing was missed. */

@@ -7,7 +7,7 @@
 import { hasEngineCode } from '../engine/engine-errors.ts';
 import type { NativeSearch, NativeSearchResult, SegmentInfo } from '../engine/native.ts';
 import { nextBreadth, safeBreadth } from './breadth.ts';
-import { comparisonsNear, foundShare, recallAt, type Comparison, type Estimate } from './estimate.ts';
+import { comparisonsWith, foundShare, recallAt, type Comparison, type Estimate } from './estimate.ts';
 import type { Measuring } from './measuring.ts';
 
 /** The default of a search for ten results. */
@@ -86,7 +86,8 @@ export class IndexRecall {
   chooses(plan: NativeSearchResult['plan']): boolean {
     if (plan === 'exact' || plan === 'device' || this.#stopped) return false;
     this.#noteChange();
-    return this.#deps.measuring.chooses(this.#state.comparisons.length < comparisonsMax);
+    const { comparisons, breadth } = this.#state;
+    return this.#deps.measuring.chooses(comparisonsWith(comparisons, breadth).length < comparisonsMax);
   }
 
   /** Measures a chosen search. Its snapshot must stay meanwhile. */
@@ -132,7 +133,7 @@ export class IndexRecall {
     const exact = await ask({ ...common, plan: 'exact' });
     const share = (best: number): number => foundShare(found.scores, exact.scores, best);
     if (moves() === movesBefore && !this.#stopped)
-      await this.#add({ breadth, at10: share(10), at100: share(100) });
+      await this.#add({ breadth, chunks: this.#chunks(), at10: share(10), at100: share(100) });
     return cpuMs + exact.timings.cpuMs;
   }
 
@@ -150,7 +151,7 @@ export class IndexRecall {
     const to = nextBreadth(from, at10, target);
     this.#become({ ...this.#state, breadth: to });
     if (to !== from)
-      onMove({ from, to, at10, target, comparisons: comparisonsNear(comparisons, from).length });
+      onMove({ from, to, at10, target, comparisons: comparisonsWith(comparisons, from).length });
     if (save !== undefined) this.#saved = save(this.#state);
     await this.#saved;
   }
@@ -161,12 +162,16 @@ export class IndexRecall {
     if (now - this.#sizeAtMs < sizeLookMs) return;
     this.#sizeAtMs = now;
     const segments = this.#deps.segments();
-    const chunks = segments.reduce((sum, segment) => sum + segment.chunks, 0);
+    const chunks = this.#chunks();
     const codebooks = [...new Set(segments.flatMap(({ codebook }) => codebook || []))];
     const known = this.#state;
     if (chunks < 2 * known.chunks && codebooks.every((name) => known.codebooks.includes(name))) return;
     this.#become({ ...known, comparisons: [], chunks, codebooks });
     this.#toLook = lookEvery;
+  }
+
+  #chunks(): number {
+    return this.#deps.segments().reduce((sum, segment) => sum + segment.chunks, 0);
   }
 
   #become(state: RecallState): void {
@@ -181,5 +186,5 @@ const expected = ['deadline_exceeded', 'closed', 'absent', 'values_missing'] as 
 export function reportOf({ breadth, comparisons }: RecallState): RecallReport | undefined {
   const [at10, at100] = [recallAt(comparisons, breadth, 10), recallAt(comparisons, breadth, 100)];
   if (at10 === undefined || at100 === undefined) return undefined;
-  return { breadth, comparisons: comparisonsNear(comparisons, breadth).length, at10, at100 };
+  return { breadth, comparisons: comparisonsWith(comparisons, breadth).length, at10, at100 };
 }

@@ -9,10 +9,11 @@ import type { RecallState } from './index-recall.ts';
 
 const share = z.number().min(0).max(1);
 const breadth = z.number().min(breadthMin).max(breadthMax);
+const chunks = z.number().int().min(0);
 const stateSchema = z.strictObject({
   breadth,
-  comparisons: z.array(z.strictObject({ breadth, at10: share, at100: share })),
-  chunks: z.number().int().min(0),
+  comparisons: z.array(z.strictObject({ breadth, chunks: chunks.optional(), at10: share, at100: share })),
+  chunks,
   codebooks: z.array(z.string()),
 });
 /** Files of earlier releases have no checksum. */

@@ -5,16 +5,19 @@ import { announceRandom } from '../../support/running/random.ts';
 import { simulated } from './simulated-index.ts';
 
 const target = 0.98;
-const estimate = (mean: number, low: number) => ({ mean, low, high: 1 });
+const estimate = (mean: number, low: number, high = (1 + mean) / 2) => ({ mean, low, high });
 
 describe('the breadth', () => {
   it.each([
     ['stays at the lower end of the band', 1, estimate(0.98, 0.97), 1],
     ['stays at the upper end of the band', 1, estimate(0.99, 0.985), 1],
-    ['goes up below the band', 1, estimate(0.96, 0.95), Math.sqrt(0.04 / 0.015)],
+    ['goes up below the band', 1, estimate(0.97, 0.95), Math.SQRT2],
+    ['goes up by a step however little is missing', 1, estimate(0.9799, 0.97), Math.SQRT2],
     ['goes up at most twofold', 1, estimate(0.5, 0.4), 2],
-    ['goes down above the band', 1, estimate(0.995, 0.99), Math.sqrt(0.005 / 0.015)],
-    ['goes down at most twofold', 1, estimate(1, 0.985), 0.5],
+    ['stays below the band while the recall may be above it', 1, estimate(0.97, 0.9, 0.991), 1],
+    ['goes down by a step above the band', 1, estimate(0.995, 0.99), Math.SQRT1_2],
+    ['goes down by a step where nothing is missed', 1, estimate(1, 0.985), Math.SQRT1_2],
+    ['comes to a step from what an earlier release chose', 1.1, estimate(0.97, 0.95), Math.SQRT2],
     ['stays above the band while the recall may be below the target', 1, estimate(1, 0.97), 1],
     ['goes no further up than its bound', breadthMax, estimate(0.5, 0.4), breadthMax],
     ['stays at the smallest where that finds more than it must', breadthMin, estimate(1, 0.999), breadthMin],

@@ -20,23 +20,51 @@ describe('the share that was found', () => {
 });
 
 describe('an estimate', () => {
-  it('needs a comparison with a breadth nearby', () => {
+  it('counts comparisons with that very breadth alone', () => {
     expect(recallAt([], 1, 10)).toBeUndefined();
-    expect(recallAt([compared(1, 4)], 1, 10)).toBeUndefined();
-    expect(recallAt([compared(1, 2)], 1, 10)).toBeDefined();
+    expect(recallAt([compared(1, 2), compared(1, 0.5)], 1, 10)).toBeUndefined();
+    // Most of the best was found before the breadth became half of that.
+    const before = Array<Comparison>(200).fill(compared(0.8, 2));
+    const since = Array<Comparison>(10).fill(compared(0.2, 1));
+    expect(recallAt([...before, ...since], 1, 10)).toEqual(recallAt(since, 1, 10));
+    expect(recallAt([...before, ...since], 1, 10)!.mean).toBeCloseTo(0.2);
   });
 
-  it('takes misses to be in inverse proportion to the breadth', () => {
-    expect(recallAt([compared(0.9, 2)], 1, 10)?.mean).toBeCloseTo(0.8);
-    expect(recallAt([compared(0.9, 1)], 2, 10)?.mean).toBeCloseTo(0.95);
+  it('counts comparisons with the index as it is now alone', () => {
+    const before = Array<Comparison>(200).fill({ ...compared(0.8), chunks: 1_000 });
+    const since = Array<Comparison>(10).fill({ ...compared(0.2), chunks: 1_060 });
+    expect(recallAt([...before, ...since], 1, 10)).toEqual(recallAt(since, 1, 10));
+    const nearby = since.map((one) => ({ ...one, chunks: 1_040 }));
+    expect(recallAt([...before, ...nearby], 1, 10)!.mean).toBeGreaterThan(0.7);
   });
 
   it('is not certain where nothing was missed, and more so with more comparisons', () => {
     const lowOf = (count: number): number => recallAt(Array(count).fill(compared(1)), 1, 10)!.low;
-    expect(lowOf(1)).toBeLessThan(0.8);
-    expect(lowOf(25)).toBeGreaterThan(0.98);
-    expect(lowOf(25)).toBeLessThan(lowOf(300));
+    expect(lowOf(1)).toBeLessThan(0.4);
+    expect(lowOf(25)).toBeLessThan(0.97);
+    expect(lowOf(50)).toBeGreaterThan(0.98);
+    expect(lowOf(50)).toBeLessThan(lowOf(300));
     expect(lowOf(300)).toBeLessThan(1);
+  });
+
+  const cases = [2, 5, 25, 100].flatMap((count) =>
+    [0.1, 0.5, 0.9].flatMap((missed) => [false, true].map((together) => ({ count, missed, together }))),
+  );
+  it.each(cases)('of $count searches that miss $missed holds the truth (together: $together)', (one) => {
+    const random = announceRandom('intervals of few searches');
+    let held = 0;
+    for (let trial = 0; trial < 1_000; trial += 1) {
+      const comparisons = Array.from({ length: one.count }, () => {
+        // A search finds all or nothing, or each of its results by its own chance.
+        const all = random.next() >= one.missed;
+        const found = Array.from({ length: 10 }, () => (one.together ? all : random.next() >= one.missed));
+        return compared(found.filter(Boolean).length / 10);
+      });
+      const { low, high } = recallAt(comparisons, 1, 10)!;
+      if (low <= 1 - one.missed && 1 - one.missed <= high) held += 1;
+    }
+    // Of few trials with two outcomes no interval holds it exactly 95 times in a hundred.
+    expect(held / 1_000).toBeGreaterThan(0.85);
   });
 
   it.each([

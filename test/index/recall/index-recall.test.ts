@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { NativeSearch, NativeSearchResult } from '../../../src/index/engine/native.ts';
-import { safeBreadth } from '../../../src/index/recall/breadth.ts';
+import { breadthMax, breadthMin, safeBreadth } from '../../../src/index/recall/breadth.ts';
 import {
   IndexRecall,
   type IndexRecallDeps,
@@ -144,7 +144,7 @@ it('an engine that gives up is no failure, and any other failure is reported', a
   expect(recall.report).toBeDefined();
 });
 
-it('one in ten is measured until 300 are newer than the last large change', async () => {
+it('one in ten is measured until 300 with the present breadth are newer than the last large change', async () => {
   const state = { ms: 0, random: 0 };
   const settings = {
     ...defaultRecallSettings,
@@ -153,7 +153,9 @@ it('one in ten is measured until 300 are newer than the last large change', asyn
     nowMs: () => state.ms,
   };
   const measuring = new Measuring({ settings, threads: 2, searchesWait: () => false });
-  const { recall, measure, index } = opened({ measuring });
+  // It stays there, for nothing is missed.
+  const known = { breadth: breadthMin, comparisons: [], chunks: 1_000, codebooks: ['codebook-1'] };
+  const { recall, measure, index } = opened({ measuring, known });
   const isNew = (): boolean => {
     state.random = 0.05;
     const chosen = recall.chooses('codes');
@@ -179,6 +181,30 @@ it('one in ten is measured until 300 are newer than the last large change', asyn
   Object.assign(index, { chunks: 3_999 });
   state.ms += 1_000;
   expect(isNew()).toBe(false);
+});
+
+it('a move of the breadth makes what was measured before count no more', async () => {
+  const state = { random: 0 };
+  const settings = { ...defaultRecallSettings, load: Infinity, random: () => state.random };
+  const { recall, measure, answer } = opened({
+    measuring: new Measuring({ settings, threads: 2, searchesWait: () => false }),
+  });
+  answer.found = exact.map((score, place) => (place < 5 ? score : -1));
+  await measure(25);
+  expect(recall.breadth).toBe(breadthMax);
+  expect(recall.report).toBeUndefined();
+  // It is measured as a new index.
+  state.random = 0.05;
+  expect(recall.chooses('codes')).toBe(true);
+  state.random = 0;
+  answer.found = exact.map((score, place) => (place < 2 ? score : -1));
+  await measure(1);
+  expect(recall.report).toMatchObject({ comparisons: 1, at10: { mean: 0.2 } });
+  expect(recall.report!.at10.high - recall.report!.at10.low).toBeGreaterThan(0.5);
+  await measure(299);
+  expect(recall.report).toMatchObject({ breadth: breadthMax, comparisons: 300 });
+  state.random = 0.05;
+  expect(recall.chooses('codes')).toBe(false);
 });
 
 it('the state is kept, and goes on after the index is opened again', async () => {

@@ -86,6 +86,9 @@ export async function simulated(curve: Curve, searches: number) {
     async change(missed: number): Promise<void> {
       missedAtOne = missed;
     },
+    get report() {
+      return recall.report;
+    },
     get recall(): number {
       return 1 - missedWith(recall.breadth);
     },
