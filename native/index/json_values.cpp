@@ -150,6 +150,12 @@ class DateReader {
     return taken;
   }
 
+  bool takeWord(std::string_view word) {
+    if (!text_.starts_with(word)) return false;
+    text_.remove_prefix(word.size());
+    return true;
+  }
+
   /// Takes `count` digits, which make a number of at most `most`.
   std::optional<int> takeNumber(size_t count, int most) {
     int number = 0;
@@ -196,12 +202,42 @@ std::optional<std::chrono::sys_days> readDay(DateReader& reader) {
   return date.ok() ? std::optional(std::chrono::sys_days(date)) : std::nullopt;
 }
 
-/// Seconds of hours and minutes as in `23:59`.
-std::optional<int> readMinutes(DateReader& reader) {
+/// Takes `T09:30`, `T09:30:00` or `T09:30:00.5`, and adds it. False if there is no time. `isLeap`: whether it has 60 seconds.
+bool addTime(DateReader& reader, Instant& instant, bool& isLeap) {
+  if (!reader.takeAny("Tt ")) return false;
   const auto hour = reader.takeNumber(2, 23);
-  if (!hour || !reader.takeAny(":")) return std::nullopt;
+  if (!hour || !reader.takeAny(":")) return false;
   const auto minute = reader.takeNumber(2, 59);
-  return minute ? std::optional(*hour * 3600 + *minute * 60) : std::nullopt;
+  if (!minute) return false;
+  instant.seconds += *hour * 3600 + *minute * 60;
+  if (!reader.takeAny(":")) return true;
+  const auto second = reader.takeNumber(2, 60);
+  if (!second) return false;
+  instant.seconds += *second;
+  isLeap = *second == 60;
+  if (!reader.takeAny(".,")) return true;
+  const auto fraction = reader.takeFraction();
+  instant.nanoseconds = fraction.value_or(0);
+  return fraction.has_value();
+}
+
+/// Takes an offset such as `Z`, `UTC`, `+01:00`, `+0100` or `+01`, with or without a space before it: seconds ahead of UTC.
+/// Nothing at all is UTC.
+std::optional<int> takeOffset(DateReader& reader) {
+  if (reader.atEnd()) return 0;
+  reader.takeAny(" ");
+  if (reader.takeAny("Zz") || reader.takeWord("UTC")) return 0;
+  const auto sign = reader.takeAny("+-");
+  const auto hour = reader.takeNumber(2, 23);
+  if (!sign || !hour) return std::nullopt;
+  int seconds = *hour * 3600;
+  if (!reader.atEnd()) {
+    reader.takeAny(":");
+    const auto minute = reader.takeNumber(2, 59);
+    if (!minute) return std::nullopt;
+    seconds += *minute * 60;
+  }
+  return *sign == '-' ? -seconds : seconds;
 }
 
 std::optional<Instant> readInstant(std::string_view text) {
@@ -210,23 +246,12 @@ std::optional<Instant> readInstant(std::string_view text) {
   if (!day) return std::nullopt;
   Instant instant{int64_t(day->time_since_epoch().count()) * daySeconds, 0};
   if (reader.atEnd()) return instant;
-  if (!reader.takeAny("Tt")) return std::nullopt;
-  const auto minutes = readMinutes(reader);
-  if (!minutes || !reader.takeAny(":")) return std::nullopt;
-  const auto second = reader.takeNumber(2, 60);
-  if (!second) return std::nullopt;
-  if (reader.takeAny(".")) {
-    const auto fraction = reader.takeFraction();
-    if (!fraction) return std::nullopt;
-    instant.nanoseconds = *fraction;
-  }
-  const auto zone = reader.takeAny("Zz+-");
-  if (!zone) return std::nullopt;
-  const bool isUtc = *zone == 'Z' || *zone == 'z';
-  const auto offset = isUtc ? std::optional(0) : readMinutes(reader);
+  bool isLeap = false;
+  if (!addTime(reader, instant, isLeap)) return std::nullopt;
+  const auto offset = takeOffset(reader);
   if (!offset || !reader.atEnd()) return std::nullopt;
-  instant.seconds += *minutes + *second - (*zone == '-' ? -*offset : *offset);
-  if (*second == 60 && instant.seconds % daySeconds != 0) return std::nullopt;
+  instant.seconds -= *offset;
+  if (isLeap && instant.seconds % daySeconds != 0) return std::nullopt;
   return instant;
 }
 

@@ -34,8 +34,7 @@ std::vector<JsonMember> membersOf(std::string_view object);
 /// The text of a JSON string in UTF-8. A lone surrogate gets the three bytes that its code point would have.
 std::string stringOf(std::string_view token);
 std::optional<std::string> valueKey(std::string_view token);
-/// The key of a date as RFC 3339 writes it: a date-time with an offset, or a plain date, which means 00:00 UTC. Digits
-/// beyond nanoseconds are cut off. A leap second is the first second of the next day.
+/// The key of a date (the forms: src/index/terms/instant.ts).
 std::optional<std::string> dateKey(std::string_view token);
 /// The key of an item of an array: that of a value, or one for each literal.
 std::optional<std::string> itemKey(std::string_view token);

@@ -121,11 +121,15 @@ export interface DeleteMatchingRequest {
   readonly filter?: JsonObjectText | undefined;
   readonly where?: JsonObjectText | undefined;
   readonly limit: number;
+  /** Only counts what matches. */
+  readonly dryRun: boolean;
 }
 
 export interface DeletedMatching {
   readonly deleted: number;
   readonly more: boolean;
+  /** Only of a dry run: the documents that match. */
+  readonly matching?: number;
   readonly hint?: string;
 }
 

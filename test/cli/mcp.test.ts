@@ -144,6 +144,7 @@ async function refusesUnknownArguments(client: Client): Promise<void> {
     upsert_documents: { index: index.id, documents: [{ doc_id: 'unknown', text: 'bees' }] },
     update_metadata: { ...named, metadata_merge: {} },
     delete_document: named,
+    delete_documents: { index: index.id, where: { kind: 'none' } },
   };
   const offered = await toolsOf(client);
   expect(Object.keys(given).toSorted()).toEqual(offered);
@@ -163,6 +164,15 @@ async function writeAll(client: Client, docId: string): Promise<void> {
   expect(await call(client, 'update_metadata', change)).toMatchObject({ metadata: { a: { b: 1 } } });
   expect((await call(client, 'get_document', document)).metadata).toEqual({ a: { b: 1 } });
   expect(await call(client, 'delete_document', document)).toEqual({ deleted: true });
+  const kept = [{ doc_id: docId, text: 'Honey bees dance.', metadata: { kind: [docId, 'insect'] } }];
+  await call(client, 'upsert_documents', { index: index.id, documents: kept });
+  const matching = { index: index.id, where: { kind: { contains_all: [docId, 'insect'] } } };
+  const dry = await call(client, 'delete_documents', { ...matching, dry_run: true });
+  expect(dry).toEqual({ deleted: 0, more: false, matching: 1 });
+  expect(await call(client, 'delete_documents', matching)).toEqual({ deleted: 1, more: false });
+  expect((await call(client, 'delete_documents', { index: index.id, where: {} })).refused).toMatch(
+    /delete the index/,
+  );
 }
 
 describe('over stdio', () => {
@@ -178,7 +188,7 @@ describe('over stdio', () => {
   it('--write offers tools that change documents, which the service refuses for a key that may only read', async () => {
     const client = await overStdio(stage.tenant.key, '--write');
     expect(await toolsOf(client)).toEqual(
-      [...reading, 'delete_document', 'update_metadata', 'upsert_documents'].toSorted(),
+      [...reading, 'delete_document', 'delete_documents', 'update_metadata', 'upsert_documents'].toSorted(),
     );
     await refusesUnknownArguments(client);
     await readsArgumentsAsMeant(client);

@@ -90,6 +90,19 @@ describe('the command line and the real service', () => {
     expect(replaced.document.metadata).not.toHaveProperty('read');
   });
 
+  it('count the documents that match in a dry run, and delete them', async () => {
+    const { document } = await runJsonHere(['tenant', 'create', '--name', 'deleting'], operator);
+    const own = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };
+    const source = path.resolve(import.meta.dirname, '../fixtures/parquet/types.parquet');
+    await runJsonHere(['import', source, '--index', 'old'], own);
+    const remove = ['document', 'delete', '--index', 'old', '--where', '{"day":{"after":"2026-11-26"}}'];
+    const counted = await runJsonHere([...remove, '--dry-run'], own);
+    expect(counted.document).toEqual({ deleted: 0, matching: 1 });
+    const deleted = await runJsonHere([...remove, '--yes'], own);
+    expect(deleted.document).toEqual({ deleted: 1 });
+    expect((await runJsonHere([...remove, '--yes'], own)).document).toEqual({ deleted: 0, matching: 0 });
+  });
+
   it('find what an import stored by the numbers and dates that the file holds, as they are written', async () => {
     const { document } = await runJsonHere(['tenant', 'create', '--name', 'types'], operator);
     const types = { environment: { MAXSIMD_URL: server.url, MAXSIMD_API_KEY: document.api_key } };

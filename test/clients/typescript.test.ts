@@ -40,6 +40,8 @@ test('an index, from its making to its end', async () => {
     ])
   ).results;
   expect(several?.results.map(({ doc_id, chunks }) => [doc_id, chunks?.length])).toEqual([['whale', 1]]);
+  const dry = await client.deleteDocuments(index.id, { where: { kind: { exists: true } }, dry_run: true });
+  expect(dry).toMatchObject({ deleted: 0, more: false, matching: expect.any(Number) });
   expect(await client.deleteDocuments(index.id, { where: { kind: { in: ['reptile'] } } })).toEqual({
     deleted: 0,
     more: false,

@@ -6,8 +6,10 @@ import { writeFile } from 'node:fs/promises';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { conditionOf } from '../../src/index/terms/condition.ts';
+import { instantOf } from '../../src/index/terms/instant.ts';
 import { rounds } from '../rounds.ts';
 import { meetsText, metadata, wherePart, type Json } from '../support/conditions.ts';
+import { nearlyDates, writtenDates } from './terms/dates.ts';
 import { documentAt, engineError, openStage, type Stage } from '../support/stages/index-stage.ts';
 import { useHost } from '../support/stages/use-host.ts';
 
@@ -144,6 +146,8 @@ describe('where', () => {
     ['{"contains":"a","exists":false}', []],
     ['{"contains_any":[null,true]}', ['[1.0,"a",null]']],
     ['{"contains_any":[]}', []],
+    ['{"contains_all":[1,"a"]}', ['[1.0,"a",null]']],
+    ['{"contains_all":[1,1.0]}', ['[1]', '[1.0,"a",null]']],
     ['{"after":"2026-11-27"}', [nanosecond]],
     [`{"before":${nanosecond}}`, midnight],
     [`{"after":"2026-11-26T23:59:59.999999999Z","before":${nanosecond}}`, midnight],
@@ -166,6 +170,42 @@ describe('where', () => {
     const expected = typeof wanted === 'string' ? values.filter((text) => text !== '') : wanted;
     expect(await findsOf(values, condition)).toEqual(expected.toSorted());
   });
+
+  it('compares dates as instants, in whatever form documents and conditions have them', async () => {
+    const texts = fc.array(
+      fc.oneof(
+        writtenDates.map(({ text }) => text),
+        nearlyDates,
+      ),
+      { minLength: 20, maxLength: 40 },
+    );
+    await fc.assert(
+      fc.asyncProperty(texts, async (written) => {
+        await using stage = await openStage(host);
+        const stored = written.map((text, place) => ({ docId: `d${place}`, instant: instantOf(text) }));
+        await stage.upsert(
+          stored.map(({ docId }, place) => document(docId, JSON.stringify({ v: written[place] }))),
+        );
+        for (const [place, text] of written.entries()) {
+          const bound = stored[place]?.instant;
+          for (const word of ['after', 'before']) {
+            const asked = JSON.stringify({ v: { [word]: text } });
+            if (bound === undefined) {
+              expect(() => conditionOf(asked, 'where')).toThrow('must be a date');
+              continue;
+            }
+            const wanted = stored.filter(
+              ({ instant }) =>
+                instant !== undefined && (word === 'after' ? instant > bound : instant < bound),
+            );
+            const found = await stage.matching(asked);
+            expect([asked, found]).toEqual([asked, wanted.map(({ docId }) => docId).toSorted()]);
+          }
+        }
+      }),
+      { numRuns: rounds({ short: 10, nightly: 500 }) },
+    );
+  }, 600_000);
 
   it('leaves values that are too long, or too large, out of every range', async () => {
     await using stage = await openStage(host);
@@ -218,11 +258,13 @@ describe('a condition', () => {
     ['{"a":{"contains":["x"]}}', 'where.a.contains', 'invalid_type'],
     ['{"a":{"contains_any":"x"}}', 'where.a.contains_any', 'invalid_type'],
     ['{"a":{"contains_any":[{}]}}', 'where.a.contains_any', 'invalid_type'],
+    ['{"a":{"contains_all":1}}', 'where.a.contains_all', 'invalid_type'],
+    ['{"a":{"contains_all":[]}}', 'where.a.contains_all', 'too_small'],
     [`{"a":{"contains":"${'x'.repeat(257)}"}}`, 'where.a.contains', 'too_big'],
     ['{"a":{"exists":1}}', 'where.a.exists', 'invalid_type'],
     ['{"a":{"after":5}}', 'where.a.after', 'invalid_format'],
     ['{"a":{"after":"2026-02-29"}}', 'where.a.after', 'invalid_format'],
-    ['{"a":{"before":"2026-01-01T00:00:00"}}', 'where.a.before', 'invalid_format'],
+    ['{"a":{"before":"2026-01-01T00:00:00 CET"}}', 'where.a.before', 'invalid_format'],
     ['{"a":{"gt":null}}', 'where.a.gt', 'invalid_type'],
     ['{"a":{"gt":true}}', 'where.a.gt', 'invalid_type'],
     ['{"a":{"gt":1,"lt":"b"}}', 'where.a', 'invalid_type'],
@@ -260,6 +302,7 @@ describe('a condition', () => {
     ['$nin', '{"not":{"in":[...]}}'],
     ['GreaterThan', 'gt'],
     ['containsAny', 'contains_any'],
+    ['$all', 'contains_all'],
     ['Exists', 'exists'],
     ['is_null', '{"exists":false}'],
     ['range', 'gt, gte, lt or lte'],

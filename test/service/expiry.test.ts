@@ -89,7 +89,7 @@ describe('a document that expires', () => {
     stage.clock.ms = at;
     expect(await rejection(change('a', null))).toMatchObject({ code: 'not_found' });
     expect(await stage.service.deleteDocument(context(), indexId, 'a')).toBe(false);
-    const where = { where: '{"kind":{"in":[["x"]]}}', limit: 100 };
+    const where = { where: '{"kind":{"in":[["x"]]}}', limit: 100, dryRun: false };
     expect(await stage.service.deleteMatching(context(), indexId, where)).toEqual({
       deleted: 1,
       more: false,

@@ -1,6 +1,7 @@
 /** Conditions on metadata for tests: any that a request may hold, and what each of them means. */
 import * as fc from 'fast-check';
 import { conditionDepthMax } from '../../src/index/terms/condition.ts';
+import { instantOf } from '../../src/index/terms/instant.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 
@@ -33,6 +34,9 @@ const scalars = [
   '"2024-02-29T23:59:60-00:00"',
   '"2024-02-30"',
   '"2026-11-27T00:00:00"',
+  '"2026-11-27 01:00:00.5+0100"',
+  '"2026-11-27 00:00 UTC"',
+  '"2026-11-27 24:00"',
   'true',
   'false',
   'null',
@@ -65,7 +69,7 @@ const boundOf = (bound: fc.Arbitrary<string>) =>
       ...(high === null ? [] : [`"${high}":${to}`]),
     ]);
 const rarely = <T>(one: fc.Arbitrary<T>) => fc.option(one, { freq: 2 });
-const dates = fc.constantFrom(...scalars.filter((token) => instantOf(token) !== undefined));
+const dates = fc.constantFrom(...scalars.filter((token) => dateOf(token) !== undefined));
 const operators = fc
   .tuple(
     fc.oneof({ arbitrary: fc.constant([]), weight: 2 }, boundOf(numbers), boundOf(strings)),
@@ -73,6 +77,11 @@ const operators = fc
     rarely(value.filter((text) => !text.startsWith('{')).map((text) => `"not":${text}`)),
     rarely(scalar.map((text) => `"contains":${text}`)),
     rarely(fc.array(scalar, { maxLength: 3 }).map((values) => `"contains_any":[${values.join(',')}]`)),
+    rarely(
+      fc
+        .array(scalar, { minLength: 1, maxLength: 3 })
+        .map((values) => `"contains_all":[${values.join(',')}]`),
+    ),
     rarely(fc.boolean().map((exists) => `"exists":${exists}`)),
     rarely(dates.map((date) => `"after":${date}`)),
     rarely(dates.map((date) => `"before":${date}`)),
@@ -159,11 +168,16 @@ function holds(found: Json | undefined, asked: Json): boolean {
         return (
           Array.isArray(found) && found.some((one) => (given as Json[]).some((any) => same(one as Json, any)))
         );
+      case 'contains_all':
+        return (
+          Array.isArray(found) &&
+          (given as Json[]).every((all) => found.some((one) => same(one as Json, all)))
+        );
       case 'exists':
         return given === (found !== undefined);
       case 'after':
       case 'before': {
-        const [at, bound] = [found, given].map((one) => instantOf(JSON.stringify(one ?? null)));
+        const [at, bound] = [found, given].map((one) => dateOf(JSON.stringify(one ?? null)));
         return at !== undefined && (operator === 'after' ? at > bound! : at < bound!);
       }
       default: {
@@ -178,22 +192,9 @@ function holds(found: Json | undefined, asked: Json): boolean {
   });
 }
 
-/**
- * Nanoseconds since the epoch of a JSON token that is a date as RFC 3339 writes it. Dates of the calendar are those that the
- * engine of JavaScript writes back as they were.
- */
-function instantOf(token: string): bigint | undefined {
-  const text = token.replaceAll('"', '').toUpperCase();
-  const [, day, time = '00:00:00', fraction = '', offset = 'Z'] =
-    /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[-+]\d\d:\d\d))?$/.exec(text) ?? [];
-  if (!token.startsWith('"') || day === undefined) return undefined;
-  const isDay = new Date(`${day}T00:00:00Z`);
-  if (Number.isNaN(isDay.getTime()) || !isDay.toISOString().startsWith(day)) return undefined;
-  const isLeap = time.endsWith(':60');
-  const seconds =
-    Date.parse(`${day}T${isLeap ? `${time.slice(0, 6)}59` : time}${offset}`) / 1_000 + Number(isLeap);
-  if (Number.isNaN(seconds) || (isLeap && seconds % 86_400 !== 0)) return undefined;
-  return BigInt(seconds) * 1_000_000_000n + BigInt(fraction.padEnd(9, '0').slice(0, 9));
+/** Nanoseconds since the epoch of a JSON token that is a date (test/index/terms/instant.test.ts). */
+function dateOf(token: string): bigint | undefined {
+  return token.startsWith('"') ? instantOf(JSON.parse(token) as string) : undefined;
 }
 
 function same(found: Json | undefined, asked: Json): boolean {

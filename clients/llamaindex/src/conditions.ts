@@ -14,6 +14,7 @@ const operators: Readonly<Record<string, (value: MetadataFilter['value']) => Ope
   in: (value) => ({ in: value }),
   nin: (value) => ({ not: { in: value } }),
   any: (value) => ({ contains_any: value }),
+  all: (value) => ({ contains_all: value }),
   contains: (value) => ({ contains: value }),
 };
 
@@ -26,12 +27,23 @@ export function whereOf({ filters, condition }: MetadataFilters): Condition {
 export function allOf(conditions: readonly Condition[]): Condition {
   const joined: Record<string, Condition[string]> = {};
   for (const [name, value] of conditions.flatMap((condition) => Object.entries(condition))) {
-    const before = joined[name] ?? {};
-    if (name in joined && (name === 'any_of' || Object.keys(value).some((operator) => operator in before)))
-      throw new TypeError(`\`where\` cannot hold two such conditions on \`${name}\` at once`);
-    joined[name] = Array.isArray(value) ? value : Object.assign({}, before, value);
+    const before = joined[name];
+    joined[name] = before === undefined ? value : both(name, before, value);
   }
   return joined;
+}
+
+function both(name: string, one: Condition[string], other: Condition[string]): Operators {
+  const [
+    { contains: a, contains_all: allOfOne, ...rest },
+    { contains: b, contains_all: allOfOther, ...others },
+  ] = [one as Operators, other as Operators];
+  if (name === 'any_of' || Object.keys(others).some((operator) => operator in rest))
+    throw new TypeError(`\`where\` cannot hold two such conditions on \`${name}\` at once`);
+  // An array that has each of several items has all of them.
+  const lists = [a === undefined ? undefined : [a], allOfOne, b === undefined ? undefined : [b], allOfOther];
+  const items = lists.filter((list) => list !== undefined);
+  return { ...rest, ...others, ...(items.length === 0 ? {} : { contains_all: items.flat() }) };
 }
 
 function conditionOf({ key, operator, value }: MetadataFilter): Condition {

@@ -65,6 +65,8 @@ def test_an_index_from_its_making_to_its_end(url: str, key: str, name: str) -> N
         assert [[result.doc_id for result in answer.results] for answer in several.results] == [["bee/1"], ["whale"]]
         assert several.results[1].results[0].chunks is not None
         assert client.delete_documents(index.id, where={"kind": "reptile"}).deleted == 0
+        dry = client.delete_documents(index.id, where={"kind": {"exists": True}}, dry_run=True)
+        assert dry.deleted == 0 and dry.matching is not None
         year = datetime(2100, 1, 1, tzinfo=timezone.utc)
         assert client.set_expiry(index.id, "whale", year).expires_at == year
         assert client.set_expiry(index.id, "whale", None).expires_at is None

@@ -257,7 +257,7 @@ export class Maxsimd {
 
   /**
    * Deletes at most `limit` matching documents. Call again while `more` is true. `deleted` may be too low if the answer to
-   * a first attempt was lost.
+   * a first attempt was lost. With `dry_run` they are counted in `matching`, and stay.
    */
   deleteDocuments(
     indexId: string,

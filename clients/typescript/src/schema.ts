@@ -28,7 +28,7 @@ export interface components {
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
@@ -50,7 +50,7 @@ export interface components {
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
@@ -76,7 +76,7 @@ export interface components {
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
@@ -111,15 +111,17 @@ export interface components {
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
             /** @description Documents to delete at most. Default 1000. */
             readonly limit?: number;
+            /** @description Deletes nothing. `matching` of the answer is the number of documents that match. Default false. */
+            readonly dry_run?: boolean;
         };
         readonly ListDocumentsInput: {
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any` (an array with this item, or with one of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates of RFC 3339, with an offset or without a time of day, which means 00:00 UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
@@ -245,7 +247,7 @@ export interface components {
         };
         readonly QueryAnswer: {
             readonly results: readonly components["schemas"]["QueryResult"][];
-            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it. */
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it. */
             readonly hint?: string;
             readonly usage: components["schemas"]["RequestUsage"];
         };
@@ -257,7 +259,7 @@ export interface components {
         readonly Ranked: {
             /** @description Best first. Of equal scores the older document version comes first (in `/v1/score` the document that was sent first), then the lower `chunk_index`. */
             readonly results: readonly components["schemas"]["Result"][];
-            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it. */
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it. */
             readonly hint?: string;
             readonly usage: components["schemas"]["RequestUsage"];
         };
@@ -280,7 +282,7 @@ export interface components {
             readonly documents: number;
             /** @description In the order of the fields. */
             readonly facets: readonly components["schemas"]["Facet"][];
-            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it. */
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it. */
             readonly hint?: string;
         };
         readonly Chunking: {
@@ -348,7 +350,9 @@ export interface components {
             readonly deleted: number;
             /** @description True if more documents match. Send the request again. */
             readonly more: boolean;
-            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values. Do not parse it. */
+            /** @description Only with `dry_run`: the number of documents that match, whatever `limit` is. */
+            readonly matching?: number;
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it. */
             readonly hint?: string;
         };
         readonly DocumentFailure: {

@@ -1,5 +1,6 @@
 /** `maxsimd facets` and `maxsimd document`: their words. */
 import type { Command } from 'commander';
+import { confirmation } from '../confirm.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import { endpointFrom, positiveInteger, withServiceOptions, type ServiceOptions } from './options.ts';
 
@@ -35,7 +36,7 @@ interface UpdateOptions extends ServiceOptions {
 }
 
 export function addDocument(program: Command, environment: ProgramEnvironment): void {
-  const document = program.command('document').description('change stored documents');
+  const document = program.command('document').description('change or delete stored documents');
   withServiceOptions(
     document
       .command('update')
@@ -54,5 +55,32 @@ export function addDocument(program: Command, environment: ProgramEnvironment): 
     environment.report(
       await updateDocument(endpointFrom(options, environment), index, { docId, metadata, metadataMerge }),
     );
+  });
+  addDelete(document, environment);
+}
+
+interface DeleteOptions extends ServiceOptions {
+  readonly index: string;
+  readonly filter?: string;
+  readonly where?: string;
+  readonly dryRun?: true;
+  readonly yes?: true;
+}
+
+function addDelete(document: Command, environment: ProgramEnvironment): void {
+  withServiceOptions(
+    document
+      .command('delete')
+      .description('delete the documents of an index that match')
+      .requiredOption('--index <index>', 'name or id of the index')
+      .option('--filter <json>', 'metadata fields that must match, as a JSON object')
+      .option('--where <json>', 'conditions on metadata fields, as a JSON object')
+      .option('--dry-run', 'only count the documents')
+      .option('--yes', 'do not ask'),
+    150,
+  ).action(async (options: DeleteOptions) => {
+    const { deleteDocuments } = await import('../index/delete-documents.ts');
+    const endpoint = endpointFrom(options, environment);
+    environment.report(await deleteDocuments(endpoint, options, confirmation(options, environment)));
   });
 }

@@ -113,6 +113,24 @@ export const writeTools: Readonly<Record<string, Tool>> = {
     run: async (client, { index, doc_id: docId }, signal) =>
       client.deleteDocument(await idOf(client, index, signal), docId, { signal }),
   }),
+  delete_documents: tool({
+    description:
+      'Deletes the documents that match, at most 1,000 at once: call it again while `more` is true. With `dry_run` it deletes nothing, and `matching` is their number.',
+    annotations: writes,
+    input: z.strictObject({
+      index: IndexName,
+      filter: JsonObject.exactOptional().describe(
+        'Metadata fields with the value that each must have, such as {"lang": "en"}.',
+      ),
+      where: JsonObject.exactOptional().describe(
+        'Conditions on metadata fields, such as {"year": {"lt": 2000}, "tags": {"contains_all": ["a", "b"]}}.',
+      ),
+      dry_run: z.boolean().exactOptional().describe('Only count the documents.'),
+    }),
+    output: z.object({ deleted: z.int(), more: z.boolean(), matching: z.int().exactOptional() }),
+    run: async (client, { index, ...asked }, signal) =>
+      client.deleteDocuments(await idOf(client, index, signal), asked, { signal }),
+  }),
 };
 
 async function idOf(client: Maxsimd, nameOrId: string, signal: AbortSignal): Promise<string> {

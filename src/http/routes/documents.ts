@@ -76,8 +76,8 @@ function documentBatches(service: Service): FastifyPluginAsyncZod {
         ),
       },
       handler: async (request) => {
-        const { filter, where, limit } = request.body;
-        const wanted = { filter: filter?.text, where: where?.text, limit: limit ?? deletedMax };
+        const { filter, where, limit = deletedMax, dry_run: dryRun = false } = request.body;
+        const wanted = { filter: filter?.text, where: where?.text, limit, dryRun };
         return await request.scope.run((context) =>
           service.deleteMatching(context, request.params.index_id, wanted),
         );

@@ -150,6 +150,14 @@ export const DeleteDocumentsBody = z
       .max(deletedMax)
       .optional()
       .meta({ description: `Documents to delete at most. Default ${deletedMax}.` }),
+    dry_run: z
+      .boolean()
+      .optional()
+      .meta({
+        ...addition,
+        description:
+          'Deletes nothing. `matching` of the answer is the number of documents that match. Default false.',
+      }),
   })
   .meta({ id: 'DeleteDocuments' });
 
@@ -157,6 +165,10 @@ export const DeletedDocuments = z
   .strictObject({
     deleted: Count.meta({ description: 'Number of documents that were deleted.' }),
     more: z.boolean().meta({ description: 'True if more documents match. Send the request again.' }),
+    matching: Count.optional().meta({
+      ...addition,
+      description: 'Only with `dry_run`: the number of documents that match, whatever `limit` is.',
+    }),
     hint: Hint,
   })
   .meta({ id: 'DeletedDocuments' });

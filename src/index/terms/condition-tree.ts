@@ -17,6 +17,8 @@ export type Test =
   | { readonly kind: 'all' | 'any'; readonly parts: readonly Test[] }
   | { readonly kind: 'not'; readonly part: Test };
 
+export type Leaf = Extract<Test, { readonly field: string }>;
+
 /** Whether a range excludes its bounds or includes them. */
 export const rangeFlags = { aboveLow: 1, lowItself: 2, belowHigh: 4, highItself: 8 } as const;
 
@@ -39,6 +41,33 @@ export function anyValue(field: string, values: readonly string[]): Condition {
 
 export function inRange(range: Range): Condition {
   return { kind: 'range', ...range };
+}
+
+export function anyValueOf(field: string): Test {
+  return { kind: 'range', flags: comparedFlags.presence, field, low: '', high: '' };
+}
+
+export function anyDate(field: string): Test {
+  return { kind: 'range', flags: comparedFlags.dates, field, low: '', high: '' };
+}
+
+/** The tests of fields of which a condition consists. */
+export function leavesOf(test: Test): readonly Leaf[] {
+  if (test.kind === 'not') return leavesOf(test.part);
+  return 'parts' in test ? test.parts.flatMap(leavesOf) : [test];
+}
+
+/** What a test of a field compares; `undefined` if it is no range. */
+export function comparedBy(test: Leaf): number | undefined {
+  return test.kind === 'range' ? test.flags & comparedFlags.presence : undefined;
+}
+
+/** The fields that a condition compares as dates, each once. */
+export function dateFieldsOf(condition: Condition): readonly string[] {
+  const leaves = typeof condition === 'boolean' ? [] : leavesOf(condition);
+  return [
+    ...new Set(leaves.flatMap((leaf) => (comparedBy(leaf) === comparedFlags.dates ? [leaf.field] : []))),
+  ];
 }
 
 export function allOf(conditions: readonly Condition[]): Condition {

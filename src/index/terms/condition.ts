@@ -4,7 +4,7 @@
  *   { "year": { "gte": 2000, "lt": 2010 }, "language": { "in": ["en", "de"] }, "any_of": [ {...}, {...} ] }
  *
  * The condition of a field is a value that it must equal, or an object of operators, all of which must hold: `in`, `not`,
- * `gt`, `gte`, `lt`, `lte`, `contains`, `contains_any`, `exists`, `after`, `before`. `not` holds a condition and passes every
+ * `gt`, `gte`, `lt`, `lte`, `contains`, `contains_any`, `contains_all`, `exists`, `after`, `before`. `not` holds a condition and passes every
  * document that does not meet it, also one without the field. A range compares numbers with numbers, by their exact values,
  * and strings with strings, by their code points. `contains` finds an item of an array. `after` and `before` compare dates.
  * `any_of` holds objects like the whole, one of which must hold.
@@ -15,6 +15,7 @@ import {
   allOf,
   anyOf,
   anyValue,
+  anyValueOf,
   comparedFlags,
   inRange,
   notOf,
@@ -113,9 +114,15 @@ class ConditionReader {
       case 'not':
         return notOf(this.#condition(name, value, path));
       case 'contains':
-        return this.#items(name, [value], path);
+        return allOf(this.#items(name, [value], path));
       case 'contains_any':
-        return this.#items(name, itemsOf(value, path), path);
+        return anyOf(this.#items(name, itemsOf(value, path), path));
+      case 'contains_all': {
+        const values = itemsOf(value, path);
+        // Products disagree whether all of no values are in every array or in none.
+        if (values.length === 0) throw invalid(path, 'must hold a value', 'too_small');
+        return allOf(this.#items(name, values, path));
+      }
       case 'exists':
         return this.#exists(name, value, path);
       case 'after':
@@ -127,28 +134,23 @@ class ConditionReader {
     }
   }
 
-  #items(name: string, values: readonly string[], path: string): Condition {
+  /** A condition for each value: that an array has it. */
+  #items(name: string, values: readonly string[], path: string): readonly Condition[] {
     this.#count(values.length, path);
-    return anyOf(
-      values.map((value) => {
-        if (/^[[{]/.test(value)) {
-          throw invalid(path, 'must compare with strings, numbers, true, false or null', 'invalid_type');
-        }
-        if (!/^[tfn]/.test(value)) assertBound({ value, path });
-        return inRange({
-          flags: comparedFlags.items | lowItself | highItself,
-          field: name,
-          low: value,
-          high: value,
-        });
-      }),
-    );
+    return values.map((value) => {
+      if (/^[[{]/.test(value)) {
+        throw invalid(path, 'must compare with strings, numbers, true, false or null', 'invalid_type');
+      }
+      if (!/^[tfn]/.test(value)) assertBound({ value, path });
+      const flags = comparedFlags.items | lowItself | highItself;
+      return inRange({ flags, field: name, low: value, high: value });
+    });
   }
 
   #exists(name: string, value: string, path: string): Condition {
     this.#count(1, path);
     if (value !== 'true' && value !== 'false') throw invalid(path, 'must be true or false', 'invalid_type');
-    const present = inRange({ flags: comparedFlags.presence, field: name, low: '', high: '' });
+    const present = anyValueOf(name);
     return value === 'true' ? present : notOf(present);
   }
 
@@ -221,7 +223,7 @@ function assertDate(bound: Bound): void {
   if (isString(bound.value) && instantOf(textOf(bound.value)) !== undefined) return;
   throw invalid(
     bound.path,
-    'must be a date as RFC 3339 writes it: "2026-11-27", or "2026-11-27T09:30:00Z" with an offset',
+    'must be a date, such as "2026-11-27", "2026-11-27T09:30:00Z" or "2026-11-27 10:30:00+01:00"',
     'invalid_format',
   );
 }

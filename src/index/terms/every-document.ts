@@ -11,7 +11,15 @@
  * which strings are dates, or names all strings that lie between two others.
  */
 import { canonicalItems } from './canonical-json.ts';
-import { comparedFlags, rangeFlags, type Condition, type Test } from './condition-tree.ts';
+import {
+  comparedBy,
+  comparedFlags,
+  leavesOf,
+  rangeFlags,
+  type Condition,
+  type Leaf,
+  type Test,
+} from './condition-tree.ts';
 import { instantBounds, instantOf } from './instant.ts';
 import {
   boundBytesMax,
@@ -32,7 +40,6 @@ export function everyDocumentMeets(condition: Condition): boolean {
   return !new FailureSearch(condition).finds([{ test: condition, holds: false }], [], new Map());
 }
 
-type Leaf = Extract<Test, { readonly field: string }>;
 type Range = Extract<Test, { readonly kind: 'range' }>;
 
 interface Goal {
@@ -85,11 +92,6 @@ class FailureSearch {
       return field.narrowed(group, test, holds) ?? [];
     });
   }
-}
-
-function leavesOf(test: Test): readonly Leaf[] {
-  if (test.kind === 'not') return leavesOf(test.part);
-  return 'parts' in test ? test.parts.flatMap(leavesOf) : [test];
 }
 
 interface Group {
@@ -226,10 +228,6 @@ class Order<T> {
     if (at === this.#points.length) return 2 * at;
     return 2 * at + Number(this.#compare(this.#points[at]!, value) === 0);
   }
-}
-
-function comparedBy(test: Leaf): number | undefined {
-  return test.kind === 'range' ? test.flags & comparedFlags.presence : undefined;
 }
 
 function givenBounds(test: Leaf): readonly string[] {

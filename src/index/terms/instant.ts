@@ -1,10 +1,14 @@
 /**
- * Dates as RFC 3339 writes them: a date-time with an offset, or a plain date, which means 00:00 UTC. Anything else is no date.
- * The engine reads the dates of documents in the same way (native/index/json_values.cpp).
+ * Dates, as people and programs write them: `2026-11-27`, which means 00:00 UTC, or with a time, such as `2026-11-27T09:30:00Z`.
+ * Before the time stands `T` or a space. Seconds may be missing, or have a fraction. The offset is `Z`, `UTC`, `+01:00`, `+0100`
+ * or `+01`, with or without a space before it, and without any it is UTC. Anything else is no date. RFC 3339 and the usual forms
+ * of ISO 8601 are among these, and the texts that Python, PostgreSQL and others make of a time.
+ *
+ * The engine reads the dates of documents and of conditions in the same way (native/index/json_values.cpp).
  */
 
 const dateTime =
-  /^(\d{4})-(\d\d)-(\d\d)(?:[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([-+])(\d\d):(\d\d)))?$/;
+  /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?(?: ?(?:[Zz]|UTC|([-+])(\d\d)(?::?(\d\d))?))?)?$/;
 const daySeconds = 86_400;
 
 /** Nanoseconds since the epoch. Further digits are cut off. A leap second is the first second of the next day. */

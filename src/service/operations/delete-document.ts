@@ -8,8 +8,9 @@ import { monthOf } from '../calendar-month.ts';
 import type { DeleteMatchingRequest, DeletedMatching, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import { assertWanted, type OperationDeps } from '../operation-deps.ts';
-import { withMatching } from './matching.ts';
-import { filtersFor, hintFor } from './search.ts';
+import { hintFor } from './hints.ts';
+import { withMatching } from './read-index.ts';
+import { filtersFor } from './search.ts';
 import { endExpired } from './unexpired.ts';
 
 /** Returns whether there was such a document. */
@@ -34,19 +35,23 @@ export async function deleteMatching(
   deps: OperationDeps,
   context: RequestContext,
   indexId: string,
-  { limit, ...wanted }: DeleteMatchingRequest,
+  { limit, dryRun, ...wanted }: DeleteMatchingRequest,
 ): Promise<DeletedMatching> {
   const filters = filtersFor(wanted, '');
   if (filters.filterTerms === undefined && isMetByAll(wanted.where)) throw unconditional();
   await endExpired(deps, context, await deps.indexes.usableRow(context.tenant.id, indexId));
-  const matching = await withMatching(deps, context, indexId, filters, async (versionIds) => versionIds);
-  if (matching.length === 0) return { deleted: 0, more: false, ...hintFor(wanted) };
+  const { matching, hint } = await withMatching(deps, context, indexId, filters, async (found, reader) => ({
+    matching: found,
+    hint: await hintFor(deps, context, reader, { ...wanted, found: found.length }),
+  }));
+  if (dryRun) return { deleted: 0, more: false, matching: matching.length, ...hint };
+  if (matching.length === 0) return { deleted: 0, more: false, ...hint };
   assertWanted(context, deps.nowMs());
   const versionIds = [...matching.subarray(0, limit)];
   const deleted = await commitDeletion(deps, context, indexId, (input) =>
     deps.catalog.commitDeleteVersions({ ...input, versionIds }),
   );
-  return { deleted, more: matching.length > limit, ...hintFor(wanted) };
+  return { deleted, more: matching.length > limit, ...hint };
 }
 
 function isMetByAll(where: DeleteMatchingRequest['where']): boolean {

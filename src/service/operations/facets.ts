@@ -10,8 +10,9 @@ import { ValueCounts } from '../../index/terms/value-counts.ts';
 import type { FacetRequest, Facets, RequestContext } from '../contract.ts';
 import { readingWork } from '../limits/work.ts';
 import { assertWanted, pieceOf, type OperationDeps } from '../operation-deps.ts';
-import { withMatching } from './matching.ts';
-import { filtersFor, hintFor } from './search.ts';
+import { hintFor } from './hints.ts';
+import { withMatching } from './read-index.ts';
+import { filtersFor } from './search.ts';
 
 /** Distinct values of a field. */
 export const facetValuesMax = 100_000;
@@ -28,12 +29,13 @@ export async function countValues(
   indexId: string,
   { fields, limit, ...wanted }: FacetRequest,
 ): Promise<Facets> {
-  return await withMatching(deps, context, indexId, filtersFor(wanted, ''), (versionIds) => {
+  return await withMatching(deps, context, indexId, filtersFor(wanted, ''), (versionIds, reader) => {
     const piece = pieceOf(context, readingWork({ rows: versionIds.length, bytes: 0 }));
     return deps.countQueue.run(context.tenant.id, piece, async () => {
       const counter = new FieldCounter(fields);
       const documents = await countAll(deps, context, indexId, { versionIds, counter });
-      return { documents, facets: await counter.facets(limit), ...hintFor(wanted) };
+      const hint = await hintFor(deps, context, reader, { ...wanted, found: documents });
+      return { documents, facets: await counter.facets(limit), ...hint };
     });
   });
 }

@@ -18,7 +18,7 @@ import type { DocumentListRequest, IndexPage, RequestContext } from '../contract
 import { missingIndex } from '../indexes/indexes.ts';
 import { readingWork } from '../limits/work.ts';
 import { assertWanted, pieceOf, type OperationDeps } from '../operation-deps.ts';
-import { withMatching } from './matching.ts';
+import { withMatching } from './read-index.ts';
 import { filtersFor } from './search.ts';
 
 /** Bytes of metadata in a page. One document may exceed it. */

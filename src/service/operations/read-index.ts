@@ -2,9 +2,10 @@
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { EncoderModel } from '../../encoder/protocol/contract.ts';
 import type { IndexReader } from '../../index/contract.ts';
+import type { NativeMatching } from '../../index/engine/native.ts';
 import type { RequestContext } from '../contract.ts';
 import { modelOfIndex } from '../indexes/served-models.ts';
-import { timed, type OperationDeps } from '../operation-deps.ts';
+import { askerOf, timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
 
 export interface ReadableIndex {
   readonly row: IndexRow;
@@ -32,4 +33,28 @@ export async function readableIndex(
       return await deps.indexes.use(row, (index) => index.read(work, asked), model);
     },
   };
+}
+
+/**
+ * Runs `work` with the ids of the versions that match now, ascending: at most one for each stored document. The catalog keeps
+ * them until `work` settles.
+ * @throws {ServiceError} `not_found`
+ */
+export async function withMatching<T>(
+  deps: OperationDeps,
+  context: RequestContext,
+  indexId: string,
+  filters: Pick<NativeMatching, 'filterTerms' | 'where'>,
+  work: (versionIds: Float64Array, reader: IndexReader) => Promise<T>,
+): Promise<T> {
+  const { read } = await readableIndex(deps, context, indexId);
+  const timeoutMs = timeLeftMs(context, deps.nowMs());
+  return await read(async (reader) =>
+    work(
+      await timed(context, 'engine', () =>
+        reader.matching({ ...filters, timeoutMs }, askerOf(deps, context)),
+      ),
+      reader,
+    ),
+  );
 }

@@ -9,7 +9,6 @@ import { assertInvariant, unavailable } from '../../errors.ts';
 import type { Asker, IndexReader } from '../../index/contract.ts';
 import type { NativeMatching, NativeSearchResult } from '../../index/engine/native.ts';
 import { conditionOf } from '../../index/terms/condition.ts';
-import { fieldWithOperators, joiningWordIn } from '../../index/terms/operators.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';
 import { candidateKMax, topKDefault } from '../contract.ts';
 import type { RankedResponse, RequestContext, RequestUsage, ResultItem, SearchRequest } from '../contract.ts';
@@ -30,13 +29,12 @@ import { componentsOf, textRangeAt } from './ranking.ts';
 import { readableIndex, type ReadableIndex } from './read-index.ts';
 import { assertAffordable, engineWork, exactWork, queryTokens } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
+import { hintFor } from './hints.ts';
 import { assertUnexpired, unexpired } from './unexpired.ts';
 
 /** A filter that every document passes. */
 const noFields = '{}';
 const candidateKMin = 200;
-/** A hint shows at most this many characters of a field's name. */
-const hintNameLengthMax = 64;
 /** With more room than this a query's bytes are reserved for its tokens. With less its tokens are counted first. */
 const cheapReservationRoom = 1_000_000n;
 
@@ -136,24 +134,6 @@ export function filtersFor(
   };
 }
 
-/** A word to a caller whose filter or condition is written as for another product. It finds nothing unless a document has that very value. */
-export function hintFor({ filter, where }: Pick<SearchRequest, 'filter' | 'where'>): {
-  readonly hint?: string;
-} {
-  const word = joiningWordIn(filter) ?? joiningWordIn(where);
-  if (word !== undefined) {
-    return {
-      hint: `"${word}" is the name of a field here; conditions beside each other in where must all hold, and any_of lists alternatives`,
-    };
-  }
-  const field = filter === undefined ? undefined : fieldWithOperators(filter);
-  if (field === undefined) return {};
-  const shown = JSON.stringify(field.slice(0, hintNameLengthMax).toWellFormed());
-  return {
-    hint: `filter compares the field ${shown} with an object of operators as a value; to use operators, send where`,
-  };
-}
-
 /** The work of each search in the engine, in units (`work.ts`). For an exact search the engine counts what it would score. */
 async function worksOf(
   deps: OperationDeps,
@@ -233,7 +213,8 @@ async function searchOnce(
     chunkCount: results.length,
     candidateCount: found.candidateCount,
   });
-  return { results, ...hintFor(search), usage };
+  const hint = await hintFor(deps, context, reader, { ...search, found: results.length });
+  return { results, ...hint, usage };
 }
 
 /** `top_k` and `candidate_k` with their defaults. `candidate_k` is at least `top_k`. */

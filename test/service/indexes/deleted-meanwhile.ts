@@ -59,12 +59,14 @@ export const operations: Readonly<Record<string, Operation>> = {
   query: (service, context, id) =>
     service.query(context, id, [{ query: 'word', where: range, returnComponents: false }]),
   list: (service, context, id) => service.listDocuments(context, id, { limit: 10 }),
-  'list by range': (service, context, id) => service.listDocuments(context, id, { limit: 10, where: range }),
-  facets: (service, context, id) => service.countValues(context, id, { fields: ['n'], limit: 5 }),
+  'list by range': (service, context, id) =>
+    service.listDocuments(context, id, { limit: 10, where: range }),
+  facets: (service, context, id) =>
+    service.countValues(context, id, { fields: ['n'], limit: 5 }),
   'facets of a range': (service, context, id) =>
     service.countValues(context, id, { fields: ['n'], limit: 5, where: range }),
   'delete by range': (service, context, id) =>
-    service.deleteMatching(context, id, { limit: 10, where: range }),
+    service.deleteMatching(context, id, { limit: 10, dryRun: false, where: range }),
   'delete a document': (service, context, id) => service.deleteDocument(context, id, 'a'),
   'get a document': (service, context, id) => service.getDocument(context, id, 'a'),
   'count documents': (service, context, id) => service.countDocuments(context, id),

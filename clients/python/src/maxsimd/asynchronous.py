@@ -276,14 +276,17 @@ class AsyncMaxsimd:
         filter: Mapping[str, Any] | None = None,
         where: Mapping[str, Any] | None = None,
         limit: int | None = None,
+        dry_run: bool | None = None,
     ) -> DeletedDocuments:
-        """At most `limit` of those that match: ask again while `more`.
+        """At most `limit` of those that match: ask again while `more`. With `dry_run` they are counted in `matching`, and stay.
 
         Example:
-            while (await client.delete_documents(index_id, where={"year": {"lt": 2000}})).more:
+            old = {"year": {"lt": 2000}}
+            print((await client.delete_documents(index_id, where=old, dry_run=True)).matching)
+            while (await client.delete_documents(index_id, where=old)).more:
                 pass
         """
-        return await self._send(calls.delete_documents(index_id, filter, where, limit))
+        return await self._send(calls.delete_documents(index_id, filter, where, limit, dry_run))
 
     async def search(
         self,

@@ -181,9 +181,10 @@ def delete_documents(
     filter: Mapping[str, Any] | None,
     where: Mapping[str, Any] | None,
     limit: int | None,
+    dry_run: bool | None,
 ) -> Call[DeletedDocuments]:
     path = _index_path(index_id, "documents", "delete")
-    body = _body({"filter": filter, "where": where, "limit": limit})
+    body = _body({"filter": filter, "where": where, "limit": limit, "dry_run": dry_run})
     return Call("POST", path, DeletedDocuments, is_safe=True, body=body)
 
 

@@ -69,6 +69,63 @@ describe('Deleting by metadata', () => {
     expect(usage).toEqual({ ...before.usage, requests: before.usage.requests + 3, documents: 1 });
   });
 
+  test('counts what matches in a dry run, and changes nothing', async () => {
+    const { client } = await stage.newTenant();
+    const id = await fill(client, 12);
+    const before = await readUsage(client);
+    const dry = (body: object) => remove(client, id, { ...body, dry_run: true });
+    expect(await dry({ where: { n: { gte: 4 } }, limit: 2 })).toEqual({
+      deleted: 0,
+      more: false,
+      matching: 8,
+    });
+    expect(await dry({ filter: { even: true } })).toEqual({ deleted: 0, more: false, matching: 6 });
+    expect(await dry({ where: { n: 12 } })).toEqual({ deleted: 0, more: false, matching: 0 });
+    expectInvalid(await client.deleteDocuments(id, { where: {}, dry_run: true }));
+    expectInvalid(await client.deleteDocuments(id, { where: { n: 1 }, dry_run: 'yes' }), 'dry_run');
+    const { usage } = await readUsage(client);
+    expect(usage).toEqual({ ...before.usage, requests: before.usage.requests + 6 });
+    expect(await left(client, id)).toHaveLength(12);
+    expect(await remove(client, id, { where: { n: { gte: 4 } }, dry_run: false })).toEqual({
+      deleted: 8,
+      more: false,
+    });
+  });
+
+  test('finds times as programs write them, and hints at fields without a date', async () => {
+    const { client } = await stage.newTenant();
+    const { id } = await makeIndex(client);
+    const times = ['2026-11-27 09:30:00+00:00', '2026-11-27T10:30', '27.11.2026'];
+    await put(
+      client,
+      id,
+      times.map((at, place) => ({
+        doc_id: `d${place}`,
+        text: 'river',
+        metadata: { at, day: `day ${place}` },
+      })),
+    );
+    const found = await find(client, id, { query: 'river', where: { at: { after: '2026-01-01' } } });
+    expect(found.results.map((result) => result.doc_id).toSorted()).toEqual(['d0', 'd1']);
+    expect(found.hint).toBeUndefined();
+    const none = await find(client, id, { query: 'river', where: { day: { after: '2026-01-01' } } });
+    expect(none).toMatchObject({
+      results: [],
+      hint: expect.stringMatching(/"day" is a date in no document.* in 3;/),
+    });
+    const where = { day: { before: '2027-01-01' } };
+    expect(await remove(client, id, { where })).toMatchObject({
+      deleted: 0,
+      hint: expect.stringContaining('"day"'),
+    });
+    const late = await find(client, id, { query: 'river', where: { at: { after: '2027-01-01' } } });
+    expect(late).not.toHaveProperty('hint');
+    expect(await remove(client, id, { where: { at: { before: '2026-11-27T10:00:00Z' } } })).toEqual({
+      deleted: 1,
+      more: false,
+    });
+  });
+
   test('deletes nothing without a condition, nor by one that is none', async () => {
     const { client } = stage;
     const id = await fill(client, 2);

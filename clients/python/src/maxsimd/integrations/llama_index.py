@@ -279,6 +279,7 @@ _OPERATORS: dict[FilterOperator, Callable[[Any], Condition]] = {
     FilterOperator.IN: lambda value: {"in": value},
     FilterOperator.NIN: lambda value: {"not": {"in": value}},
     FilterOperator.ANY: lambda value: {"contains_any": value},
+    FilterOperator.ALL: lambda value: {"contains_all": value},
     FilterOperator.CONTAINS: lambda value: {"contains": value},
 }
 
