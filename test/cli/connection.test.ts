@@ -53,6 +53,19 @@ describe('a proxy of the environment', () => {
     expect(proxy.requests).toEqual(['GET http://service.test/v1/usage', admin]);
   });
 
+  it('is not asked for an address in a network of NO_PROXY', async () => {
+    const environment = {
+      ...key,
+      ...noProxies,
+      MAXSIMD_URL: 'http://0.0.0.0:1',
+      http_proxy: proxy.url,
+      NO_PROXY: '[::1],0.0.0.0/8',
+    };
+    const { exitCode, document } = await runJson(['usage'], { environment });
+    expect([exitCode, document.error.code]).toEqual([1, 'connection_failed']);
+    expect(proxy.requests).toEqual([]);
+  });
+
   it('that is no address is a usage error', async () => {
     const environment = {
       ...key,

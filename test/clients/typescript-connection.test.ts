@@ -163,6 +163,16 @@ describe('a proxy of the environment', () => {
     expect(proxy.requests).toEqual([]);
   });
 
+  test('is left out for networks of NO_PROXY, and for IPv6 with or without brackets', async () => {
+    vi.stubEnv('HTTP_PROXY', proxy.url);
+    vi.stubEnv('NO_PROXY', '[::1], 0.0.0.0/8, ::/127');
+    // These addresses mean this machine, and nobody listens: a connection is refused at once.
+    for (const address of ['http://0.0.0.0:1', 'http://[::]:1'])
+      await expect(remote(address).usage()).rejects.toBeInstanceOf(ConnectionError);
+    expect(proxy.requests).toEqual([]);
+    expect(await remote('http://service.test').usage()).toMatchObject({ remaining: {} });
+  });
+
   test('that refuses the tunnel is no connection', async () => {
     const refusing = await startForwardProxy(undefined);
     vi.stubEnv('HTTPS_PROXY', refusing.url);

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from recorder import recorder
 
 from maxsimd import AsyncMaxsimd, ConnectionFailed, Maxsimd, asynchronous, synchronous
+from maxsimd.proxies import proxy_for
 
 INDEX = "ffffffff-ffff-4fff-8fff-ffffffffffff"
 DELETED = {"deleted": True}
@@ -185,3 +188,30 @@ def test_no_proxy_and_this_machine_are_left_out(environment: pytest.MonkeyPatch)
         environment.setenv("NO_PROXY", "service.invalid")
         assert delete("http://service.invalid") == ["connection_failed"] * 2
         assert proxy.requests == []
+
+
+def test_networks_of_no_proxy_are_left_out_and_brackets_stop_no_client(environment: pytest.MonkeyPatch) -> None:
+    with recorder() as proxy:
+        environment.setenv("HTTP_PROXY", proxy.url)
+        # These addresses mean this machine, and nobody listens: a connection is refused at once.
+        environment.setenv("NO_PROXY", "[::1], 0.0.0.0/8, ::/127")
+        assert delete("http://0.0.0.0:1") == ["connection_failed"] * 2
+        assert delete("http://[::]:1") == ["connection_failed"] * 2
+        assert proxy.requests == []
+        assert delete("http://service.test") == [True, True]
+        assert len(proxy.requests) == 2
+
+
+CASES = json.loads((Path(__file__).parents[3] / "test/clients/cases/no-proxy.json").read_text())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['no_proxy']} of {case['url']}")
+@pytest.mark.parametrize("variable", ["NO_PROXY", "no_proxy"])
+def test_which_addresses_no_proxy_leaves_out(
+    case: dict[str, Any], variable: str, environment: pytest.MonkeyPatch
+) -> None:
+    environment.setenv("HTTP_PROXY", "http://proxy.test")
+    environment.setenv("HTTPS_PROXY", "proxy.test")
+    environment.setenv("no_proxy", "")
+    environment.setenv(variable, case["no_proxy"])
+    assert proxy_for(case["url"]) == (None if case["direct"] else "http://proxy.test")

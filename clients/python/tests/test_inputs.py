@@ -70,7 +70,7 @@ def test_a_proxy_of_the_environment_that_is_none(
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", proxy)
     with pytest.raises(MaxsimdError, match="proxy"):
-        client("http://127.0.0.1:1", "k")
+        client("http://service.test", "k")
 
 
 @Integral.register

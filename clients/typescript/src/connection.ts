@@ -1,6 +1,7 @@
 /** Connections to the service: their time limit, their proxy, and the reason if none was made. */
 import { Agent, EnvHttpProxyAgent, fetch as send } from 'undici';
 import { MaxsimdError } from './errors.ts';
+import { isThisMachine, isUnproxied } from './no-proxy.ts';
 
 /** A service that was never reached is given 5 s. One attempt ends before that. */
 export const connectMsMax = 4_000;
@@ -12,19 +13,22 @@ export function fetchFor(url: string): typeof fetch {
   return fetchOnce as typeof fetch;
 }
 
-function dispatcherFor({ protocol, hostname }: URL): Agent | EnvHttpProxyAgent {
+function dispatcherFor(url: URL): Agent | EnvHttpProxyAgent {
   const connect = { timeout: connectMsMax };
-  // For a proxy, these names mean its own machine.
-  if (/^(localhost|127\.[\d.]+|\[::1\])$/.test(hostname)) return new Agent({ connect });
+  // An empty variable counts as none, as for curl.
+  const noProxy = process.env['no_proxy'] || process.env['NO_PROXY'] || '';
+  if (isThisMachine(url) || isUnproxied(url, noProxy)) return new Agent({ connect });
   try {
     return new EnvHttpProxyAgent({
       connect,
+      // It is read above; undici reads no networks.
+      noProxy: '',
       proxyTls: connect,
       requestTls: connect,
       // Many proxies open tunnels to port 443 only.
       proxyTunnel: false,
       // Otherwise HTTP_PROXY would be used for https:// too.
-      ...(protocol === 'https:' && { httpProxy: '' }),
+      ...(url.protocol === 'https:' && { httpProxy: '' }),
     });
   } catch (error) {
     throw new MaxsimdError('a proxy that the environment names is no http:// or https:// address', {

@@ -34,6 +34,7 @@ from .models import (
     UsageOfDay,
     UsageSummary,
 )
+from .proxies import proxy_for
 from .retry import (
     CONNECT_SECONDS_MAX,
     UPSERT_DEADLINE,
@@ -83,8 +84,7 @@ class AsyncMaxsimd:
             self._http = httpx.AsyncClient(
                 headers=headers,
                 timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS_MAX)),
-                transport=transport,
-                mounts=dict.fromkeys(calls.UNPROXIED),
+                transport=transport or httpx.AsyncHTTPTransport(proxy=proxy_for(self._url)),
                 follow_redirects=False,
             )
         except (httpx.InvalidURL, ValueError, ImportError) as error:

@@ -44,8 +44,6 @@ from .models import (
     UsageSummary,
 )
 
-UNPROXIED = ("all://localhost", "all://127.0.0.1", "all://[::1]")
-"""Addresses, as httpx writes them, that a proxy cannot reach: they mean this machine."""
 _LEVELS_MAX = 200
 """No request needs more levels. Metadata may have 16."""
 _PATH_CHARACTERS_MAX = 200
