@@ -1,8 +1,9 @@
-/** Collects the files of each package under `build/packages` and packs them with `npm pack`. */
+/** Collects the files of each package of the service under `build/packages`, and packs them with `npm pack`, like the clients. */
 import { execFile, execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { packFrameworks, packPython, packTypeScript } from '../clients/tools/pack.ts';
 import {
   bundled,
   bundledManifest,
@@ -19,8 +20,25 @@ const stages = path.join(root, 'build', 'packages');
 const run = promisify(execFile);
 const modules = path.join(root, 'node_modules');
 
-/** Empties the directory and packs all packages of this platform into it. Returns the names of the files, `maxsimd-*.tgz`. */
-export async function pack(directory: string): Promise<string[]> {
+/** Names of files in the directory. */
+export interface Packed {
+  readonly service: readonly string[];
+  readonly client: string;
+  readonly frameworks: readonly string[];
+  readonly wheel: string;
+}
+
+/** Empties the directory and packs everything that this platform can make. */
+export async function packAll(directory: string): Promise<Packed> {
+  const service = await packService(directory);
+  const client = await packTypeScript(directory);
+  const frameworks = await packFrameworks(directory, client);
+  const { wheel } = await packPython(directory);
+  return { service, client, frameworks, wheel };
+}
+
+/** Empties the directory and packs the service of this platform into it. Returns the names of the files, `maxsimd-*.tgz`. */
+export async function packService(directory: string): Promise<string[]> {
   for (const emptied of [stages, directory]) {
     rmSync(emptied, { recursive: true, force: true });
     mkdirSync(emptied, { recursive: true });

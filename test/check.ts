@@ -21,6 +21,7 @@ export const staticChecks: readonly Step[] = [
   { name: 'generated types', command: 'npm', args: ['run', '--silent', 'types'] },
   { name: 'types', command: 'tsc', args: ['-p', '.'] },
   { name: 'types of the console', command: 'tsc', args: ['-p', 'src/console'] },
+  { name: 'types of the TypeScript client', command: 'tsc', args: ['-p', 'clients/typescript', '--noEmit'] },
   { name: 'lint', command: 'oxlint', args: ['--type-aware'] },
   { name: 'format', command: 'oxfmt', args: ['--check', '.'] },
 ];

@@ -1,10 +1,16 @@
 /** The packages of the clients, as they are published: for npm, and a wheel and a source archive for PyPI. */
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { z } from 'zod';
 import { nodeTools, pythonEnvironment, run } from './install.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const clients = path.join(root, 'clients');
+const manifestSchema = z.looseObject({
+  name: z.string(),
+  version: z.string().optional(),
+  peerDependencies: z.record(z.string(), z.string()).optional(),
+});
 const compiler = path.join(root, 'node_modules/.bin/tsc');
 
 /** The name of the tarball that is left in the directory. */
@@ -58,10 +64,24 @@ export async function unpack(tarball: string, folder: string): Promise<void> {
 }
 
 async function packed(source: string, stage: string, directory: string): Promise<string> {
-  for (const name of ['package.json', 'README.md']) cpSync(path.join(source, name), path.join(stage, name));
+  cpSync(path.join(source, 'README.md'), path.join(stage, 'README.md'));
   cpSync(path.join(root, 'LICENSE'), path.join(stage, 'LICENSE'));
+  writeFileSync(path.join(stage, 'package.json'), JSON.stringify(publishedManifest(source), undefined, 2));
   const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', directory];
   return (await run('npm', args, stage)).trim();
+}
+
+/**
+ * The manifest of a client with the version of the checkout. The source has none, so that npm makes no package of it: the
+ * compiled files would be missing.
+ */
+function publishedManifest(source: string): object {
+  const read = (folder: string) =>
+    manifestSchema.parse(JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8')));
+  const { '//': _note, name, peerDependencies, ...rest } = read(source);
+  const { version } = read(root);
+  const peers = peerDependencies && { ...peerDependencies, '@maxsimd/client': version };
+  return { name, version, ...rest, ...(peers && { peerDependencies: peers }) };
 }
 
 /** The names of the files that are left in the directory. */

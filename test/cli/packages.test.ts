@@ -2,12 +2,11 @@
  * The published packages as a user meets them: packed, installed into an empty folder with npm's scripts on, served by
  * `npx`, on the Node that the machine has (the checkout's own is taken out of the path). Then the whole way of a newcomer.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { readFileSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { readFileSync, readdirSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { missingPython } from '../../clients/tools/install.ts';
-import { packPython, packTypeScript } from '../../clients/tools/pack.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 import { eventually } from '../support/running/eventually.ts';
 import { childEnvironment } from '../support/running/launch.ts';
@@ -18,17 +17,28 @@ const waitMs = 120_000;
 const started = new Set<ChildProcess>();
 const noPython = missingPython();
 let packed: string;
+let made: {
+  readonly service: readonly string[];
+  readonly client?: string;
+  readonly frameworks?: readonly string[];
+  readonly wheel?: string;
+};
 let folder: string;
 let environment: Record<string, string>;
 
 beforeAll(async () => {
   folder = realpathSync(await newDirectory());
   packed = path.join(folder, 'packed');
-  const pack = `import { pack } from '${root}/packages/pack.ts'; await pack(process.argv[1]);`;
-  execFileSync(process.execPath, ['--input-type=module', '--eval', pack, packed], {
-    cwd: root,
-    stdio: 'inherit',
-  });
+  const work = noPython === undefined ? 'packAll(to)' : '({ service: await packService(to) })';
+  const pack = `import { packAll, packService } from '${root}/packages/pack.ts'; const to = process.argv[1];
+    process.stdout.write(JSON.stringify(await ${work}));`;
+  made = JSON.parse(
+    execFileSync(process.execPath, ['--input-type=module', '--eval', pack, packed], {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      encoding: 'utf8',
+    }),
+  ) as typeof made;
   const outside = (process.env['PATH'] ?? '').split(':').filter((entry) => !entry.includes('node_modules'));
   environment = childEnvironment({
     PATH: outside.join(':'),
@@ -40,16 +50,50 @@ beforeAll(async () => {
   for (const name of Object.keys(environment))
     if (/^(npm_|NODE_COMPILE)/i.test(name)) delete environment[name];
   writeFileSync(path.join(folder, 'package.json'), '{}');
-  const files = readdirSync(packed).map((name) => path.join(packed, name));
+  const files = made.service.map((name) => path.join(packed, name));
   const flags = ['--ignore-scripts=false', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
   execFileSync('npm', ['install', ...flags, ...files], { cwd: folder, env: environment, stdio: 'inherit' });
-}, 300_000);
+}, 600_000);
 
 afterAll(() => {
   for (const child of started) if (child.pid !== undefined) killGroup(child.pid);
 });
 
+it('`npm run package` says in one line what is wrong', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['packages/main.ts', 'clients'], {
+    cwd: root,
+    encoding: 'utf8',
+  });
+  expect([status, stderr]).toEqual([1, 'no packages: the only argument is: service\n']);
+});
+
+it.skipIf(noPython !== undefined)('all packages are made at once, in a clone of any commit', () => {
+  const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  const platform = `${process.platform}-${process.arch}`;
+  const ofNpm = ['', 'models-', `${platform}-`, 'client-', 'langchain-', 'llamaindex-'];
+  const names = readdirSync(packed);
+  for (const name of ofNpm) expect(names).toContain(`maxsimd-${name}${version}.tgz`);
+  expect(names.filter((name) => name.startsWith(`maxsimd-node-${platform}-`))).toHaveLength(1);
+  expect(names.filter((name) => /\.(whl|tar\.gz)$/.test(name))).toHaveLength(2);
+  expect(names).toHaveLength(ofNpm.length + 3);
+});
+
 describe('the installed packages', () => {
+  it('take as much disk as the guide says', () => {
+    const files = readdirSync(path.join(folder, 'node_modules'), { recursive: true, withFileTypes: true });
+    const bytes = files
+      .filter((file) => file.isFile())
+      // A file takes whole blocks of a disk.
+      .reduce((sum, { parentPath, name }) => sum + blocksOf(statSync(path.join(parentPath, name)).size), 0);
+    const guide = readFileSync(path.join(root, 'docs/guide/install.md'), 'utf8');
+    const stated = [...guide.matchAll(/(\d+) MB/g)].map(([, mb]) => Number(mb));
+    expect(stated).toHaveLength(1);
+    // npm takes the latest dependencies that fit.
+    expect(Math.abs(bytes / 1e6 - stated[0]!) / stated[0]!, `${bytes / 1e6} MB`).toBeLessThan(0.05);
+  });
+
   it('bring neither what builds them nor files of other platforms', () => {
     const names = readdirSync(path.join(folder, 'node_modules'));
     for (const tool of ['cmake-js', 'node-api-headers', 'onnxruntime-node', 'typescript'])
@@ -119,14 +163,12 @@ describe('the installed packages', () => {
 
 describe.skipIf(noPython !== undefined)(`a newcomer${noPython === undefined ? '' : ` (${noPython})`}`, () => {
   it('imports from Python, searches from TypeScript, and moves to a second model while every search is answered', async () => {
-    const tarball = await packTypeScript(packed);
-    const { wheel } = await packPython(packed);
     const server = npx(['serve']);
     const [{ url }, key] = await Promise.all([server.ready, server.key]);
     const { answered, failures } = await walk({
       folder,
-      tarball: path.join(packed, tarball),
-      wheel: path.join(packed, wheel),
+      tarball: path.join(packed, made.client!),
+      wheel: path.join(packed, made.wheel!),
       model: path.join(root, 'test/fixtures/colbert-tiny/1'),
       environment: { ...environment, MAXSIMD_URL: url, MAXSIMD_API_KEY: key },
     });
@@ -134,6 +176,10 @@ describe.skipIf(noPython !== undefined)(`a newcomer${noPython === undefined ? ''
     expect(answered).toBeGreaterThan(10);
   }, 600_000);
 });
+
+function blocksOf(bytes: number): number {
+  return Math.ceil(bytes / 4096) * 4096;
+}
 
 interface Npx {
   readonly pid: number;

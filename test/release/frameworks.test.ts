@@ -54,15 +54,26 @@ test('the examples and the tests fit the types of the packages', async () => {
 });
 
 test('a package depends on the client of its version, and on the framework as it is tested here', () => {
-  const read = (file: string) =>
-    JSON.parse(readFileSync(path.join(repositoryRoot, 'clients', file, 'package.json'), 'utf8'));
-  const { dependencies } = read('tools/frameworks');
-  const { version } = read('typescript');
+  const read = (folder: string) => JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
+  const { dependencies } = read(path.join(repositoryRoot, 'clients/tools/frameworks'));
+  const { version } = read(repositoryRoot);
   for (const name of names) {
     const core = `@${name}/core`;
     const peerDependencies = { [core]: `^${dependencies[core]}`, '@maxsimd/client': version };
-    expect(read(name)).toMatchObject({ version, peerDependencies });
+    const installed = read(path.join(project, 'node_modules/@maxsimd', name));
+    expect(installed).toMatchObject({ name: `@maxsimd/${name}`, version, peerDependencies });
+    expect(installed).not.toHaveProperty('//');
   }
+});
+
+test.each(['typescript', ...names])('npm makes no package without code of clients/%s', async (name) => {
+  const folder = path.join(repositoryRoot, 'clients', name);
+  for (const from of [folder, repositoryRoot]) {
+    const packing = run('npm', ['pack', '--ignore-scripts', '--pack-destination', project, folder], from);
+    await expect(packing).rejects.toThrow(/must have name and version/);
+  }
+  // Who looks for the reason finds the command.
+  expect(readFileSync(path.join(folder, 'package.json'), 'utf8')).toContain('npm run package');
 });
 
 test('every method that a user calls has an example', () => {
