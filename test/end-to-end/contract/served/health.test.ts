@@ -1,8 +1,8 @@
 /** "Service health" and what surrounds the API: the metrics port. */
 import { describe, expect, test } from 'vitest';
 
-import { call } from '../../support/running/client.ts';
-import { useStage } from '../../support/running/stage.ts';
+import { call } from '../../../support/running/client.ts';
+import { useStage } from '../../../support/running/stage.ts';
 
 const stage = useStage({ metrics: true, sharedEncoder: true });
 

@@ -3,10 +3,10 @@ import { readdir } from 'node:fs/promises';
 
 import { describe, expect, test } from 'vitest';
 
-import { expectInvalid, expectReply } from '../../support/running/client.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
-import { passages, textOfTokens } from '../../support/running/texts.ts';
-import { ranked, rankedWithComponents, type Ranked } from '../../support/running/wire.ts';
+import { expectInvalid, expectReply } from '../../../support/running/client.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../../support/running/stage.ts';
+import { passages, textOfTokens } from '../../../support/running/texts.ts';
+import { ranked, rankedWithComponents, type Ranked } from '../../../support/running/wire.ts';
 
 const stage = useStage({ sharedEncoder: true });
 

@@ -5,12 +5,12 @@
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import { expectReply } from '../../support/running/client.ts';
-import { readMetric } from '../../support/running/server.ts';
-import { createRandom } from '../../support/running/random.ts';
-import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
-import { passages, recombine } from '../../support/running/texts.ts';
-import { index, rankedWithComponents } from '../../support/running/wire.ts';
+import { expectReply } from '../../../support/running/client.ts';
+import { readMetric } from '../../../support/running/server.ts';
+import { createRandom } from '../../../support/running/random.ts';
+import { find, makeIndex, put, useStage } from '../../../support/running/stage.ts';
+import { passages, recombine } from '../../../support/running/texts.ts';
+import { index, rankedWithComponents } from '../../../support/running/wire.ts';
 
 const segmentTokenVectors = 36_000;
 const batchDocuments = 50;

@@ -3,19 +3,19 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
-import { expectError, expectReply, type Reply } from '../../support/running/client.ts';
-import { startNodes } from '../../support/cluster/nodes.ts';
-import { createTenant } from '../../support/running/command-line.ts';
-import { eventually, pause } from '../../support/running/eventually.ts';
-import { isClustered } from '../../support/running/launch.ts';
-import { startServer, type ServerProcess } from '../../support/running/server.ts';
-import { openRaw, type RawConnection } from '../../support/network/raw-http.ts';
-import { find, makeIndex, put, readUsage, useSharedStage } from '../../support/running/stage.ts';
-import { textOfTokens } from '../../support/running/texts.ts';
-import { deleted, ranked, upserted } from '../../support/running/wire.ts';
+import { expectError, expectReply, type Reply } from '../../../support/running/client.ts';
+import { startNodes } from '../../../support/cluster/nodes.ts';
+import { createTenant } from '../../../support/running/command-line.ts';
+import { eventually, pause } from '../../../support/running/eventually.ts';
+import { isClustered } from '../../../support/running/launch.ts';
+import { startServer, type ServerProcess } from '../../../support/running/server.ts';
+import { openRaw, type RawConnection } from '../../../support/network/raw-http.ts';
+import { find, makeIndex, put, readUsage, useSharedStage } from '../../../support/running/stage.ts';
+import { textOfTokens } from '../../../support/running/texts.ts';
+import { deleted, ranked, upserted } from '../../../support/running/wire.ts';
 
 const stage = useSharedStage();
-const movedClock = pathToFileURL(path.resolve(import.meta.dirname, '../../support/moved-clock.ts')).href;
+const movedClock = pathToFileURL(path.resolve(import.meta.dirname, '../../../support/moved-clock.ts')).href;
 const waitMs = 55_000;
 
 const retryAfterOf = (reply: Reply): number => Number(reply.headers.get('retry-after'));

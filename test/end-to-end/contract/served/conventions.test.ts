@@ -5,17 +5,17 @@ import path from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { makeCertificate, requestOverTls } from '../../support/network/tls.ts';
-import { call, type Reply } from '../../support/running/client.ts';
-import type { Finished } from '../../support/running/command-process.ts';
-import { createTenant, runCommand } from '../../support/running/command-line.ts';
-import { startProxy } from '../../support/network/proxy.ts';
-import { openRaw } from '../../support/network/raw-http.ts';
-import { makeScratch } from '../../support/running/launch.ts';
-import { startServer } from '../../support/running/server.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
-import { passages } from '../../support/running/texts.ts';
-import { decimalString } from '../../support/running/wire.ts';
+import { makeCertificate, requestOverTls } from '../../../support/network/tls.ts';
+import { call, type Reply } from '../../../support/running/client.ts';
+import type { Finished } from '../../../support/running/command-process.ts';
+import { createTenant, runCommand } from '../../../support/running/command-line.ts';
+import { startProxy } from '../../../support/network/proxy.ts';
+import { openRaw } from '../../../support/network/raw-http.ts';
+import { makeScratch } from '../../../support/running/launch.ts';
+import { startServer } from '../../../support/running/server.ts';
+import { find, makeIndex, put, readUsage, useStage } from '../../../support/running/stage.ts';
+import { passages } from '../../../support/running/texts.ts';
+import { decimalString } from '../../../support/running/wire.ts';
 
 const stage = useStage({ sharedEncoder: true });
 

@@ -1,11 +1,11 @@
 /** What only the real model and its tokenizer show: relevance, the count of tokens, windows, and texts of every script. */
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import { expectInvalid, expectReply } from '../../support/running/client.ts';
-import { find, makeIndex, put, readUsage } from '../../support/running/requests.ts';
-import { useSharedStage } from '../../support/running/stage.ts';
-import { passages, textOfTokens } from '../../support/running/texts.ts';
-import { ranked, rankedWithComponents, upserted } from '../../support/running/wire.ts';
+import { expectInvalid, expectReply } from '../../../support/running/client.ts';
+import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
+import { useSharedStage } from '../../../support/running/stage.ts';
+import { passages, textOfTokens } from '../../../support/running/texts.ts';
+import { ranked, rankedWithComponents, upserted } from '../../../support/running/wire.ts';
 
 const stage = useSharedStage();
 let library = '';

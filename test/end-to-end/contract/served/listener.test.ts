@@ -1,9 +1,9 @@
 /** What only the listener shows: bytes that no HTTP client sends. */
 import { expect, test } from 'vitest';
 
-import { openRaw } from '../../support/network/raw-http.ts';
-import { useSharedStage } from '../../support/running/stage.ts';
-import { errorBody } from '../../support/running/wire.ts';
+import { openRaw } from '../../../support/network/raw-http.ts';
+import { useSharedStage } from '../../../support/running/stage.ts';
+import { errorBody } from '../../../support/running/wire.ts';
 
 const stage = useSharedStage();
 
