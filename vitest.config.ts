@@ -6,7 +6,7 @@ import { unitTests } from './test/support/unit-tests.ts';
 // The parts of a benchmark are tested beside it; test/release/bench runs benchmarks as a user does.
 const all = ['test/**/*.test.ts', 'bench/**/*.test.ts'];
 const unit = unitTests(import.meta.dirname).filter((file) => !file.startsWith('test/release/'));
-const kernels = ['test/native/kernel-shapes.test.ts'];
+const kernels = ['test/native/kernels/kernel-shapes.test.ts'];
 // They pack, install and run what surrounds the code: `npm run test:release`.
 const release = ['test/release/**/*.test.ts'];
 

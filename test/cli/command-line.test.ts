@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
-import { run, runJson } from '../support/running/command-process.ts';
+import { run, runJson } from '../support/commands/command-process.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const secret = 'qkv_live_secret\nvalue';

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { run } from '../support/running/command-process.ts';
+import { run } from '../support/commands/command-process.ts';
 import { installMissingTools } from '../../deploy/local/debian-packages.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 

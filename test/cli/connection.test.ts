@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiDouble } from '../support/http/api-double.ts';
 import { startForwardProxy, type ForwardProxy } from '../support/network/forward-proxy.ts';
-import { runJson } from '../support/running/command-process.ts';
+import { runJson } from '../support/commands/command-process.ts';
 
 let api: ApiDouble;
 let url: string;

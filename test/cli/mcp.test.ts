@@ -8,8 +8,8 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { exchange, open } from '../support/http/sockets.ts';
-import { createKey } from '../support/running/command-line.ts';
-import { runHere, start } from '../support/running/command-process.ts';
+import { createKey } from '../support/commands/command-line.ts';
+import { runHere, start } from '../support/commands/command-process.ts';
 import { eventually } from '../support/running/eventually.ts';
 import { repositoryRoot } from '../support/running/launch.ts';
 import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';

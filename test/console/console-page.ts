@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { beforeAll, afterAll, expect } from 'vitest';
 import { startBrowser, type Browser, type Page } from '../support/browser.ts';
-import type { Stage } from '../support/running/tenant-stage.ts';
+import type { Stage } from '../support/stages/tenant-stage.ts';
 import type { SharedServer } from '../support/shared-services.ts';
 
 /** For people to look at. */

@@ -1,7 +1,7 @@
 /** Sessions of the console and what they may do, at the real service. */
 import { describe, expect, test } from 'vitest';
 
-import { createKey } from '../support/running/command-line.ts';
+import { createKey } from '../support/commands/command-line.ts';
 import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
 
 const stage = useSharedStage();

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import { missingBrowser, type Page } from '../support/browser.ts';
-import { createKey } from '../support/running/command-line.ts';
+import { createKey } from '../support/commands/command-line.ts';
 import { expectReply } from '../support/running/client.ts';
 import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
 import { index as indexSchema } from '../support/running/wire.ts';

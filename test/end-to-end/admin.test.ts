@@ -4,7 +4,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { call, connect } from '../support/running/client.ts';
-import { runCommand } from '../support/running/command-line.ts';
+import { runCommand } from '../support/commands/command-line.ts';
 import { eventually, within } from '../support/running/eventually.ts';
 import { launchServer } from '../support/running/launch.ts';
 import { useAdminServer } from '../support/running/server.ts';

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { call, connect, type Client } from '../support/running/client.ts';
-import { createTenant, type TestTenant } from '../support/running/command-line.ts';
+import { createTenant, type TestTenant } from '../support/commands/command-line.ts';
 import { encodersOf } from '../support/running/processes.ts';
 import { createRandom } from '../support/running/random.ts';
 import { startTraceCollector, type TraceCollector } from '../support/network/trace-collector.ts';

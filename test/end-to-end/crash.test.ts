@@ -15,7 +15,7 @@ import { rounds } from '../rounds.ts';
 import { spawnEncoders, type SpawnedEncoders } from '../support/encoder/encoders.ts';
 import { defaultModel } from '../support/encoder/models.ts';
 import { connect, expectReply, type Client } from '../support/running/client.ts';
-import { createTenant, runCommand } from '../support/running/command-line.ts';
+import { createTenant, runCommand } from '../support/commands/command-line.ts';
 import { eventually } from '../support/running/eventually.ts';
 import { ExpiringLoad } from '../support/stages/expiring-load.ts';
 import { LoadModel, type KnownText, type Operation } from '../support/running/load.ts';

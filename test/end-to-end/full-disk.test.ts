@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Disk, noDisks } from '../support/machine/disk.ts';
 import { connect, expectError, expectReply, type Client } from '../support/running/client.ts';
-import { createTenant, runCommand, type TestTenant } from '../support/running/command-line.ts';
+import { createTenant, runCommand, type TestTenant } from '../support/commands/command-line.ts';
 import { eventually, within } from '../support/running/eventually.ts';
 import { launchServer, makeScratch, type Scratch } from '../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../support/running/server.ts';

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 
 import { connect, expectError, expectReply, type Client } from '../support/running/client.ts';
-import { createTenant, runJson } from '../support/running/command-line.ts';
+import { createTenant, runJson } from '../support/commands/command-line.ts';
 import { eventually } from '../support/running/eventually.ts';
 import { encodersOf } from '../support/running/processes.ts';
 import { makeScratch, repositoryRoot, type Scratch } from '../support/running/launch.ts';

@@ -16,7 +16,7 @@ import { rounds } from '../rounds.ts';
 import { startEncoders, type Encoders, callOptions } from '../support/encoder/encoders.ts';
 import { sessionsOfTest } from '../support/encoder/sessions.ts';
 import { documentOf, queryOf, unquantisedRows } from '../support/encoder/unquantised.ts';
-import { createTenant, runCommand } from '../support/running/command-line.ts';
+import { createTenant, runCommand } from '../support/commands/command-line.ts';
 import { makeScratch, repositoryRoot, type Scratch } from '../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { find, makeIndex, put } from '../support/running/stage.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
 import { example } from '../../docs/site/alignment.ts';
-import { createTenant } from '../support/running/command-line.ts';
+import { createTenant } from '../support/commands/command-line.ts';
 import { makeScratch, repositoryRoot } from '../support/running/launch.ts';
 import { startServer } from '../support/running/server.ts';
 

@@ -5,7 +5,7 @@ import { createConnection } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { call, connect, expectError, expectReply, type Client } from '../support/running/client.ts';
-import { createTenant, type TestTenant } from '../support/running/command-line.ts';
+import { createTenant, type TestTenant } from '../support/commands/command-line.ts';
 import { eventually, within } from '../support/running/eventually.ts';
 import { encodersOf, isAlive } from '../support/running/processes.ts';
 import { createRandom } from '../support/running/random.ts';

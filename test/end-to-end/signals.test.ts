@@ -8,7 +8,7 @@ import { rounds } from '../rounds.ts';
 import { eventually, pause, within } from '../support/running/eventually.ts';
 import { encodersOf, isAlive } from '../support/running/processes.ts';
 import { killLaunched, launchServer, makeScratch, type Scratch } from '../support/running/launch.ts';
-import { createTenant } from '../support/running/command-line.ts';
+import { createTenant } from '../support/commands/command-line.ts';
 import { connect } from '../support/running/client.ts';
 
 /** Seconds after the ready line; every second of the first minute in the nightly rounds. */

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 
 import { call, connect } from '../support/running/client.ts';
-import { createTenant } from '../support/running/command-line.ts';
+import { createTenant } from '../support/commands/command-line.ts';
 import { eventually, within } from '../support/running/eventually.ts';
 import { encodersOf } from '../support/running/processes.ts';
 import {

@@ -7,7 +7,7 @@ import { readdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, expectError, expectReply, type Client, type Reply } from '../support/running/client.ts';
-import { createTenant, type TestTenant } from '../support/running/command-line.ts';
+import { createTenant, type TestTenant } from '../support/commands/command-line.ts';
 import { eventually } from '../support/running/eventually.ts';
 import { makeScratch, type Scratch } from '../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../support/running/server.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { connect } from '../support/running/client.ts';
-import { createTenant, runCommand, type TestTenant } from '../support/running/command-line.ts';
+import { createTenant, runCommand, type TestTenant } from '../support/commands/command-line.ts';
 import { within } from '../support/running/eventually.ts';
 import { launchServer, makeScratch, type Scratch } from '../support/running/launch.ts';
 import { startServer } from '../support/running/server.ts';

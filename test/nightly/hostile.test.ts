@@ -14,7 +14,7 @@ import { maximum, median, quantile } from '../../bench/lib/statistics.ts';
 import { markdownTable } from '../../bench/lib/table.ts';
 import { packageTexts } from '../../bench/lib/texts.ts';
 import { rounds } from '../rounds.ts';
-import { createTenant, operate, runJson, type TestTenant } from '../support/running/command-line.ts';
+import { createTenant, operate, runJson, type TestTenant } from '../support/commands/command-line.ts';
 import { readMetric, startServer, type ServerProcess } from '../support/running/server.ts';
 import { makeIndex, put } from '../support/running/stage.ts';
 import type { AttackOrder, AttackOutcome } from './hostile/attack-process.ts';

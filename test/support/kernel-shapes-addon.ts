@@ -1,4 +1,4 @@
-/** Builds the addon of test/native/kernel-shapes.test.ts before it runs, because a unit test starts no process. */
+/** Builds the addon of test/native/kernels/kernel-shapes.test.ts before it runs, because a unit test starts no process. */
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 

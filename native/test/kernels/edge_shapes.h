@@ -2,7 +2,7 @@
 // Memory ends exactly where a kernel may read or write no further, and behind it lies a page that nobody may touch.
 //
 // Kernels of instruction sets that this machine lacks run over emulated instructions. The native tests and a unit test
-// (test/native/kernel-shapes.test.ts) both run this.
+// (test/native/kernels/kernel-shapes.test.ts) both run this.
 #pragma once
 
 #include "kernels/dispatch.h"

@@ -31,7 +31,7 @@ import { rounds } from '../../rounds.ts';
 import { newDatabase, queryDatabase, serversMs } from '../../support/cluster/servers.ts';
 import { WordEncoder } from '../../support/encoder/word-encoder.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { run, start } from '../../support/running/command-process.ts';
+import { run, start } from '../../support/commands/command-process.ts';
 import { announceRandom } from '../../support/running/random.ts';
 import { newTenant } from '../../support/stages/catalog-fixture.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';

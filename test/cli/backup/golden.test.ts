@@ -15,7 +15,7 @@ import {
   type Golden,
 } from '../../fixtures/backup/golden.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { runJson } from '../../support/running/command-process.ts';
+import { runJson } from '../../support/commands/command-process.ts';
 import { openServiceStage } from '../../support/stages/service-stage.ts';
 
 const folder = path.resolve(import.meta.dirname, '../../fixtures/backup');

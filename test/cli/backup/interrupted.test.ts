@@ -13,7 +13,7 @@ import { Interruption } from '../../../src/cli/failure.ts';
 import { rounds } from '../../rounds.ts';
 import { Disk, noDisks } from '../../support/machine/disk.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { run, start, type Finished } from '../../support/running/command-process.ts';
+import { run, start, type Finished } from '../../support/commands/command-process.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { announceRandom } from '../../support/running/random.ts';
 import { documentsOf, openServiceStage } from '../../support/stages/service-stage.ts';

@@ -11,7 +11,7 @@ import { nodeReport } from '../../../src/service/node-report.ts';
 import type { Node, NodeStage } from '../../support/cluster/node-stage.ts';
 import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { runJsonHere } from '../../support/running/command-process.ts';
+import { runJsonHere } from '../../support/commands/command-process.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
 import { useStageServers } from '../../support/cluster/stage-servers.ts';
 

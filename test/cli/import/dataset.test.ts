@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { openDataset, type DatasetChoice } from '../../../src/cli/import/sources/dataset.ts';
 import { ApiDouble } from '../../support/http/api-double.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { runJsonHere } from '../../support/running/command-process.ts';
+import { runJsonHere } from '../../support/commands/command-process.ts';
 import { writeFile } from './import-stage.ts';
 
 let directory: string;

@@ -9,7 +9,7 @@ import { readBlocks } from '../../../src/cli/blocks.ts';
 import { openInput } from '../../../src/cli/import/sources/input-file.ts';
 import { serversMs, startTestSeaweed } from '../../support/cluster/servers.ts';
 import { ApiDouble } from '../../support/http/api-double.ts';
-import { run, runJson, type RunOptions } from '../../support/running/command-process.ts';
+import { run, runJson, type RunOptions } from '../../support/commands/command-process.ts';
 
 let weed: RunningSeaweed;
 let client: S3Client;

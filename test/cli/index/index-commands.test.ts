@@ -2,12 +2,12 @@
 import { open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTenant } from '../../support/running/command-line.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
 import { connect, type Client } from '../../support/running/client.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';
 import { textOfTokens } from '../../support/running/texts.ts';
-import { runHere, runJsonHere, type RunOptions } from '../../support/running/command-process.ts';
+import { runHere, runJsonHere, type RunOptions } from '../../support/commands/command-process.ts';
 
 const documents = 40;
 /** Several documents of twenty tokens fill a segment. */

@@ -15,7 +15,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
-import { runHere, runJson, runJsonHere, type RunOptions } from '../../support/running/command-process.ts';
+import { runHere, runJson, runJsonHere, type RunOptions } from '../../support/commands/command-process.ts';
 
 const tiny = path.resolve(import.meta.dirname, '../../fixtures/colbert-tiny/1');
 const external = path.resolve(import.meta.dirname, '../../fixtures/colbert-tiny/external');

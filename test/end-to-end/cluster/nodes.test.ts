@@ -22,7 +22,7 @@ import { serversMs } from '../../support/cluster/servers.ts';
 import { assertStoredWhole } from '../../support/cluster/stored-objects.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { connect, expectReply, type Client } from '../../support/running/client.ts';
-import { runJson } from '../../support/running/command-process.ts';
+import { runJson } from '../../support/commands/command-process.ts';
 import { entryPoint } from '../../support/running/launch.ts';
 import { readMetric } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';

@@ -10,7 +10,7 @@ import {
   type Reply,
 } from '../../support/running/client.ts';
 import { eventually } from '../../support/running/eventually.ts';
-import { useContractStage } from '../../support/running/contract-stage.ts';
+import { useContractStage } from '../../support/stages/contract-stage.ts';
 import { find, makeIndex, put, readUsage } from '../../support/running/requests.ts';
 import { indexList } from '../../support/running/wire.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import { call, expectError, expectInvalid, expectReply, type Reply } from '../../support/running/client.ts';
 import { eventually } from '../../support/running/eventually.ts';
-import { useContractStage } from '../../support/running/contract-stage.ts';
+import { useContractStage } from '../../support/stages/contract-stage.ts';
 import { makeIndex, put } from '../../support/running/requests.ts';
 import { textOfTokens } from '../../support/running/texts.ts';
 import { ranked } from '../../support/running/wire.ts';

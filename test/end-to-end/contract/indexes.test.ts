@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../support/running/client.ts';
-import { useContractStage } from '../../support/running/contract-stage.ts';
+import { useContractStage } from '../../support/stages/contract-stage.ts';
 import { find, makeIndex, put } from '../../support/running/requests.ts';
 import { deleted, index, indexList, indexPage, type Index } from '../../support/running/wire.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { expectReply } from '../../support/running/client.ts';
-import { useContractStage } from '../../support/running/contract-stage.ts';
+import { useContractStage } from '../../support/stages/contract-stage.ts';
 import { makeIndex, put, readUsage } from '../../support/running/requests.ts';
 import { passages } from '../../support/running/texts.ts';
 import { indexList } from '../../support/running/wire.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply, type Reply } from '../../support/running/client.ts';
 import { readOpenApi } from '../../support/running/openapi.ts';
-import { useContractStage } from '../../support/running/contract-stage.ts';
+import { useContractStage } from '../../support/stages/contract-stage.ts';
 import { find, makeIndex, put, readUsage } from '../../support/running/requests.ts';
 import { textOfTokens } from '../../support/running/texts.ts';
 import { deleted, upserted } from '../../support/running/wire.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import { connect, expectReply } from '../../support/running/client.ts';
 import { announceRandom } from '../../support/running/random.ts';
-import { useContractStage } from '../../support/running/contract-stage.ts';
+import { useContractStage } from '../../support/stages/contract-stage.ts';
 import { find, makeIndex, put, readUsage } from '../../support/running/requests.ts';
 import { passages, recombine, textOfTokens } from '../../support/running/texts.ts';
 import { deleted, ranked, upserted, usageSummary } from '../../support/running/wire.ts';

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { call, expectError } from '../../support/running/client.ts';
 import { readOpenApi } from '../../support/running/openapi.ts';
 import { repositoryRoot } from '../../support/running/launch.ts';
-import { useContractStage } from '../../support/running/contract-stage.ts';
+import { useContractStage } from '../../support/stages/contract-stage.ts';
 
 const stage = await useContractStage();
 

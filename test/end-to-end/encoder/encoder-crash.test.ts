@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { expectError, expectReply, type Client, type Reply } from '../../support/running/client.ts';
-import { createTenant } from '../../support/running/command-line.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { encodersOf, isAlive } from '../../support/running/processes.ts';
 import { createRandom } from '../../support/running/random.ts';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { connect, expectReply, type Client } from '../../support/running/client.ts';
-import { createTenant, runCommand, runJson } from '../../support/running/command-line.ts';
+import { createTenant, runCommand, runJson } from '../../support/commands/command-line.ts';
 import { makeScratch, type Scratch } from '../../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/stage.ts';

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { installMissingTools } from '../../../deploy/local/debian-packages.ts';
 import { expectReply } from '../../support/running/client.ts';
-import { createTenant, type TestTenant } from '../../support/running/command-line.ts';
+import { createTenant, type TestTenant } from '../../support/commands/command-line.ts';
 import { entryPoint, makeScratch, repositoryRoot } from '../../support/running/launch.ts';
 import { startServer } from '../../support/running/server.ts';
 import { find } from '../../support/running/stage.ts';

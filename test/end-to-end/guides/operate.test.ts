@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { connect } from '../../support/running/client.ts';
-import { createTenant } from '../../support/running/command-line.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
 import { documentText, runCommands } from './document-commands.ts';
 import { makeScratch } from '../../support/running/launch.ts';
 import { startServer } from '../../support/running/server.ts';

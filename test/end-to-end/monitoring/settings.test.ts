@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { call, expectError } from '../../support/running/client.ts';
-import { createTenant } from '../../support/running/command-line.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { encodersOf } from '../../support/running/processes.ts';
 import { repositoryRoot } from '../../support/running/launch.ts';

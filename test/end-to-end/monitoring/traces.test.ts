@@ -6,7 +6,7 @@ import {
   type TraceCollector,
 } from '../../support/network/trace-collector.ts';
 import { call, type Client, type Reply } from '../../support/running/client.ts';
-import { createTenant } from '../../support/running/command-line.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';
 import { makeIndex } from '../../support/running/stage.ts';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { createTenant } from '../../support/running/command-line.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { encodersOf, isAlive } from '../../support/running/processes.ts';

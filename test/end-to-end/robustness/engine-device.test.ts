@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { call } from '../../support/running/client.ts';
-import { createTenant, type TestTenant } from '../../support/running/command-line.ts';
+import { createTenant, type TestTenant } from '../../support/commands/command-line.ts';
 import { eventually, within } from '../../support/running/eventually.ts';
 import { hasCompiler, sharedLibrary } from '../../support/machine/shared-library.ts';
 import { launchServer } from '../../support/running/launch.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { bytesOf } from '../../../src/encoder/protocol/wire.ts';
 import { connect, expectError, type Client, type Reply } from '../../support/running/client.ts';
-import { createTenant } from '../../support/running/command-line.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import {
   foreignDim,

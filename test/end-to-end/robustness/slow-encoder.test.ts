@@ -1,7 +1,7 @@
 /** An import into a service whose encoder is too slow for the batches that it gets: it becomes smaller, and ends whole. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runJson } from '../../support/running/command-process.ts';
-import { createTenant } from '../../support/running/command-line.ts';
+import { runJson } from '../../support/commands/command-process.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
 import { pause } from '../../support/running/eventually.ts';
 import { startForeignEncoder, type ForeignEncoder } from '../../support/network/foreign-encoder.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { makeFailingModel, type FailingModel } from '../../support/encoder/failing-model.ts';
 import { expectInvalid, expectReply, type Client } from '../../support/running/client.ts';
-import { createTenant } from '../../support/running/command-line.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
 import { type ServerProcess, readMetric, startServer } from '../../support/running/server.ts';
 import { find, makeIndex, put, readUsage } from '../../support/running/stage.ts';
 import { upserted } from '../../support/running/wire.ts';

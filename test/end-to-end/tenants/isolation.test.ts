@@ -9,7 +9,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 
 import { rounds } from '../../rounds.ts';
 import { pairedDifference } from '../../support/paired-difference.ts';
-import { createKey, type TestTenant } from '../../support/running/command-line.ts';
+import { createKey, type TestTenant } from '../../support/commands/command-line.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { openExact, visible, type ExactAnswer } from '../../support/running/exact-answer.ts';
 import { readOpenApi } from '../../support/running/openapi.ts';

@@ -5,7 +5,7 @@
 import { afterAll, expect, test } from 'vitest';
 
 import { rounds } from '../../rounds.ts';
-import { createTenant } from '../../support/running/command-line.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
 import { CutAnswer, openExact } from '../../support/running/exact-answer.ts';
 import { eventually, pause } from '../../support/running/eventually.ts';
 import { announceRandom } from '../../support/running/random.ts';

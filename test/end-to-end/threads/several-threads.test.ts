@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, expect, test } from 'vitest';
 import { call, expectError, expectReply } from '../../support/running/client.ts';
-import { createTenant } from '../../support/running/command-line.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
 import { eventually, within } from '../../support/running/eventually.ts';
 import { launchServer, makeScratch } from '../../support/running/launch.ts';
 import { readMetric, startServer } from '../../support/running/server.ts';

@@ -31,8 +31,8 @@ describe('an estimate', () => {
   });
 
   it('counts comparisons with the index as it is now alone', () => {
-    const before = Array<Comparison>(200).fill({ ...compared(0.8), chunks: 1_000 });
-    const since = Array<Comparison>(10).fill({ ...compared(0.2), chunks: 1_060 });
+    const before = Array.from({ length: 200 }, () => ({ ...compared(0.8), chunks: 1_000 }));
+    const since = Array.from({ length: 10 }, () => ({ ...compared(0.2), chunks: 1_060 }));
     expect(recallAt([...before, ...since], 1, 10)).toEqual(recallAt(since, 1, 10));
     const nearby = since.map((one) => ({ ...one, chunks: 1_040 }));
     expect(recallAt([...before, ...nearby], 1, 10)!.mean).toBeGreaterThan(0.7);

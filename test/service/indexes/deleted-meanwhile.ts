@@ -59,10 +59,8 @@ export const operations: Readonly<Record<string, Operation>> = {
   query: (service, context, id) =>
     service.query(context, id, [{ query: 'word', where: range, returnComponents: false }]),
   list: (service, context, id) => service.listDocuments(context, id, { limit: 10 }),
-  'list by range': (service, context, id) =>
-    service.listDocuments(context, id, { limit: 10, where: range }),
-  facets: (service, context, id) =>
-    service.countValues(context, id, { fields: ['n'], limit: 5 }),
+  'list by range': (service, context, id) => service.listDocuments(context, id, { limit: 10, where: range }),
+  facets: (service, context, id) => service.countValues(context, id, { fields: ['n'], limit: 5 }),
   'facets of a range': (service, context, id) =>
     service.countValues(context, id, { fields: ['n'], limit: 5, where: range }),
   'delete by range': (service, context, id) =>

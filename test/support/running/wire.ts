@@ -176,7 +176,12 @@ export type Queried = z.output<typeof queried>;
 
 export const deleted = z.strictObject({ deleted: z.boolean() });
 
-export const deletedDocuments = z.strictObject({ deleted: count, more: z.boolean(), matching: count.optional(), hint });
+export const deletedDocuments = z.strictObject({
+  deleted: count,
+  more: z.boolean(),
+  matching: count.optional(),
+  hint,
+});
 
 export const facets = z.strictObject({
   documents: count,

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply, type Client } from '../../../support/running/client.ts';
-import { useContractStage } from '../../../support/running/contract-stage.ts';
+import { useContractStage } from '../../../support/stages/contract-stage.ts';
 import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { deletedDocuments, upserted } from '../../../support/running/wire.ts';
 

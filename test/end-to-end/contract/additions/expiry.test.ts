@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectError, expectInvalid, expectReply, type Client } from '../../../support/running/client.ts';
 import { eventually } from '../../../support/running/eventually.ts';
-import { useContractStage } from '../../../support/running/contract-stage.ts';
+import { useContractStage } from '../../../support/stages/contract-stage.ts';
 import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import {
   documentCount,

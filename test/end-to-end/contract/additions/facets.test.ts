@@ -1,7 +1,7 @@
 /** Counting documents by the values of their metadata: an addition of ours to the interface. */
 import { expect, test } from 'vitest';
 import { expectError, expectInvalid, expectReply } from '../../../support/running/client.ts';
-import { useContractStage } from '../../../support/running/contract-stage.ts';
+import { useContractStage } from '../../../support/stages/contract-stage.ts';
 import { makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { facets } from '../../../support/running/wire.ts';
 

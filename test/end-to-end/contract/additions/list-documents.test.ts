@@ -8,7 +8,7 @@ import {
   type Client,
 } from '../../../support/running/client.ts';
 import { eventually } from '../../../support/running/eventually.ts';
-import { useContractStage } from '../../../support/running/contract-stage.ts';
+import { useContractStage } from '../../../support/stages/contract-stage.ts';
 import { makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { documentPage } from '../../../support/running/wire.ts';
 

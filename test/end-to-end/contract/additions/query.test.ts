@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { expectError, expectInvalid, expectReply } from '../../../support/running/client.ts';
-import { useContractStage } from '../../../support/running/contract-stage.ts';
+import { useContractStage } from '../../../support/stages/contract-stage.ts';
 import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { passages, textOfTokens } from '../../../support/running/texts.ts';
 import {

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { makeCertificate, requestOverTls } from '../../../support/network/tls.ts';
 import { call, type Reply } from '../../../support/running/client.ts';
-import type { Finished } from '../../../support/running/command-process.ts';
-import { createTenant, runCommand } from '../../../support/running/command-line.ts';
+import type { Finished } from '../../../support/commands/command-process.ts';
+import { createTenant, runCommand } from '../../../support/commands/command-line.ts';
 import { startProxy } from '../../../support/network/proxy.ts';
 import { openRaw } from '../../../support/network/raw-http.ts';
 import { makeScratch } from '../../../support/running/launch.ts';

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 
 import { expectError, expectReply, type Reply } from '../../../support/running/client.ts';
 import { startNodes } from '../../../support/cluster/nodes.ts';
-import { createTenant } from '../../../support/running/command-line.ts';
+import { createTenant } from '../../../support/commands/command-line.ts';
 import { eventually, pause } from '../../../support/running/eventually.ts';
 import { isClustered } from '../../../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../../../support/running/server.ts';

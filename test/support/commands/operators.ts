@@ -1,6 +1,6 @@
 /** What operators do with tenants and keys, by the command line, beside a service that runs. */
 import { z } from 'zod';
-import { connect, type Client } from './client.ts';
+import { connect, type Client } from '../running/client.ts';
 import type { Finished } from './command-here.ts';
 
 /** A service, and the command line on its catalog. */

@@ -1,7 +1,7 @@
 /** A service for all tests of a file, with a tenant. */
 import { afterAll, beforeAll } from 'vitest';
-import type { Client } from './client.ts';
-import type { Finished } from './command-here.ts';
+import type { Client } from '../running/client.ts';
+import type { Finished } from '../commands/command-here.ts';
 import {
   createKey,
   createTenant,
@@ -9,7 +9,7 @@ import {
   type Operated,
   type TenantLimits,
   type TestTenant,
-} from './operators.ts';
+} from '../commands/operators.ts';
 
 /** `Server` is what the tests of a file may do with it. */
 export interface Stage<Server> {

@@ -4,8 +4,8 @@
  */
 import { createRequire } from 'node:module';
 import { beforeAll, expect, it } from 'vitest';
-import { builtFile } from '../../src/installation.ts';
-import { announceRandom } from '../support/running/random.ts';
+import { builtFile } from '../../../src/installation.ts';
+import { announceRandom } from '../../support/running/random.ts';
 
 interface Outcome {
   readonly name: string;

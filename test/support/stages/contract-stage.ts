@@ -10,9 +10,9 @@ import { createHttpServer } from '../../../src/http/server.ts';
 import { createLogger } from '../../../src/logging.ts';
 import { createMetrics } from '../../../src/metrics.ts';
 import { wordModel } from '../encoder/word-encoder.ts';
-import { openServiceStage } from '../stages/service-stage.ts';
-import { serveInProcess } from './client.ts';
-import { runHere } from './command-here.ts';
+import { openServiceStage } from './service-stage.ts';
+import { serveInProcess } from '../running/client.ts';
+import { runHere } from '../commands/command-here.ts';
 import { stageOf, type Stage } from './tenant-stage.ts';
 
 export interface ContractServer {
@@ -22,7 +22,7 @@ export interface ContractServer {
 
 export async function useContractStage(): Promise<Stage<ContractServer>> {
   if (process.env['TEST_CLUSTER'] !== undefined || process.env['MAXSIMD_API_THREADS'] !== undefined) {
-    const { useSharedStage } = await import('./stage.ts');
+    const { useSharedStage } = await import('../running/stage.ts');
     return useSharedStage();
   }
   return stageOf({

@@ -4,8 +4,8 @@ import { z } from 'zod';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { run, type Finished } from './command-process.ts';
-import { within } from './eventually.ts';
-import { childEnvironment, isClustered } from './launch.ts';
+import { within } from '../running/eventually.ts';
+import { childEnvironment, isClustered } from '../running/launch.ts';
 import type { SharedServer } from '../shared-services.ts';
 import * as made from './operators.ts';
 import type { TenantLimits, TestTenant } from './operators.ts';
