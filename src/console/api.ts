@@ -16,7 +16,8 @@ import type {
   UsageSummary,
 } from '@maxsimd/client';
 
-import { Connection, type Answer, type JsonObject } from './connection.ts';
+import { Connection, type Answer } from './connection.ts';
+import type { JsonObject } from './parts/json-object.ts';
 
 export type {
   Activity,

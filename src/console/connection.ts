@@ -1,6 +1,6 @@
 /** Requests of the page to where it came from. The session is in a cookie that scripts cannot read. */
 
-export type JsonObject = Readonly<Record<string, unknown>>;
+import type { JsonObject } from './parts/json-object.ts';
 
 export interface Stage {
   readonly name: string;

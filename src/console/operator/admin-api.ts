@@ -1,6 +1,7 @@
 /** The requests of the operators' pages to the admin API. */
 import type { UsageOfDay } from '@maxsimd/client';
-import { Connection, type Answer, type JsonObject } from '../connection.ts';
+import { Connection, type Answer } from '../connection.ts';
+import type { JsonObject } from '../parts/json-object.ts';
 
 export interface Limits {
   readonly input_tokens: string;

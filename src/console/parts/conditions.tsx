@@ -56,7 +56,8 @@ export function whereOf({ list, json }: Conditions): JsonObject | undefined {
   for (const { field, kind, operator, value } of list) {
     const [word, operand] = operation(operator, typed(kind, value));
     const ofField = (where[field] ??= {});
-    if (word in ofField) throw new Error(`${field} has two conditions of one kind: write JSON, with any_of or contains_all`);
+    if (word in ofField)
+      throw new Error(`${field} has two conditions of one kind: write JSON, with any_of or contains_all`);
     ofField[word] = operand;
   }
   if (list.length === 0) return undefined;

@@ -19,9 +19,11 @@ export function documentsIn({ name, text }: Source): readonly string[] {
   const [header = [], ...rows] = /\.csv$/i.test(name) || isPasted ? csvRows(text, isPasted) : [];
   const isTable = header.includes('text') && idFields.some((field) => header.includes(field));
   if (isTable) {
-    return rows.map((row) =>
-      documentOf(Object.fromEntries(header.map((field, at) => [field, row[at] ?? '']))),
-    );
+    return rows.map((row, at) => {
+      if (row.length !== header.length)
+        throw new Error(`${name}: row ${at + 1} has ${row.length} fields, the header ${header.length}`);
+      return documentOf(Object.fromEntries(header.map((field, column) => [field, row[column]])));
+    });
   }
   if (/\.csv$/i.test(name)) throw new Error(`${name} has no columns doc_id (or id) and text`);
   return [JSON.stringify({ doc_id: name, text })];
@@ -38,7 +40,10 @@ function jsonLines({ name, text }: Source): readonly string[] {
   return documents;
 }
 
+/** Throws an error if the row says when it expires: an upload has one expiry for all documents. */
 function documentOf(row: Readonly<Record<string, unknown>>): string {
+  if ('expires_at' in row)
+    throw new Error('expires_at: choose one expiry for all documents below, or run maxsimd import');
   const id = idFields.find((field) => field in row) ?? 'doc_id';
   const { [id]: docId, text, metadata, ...others } = row;
   return JSON.stringify({ doc_id: String(docId), text, metadata: { ...(metadata as object), ...others } });

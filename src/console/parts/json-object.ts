@@ -1,5 +1,6 @@
 /** Reads a JSON object that a person wrote. */
-import type { JsonObject } from '../api.ts';
+
+export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Throws an error that says what is wrong. */
 export function jsonObject(name: string, text: string): JsonObject {

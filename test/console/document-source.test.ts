@@ -1,0 +1,32 @@
+/** What the console reads of a file before it uploads anything. */
+import { describe, expect, it } from 'vitest';
+import { documentsIn } from '../../src/console/parts/document-source.ts';
+
+const csv = (text: string) => documentsIn({ name: 'a.csv', text }).map((document) => JSON.parse(document));
+
+describe('a CSV file', () => {
+  it('has a document a row, whose cells may hold quotation marks and ends of lines', () => {
+    expect(
+      csv('id,text,kind\nowl,"Owls, ""wise"" birds,\nhunt.",bird\neel,Eels swim 19" deep.,fish\n'),
+    ).toEqual([
+      { doc_id: 'owl', text: 'Owls, "wise" birds,\nhunt.', metadata: { kind: 'bird' } },
+      { doc_id: 'eel', text: 'Eels swim 19" deep.', metadata: { kind: 'fish' } },
+    ]);
+  });
+
+  it.each([
+    ['too few', 'id,text,kind\nowl,Owls hunt.\n', 'row 1 has 2 fields, the header 3'],
+    ['too many', 'id,text\nowl,Owls hunt.\neel,Eels swim, too.\n', 'row 2 has 3 fields, the header 2'],
+  ])('with a row that has %s fields is refused', (_what, text, problem) => {
+    expect(() => csv(text)).toThrow(problem);
+  });
+
+  it('whose rows expire is refused', () => {
+    expect(() => csv('id,text,expires_at\nowl,Owls hunt.,2030-01-01T00:00:00Z\n')).toThrow('expires_at');
+  });
+});
+
+it('JSON lines whose documents expire are refused', () => {
+  const text = '{"doc_id":"owl","text":"Owls hunt.","expires_at":"2030-01-01T00:00:00Z"}\n';
+  expect(() => documentsIn({ name: 'a.jsonl', text })).toThrow('expires_at');
+});
