@@ -18,7 +18,7 @@ export function runCommand(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Finished> {
   return within(
-    60_000,
+    150_000,
     `maxsimd ${args.slice(0, 2).join(' ')}`,
     run(args, { environment: childEnvironment(env) }),
   );

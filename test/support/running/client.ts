@@ -44,7 +44,7 @@ export async function call(url: string, options: Call = {}): Promise<Reply> {
   const headers = new Headers(options.headers);
   if (options.key !== undefined) headers.set('authorization', `Bearer ${options.key}`);
   if (rawBody !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json');
-  const bound = AbortSignal.timeout(options.withinMs ?? 60_000);
+  const bound = AbortSignal.timeout(options.withinMs ?? 120_000);
   const ask = served.get(new URL(url).origin) ?? fetch;
   const response = await ask(url, {
     method: options.method ?? (rawBody === undefined ? 'GET' : 'POST'),

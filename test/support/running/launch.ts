@@ -107,6 +107,8 @@ export async function launchServer(options: LaunchOptions = {}): Promise<Launch>
       MAXSIMD_DATA_DIR: scratch.data,
       MAXSIMD_HTTP_PORT: '0',
       MAXSIMD_METRICS_PORT: '-1',
+      // A busy machine fails nobody.
+      MAXSIMD_TIMEOUT_SEARCH_MS: '100000',
       ...options.env,
     }),
     stdio: ['ignore', 'pipe', 'pipe'],
