@@ -13,9 +13,9 @@ describe('the log', () => {
     await using http = await startHttp();
     const id = await http.createIndex();
     http.logLines.length = 0;
-    const url = `/v1/indexes/${id}/search?debug=canary`;
+    const url = `/v1/indexes/${id}/search`;
     await http.inject({ method: 'POST', url, payload: { query: 'q' }, headers: { 'x-request-id': 'r-1' } });
-    await http.inject({ method: 'DELETE', url: '/v1/indexes/nope/documents/canary' });
+    await http.inject({ method: 'DELETE', url: '/v1/indexes/nope/documents/canary?debug=canary' });
     await http.app.inject({ url: '/canary' });
     expect(http.logLines).toMatchObject([
       {
