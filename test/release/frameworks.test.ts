@@ -69,7 +69,10 @@ test('a package depends on the client of its version, and on the framework as it
 test.each(['typescript', ...names])('npm makes no package without code of clients/%s', async (name) => {
   const folder = path.join(repositoryRoot, 'clients', name);
   for (const from of [folder, repositoryRoot]) {
-    const packing = run('npm', ['pack', '--ignore-scripts', '--pack-destination', project, folder], from);
+    const packing = run('npm', ['pack', '--ignore-scripts', '--pack-destination', project, folder], from, {
+      // `npm test --silent` gives its own to every npm.
+      npm_config_loglevel: 'error',
+    });
     await expect(packing).rejects.toThrow(/must have name and version/);
   }
   // Who looks for the reason finds the command.
