@@ -102,5 +102,5 @@ test.each(
 
 test('the encoder starts where its priority is lower than it asks for, and it may not raise it', async () => {
   const launched = await launch(commands.encoder, 'nice', '-n', '19');
-  await expect.poll(launched.printed).toContain('"ready"');
+  await expect.poll(launched.printed, { timeout: 170_000 }).toContain('"ready"');
 });

@@ -63,7 +63,7 @@ describe('an estimate', () => {
       const { low, high } = recallAt(comparisons, 1, 10)!;
       if (low <= 1 - one.missed && 1 - one.missed <= high) held += 1;
     }
-    // Of few trials with two outcomes no interval holds it exactly 95 times in a hundred.
+    // No interval of few trials with two outcomes holds it exactly 95 times in a hundred.
     expect(held / 1_000).toBeGreaterThan(0.85);
   });
 
