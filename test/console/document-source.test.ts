@@ -1,4 +1,4 @@
-/** What the console reads of a file before it uploads anything. */
+/** The console reads a file before it uploads anything, and refuses rows that it would read in part. */
 import { describe, expect, it } from 'vitest';
 import { documentsIn } from '../../src/console/parts/document-source.ts';
 

@@ -26,7 +26,7 @@ std::vector<TestedKernel> testedKernels();
 /// The loops over codes of this machine.
 std::vector<const CodeLoops*> testedLoops();
 
-/// What a kernel did wrong, one line for each shape and function.
+/// The faults of a kernel, one line for each shape and function.
 std::vector<std::string> faultsOf(const TestedKernel& tested, Random& random);
 
 /// Likewise of the loops over codes and of the functions that make rows of few bits.

@@ -270,6 +270,6 @@ export const UpdateDocumentBody = z
     if (metadata !== undefined && merge !== undefined)
       addIssue(context, 'invalid', 'must not stand beside `metadata`', ['metadata_merge']);
   })
-  .meta({ id: 'UpdateDocument', description: 'At least one field. What is absent stays as it is.' });
+  .meta({ id: 'UpdateDocument', description: 'At least one field. Absent fields stay as they are.' });
 
 export const DocumentParams = z.strictObject({ index_id: IndexId, doc_id: DocId });

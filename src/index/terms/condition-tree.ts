@@ -57,7 +57,7 @@ export function leavesOf(test: Test): readonly Leaf[] {
   return 'parts' in test ? test.parts.flatMap(leavesOf) : [test];
 }
 
-/** What a test of a field compares; `undefined` if it is no range. */
+/** The compared kind of values (`comparedFlags`); `undefined` if the test is no range. */
 export function comparedBy(test: Leaf): number | undefined {
   return test.kind === 'range' ? test.flags & comparedFlags.presence : undefined;
 }

@@ -1,4 +1,4 @@
-/** What a damaged `recall.json` is taken for: each byte and each name and value changed, with its checksum and without one. */
+/** A damaged `recall.json` is refused: each byte, name and value is changed, with the checksum and without one. */
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';

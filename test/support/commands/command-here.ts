@@ -17,7 +17,7 @@ export interface RunOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly entry?: string;
   readonly cwd?: string;
-  /** What standard input holds; absent: nothing is there to be read. */
+  /** The content of standard input; absent = it is empty. */
   readonly input?: string | Buffer;
   /** It does not end there. */
   readonly inputStaysOpen?: boolean;

@@ -1,4 +1,4 @@
-/** What only the listener shows: bytes that no HTTP client sends. */
+/** The listener answers bytes that no HTTP client sends. These tests need a socket. */
 import { expect, test } from 'vitest';
 
 import { openRaw } from '../../../support/network/raw-http.ts';

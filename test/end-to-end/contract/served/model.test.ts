@@ -1,4 +1,4 @@
-/** What only the real model and its tokenizer show: relevance, the count of tokens, windows, and texts of every script. */
+/** Tests that need the real model and its tokenizer: relevance, the count of tokens, windows, and texts of every script. */
 import { beforeAll, describe, expect, test } from 'vitest';
 
 import { expectInvalid, expectReply } from '../../../support/running/client.ts';
