@@ -1,7 +1,8 @@
 /** `maxsimd import` as a process, against a service that refuses, breaks, and hangs on demand. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorReply, type ApiDouble } from '../support/http/api-double.ts';
-import { run, runJson, type RunOptions } from '../support/commands/command-process.ts';
+import { run, runJson } from '../support/commands/command-process.ts';
+import type { RunOptions } from '../support/commands/command-here.ts';
 import { isUpsert, rows, startImportStage, stateFilesIn, writeInput } from './import/import-stage.ts';
 
 let api: ApiDouble;

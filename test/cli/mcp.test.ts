@@ -9,10 +9,12 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { exchange, open } from '../support/http/sockets.ts';
 import { createKey } from '../support/commands/command-line.ts';
-import { runHere, start } from '../support/commands/command-process.ts';
+import { start } from '../support/commands/command-process.ts';
+import { runHere } from '../support/commands/command-here.ts';
 import { eventually } from '../support/running/eventually.ts';
 import { repositoryRoot } from '../support/running/launch.ts';
-import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
+import { useSharedStage } from '../support/running/stage.ts';
+import { makeIndex, put } from '../support/running/requests.ts';
 import { passages } from '../support/running/texts.ts';
 
 const stage = useSharedStage();

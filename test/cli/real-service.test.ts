@@ -4,7 +4,8 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { passages } from '../support/running/texts.ts';
-import { runJsonHere, type RunOptions } from '../support/commands/command-process.ts';
+import { runJsonHere } from '../support/commands/command-process.ts';
+import type { RunOptions } from '../support/commands/command-here.ts';
 
 let server: ServerProcess;
 let tenantId: string;

@@ -3,7 +3,8 @@ import { cpSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, write
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { runHere, runJson, runJsonHere, type RunOptions } from '../support/commands/command-process.ts';
+import { runJson, runJsonHere } from '../support/commands/command-process.ts';
+import { runHere, type RunOptions } from '../support/commands/command-here.ts';
 import { nameTenant } from '../support/stages/older-names.ts';
 
 let directory: string;

@@ -7,7 +7,8 @@ import { csv } from '../../src/cli/output.ts';
 import type { Administration } from '../../src/service/administration.ts';
 import { ApiDouble } from '../support/http/api-double.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
-import { runHere, runJsonHere } from '../support/commands/command-process.ts';
+import { runJsonHere } from '../support/commands/command-process.ts';
+import { runHere } from '../support/commands/command-here.ts';
 
 const header = 'tenant_id,tenant,day,input_tokens,requests,document_upserts,searches,scores';
 

@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { ApiError, Maxsimd } from '../../clients/typescript/src/index.ts';
 import { useSharedStage } from '../support/running/stage.ts';
-import type { TestTenant } from '../support/commands/command-line.ts';
+import type { TestTenant } from '../support/commands/operators.ts';
 
 const stage = useSharedStage();
 vi.setConfig({ testTimeout: 300_000 });

@@ -4,7 +4,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 
 import { accessibilityFaults, isTooWide, missingBrowser, type Page } from '../support/browser.ts';
 import { rounds } from '../rounds.ts';
-import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
+import { useSharedStage } from '../support/running/stage.ts';
+import { makeIndex, put } from '../support/running/requests.ts';
 import { looks, pictures, useConsole, type Look } from './console-page.ts';
 
 const reason = missingBrowser();

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 
 import { createKey } from '../support/commands/command-line.ts';
-import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
+import { useSharedStage } from '../support/running/stage.ts';
+import { makeIndex, put } from '../support/running/requests.ts';
 
 const stage = useSharedStage();
 

@@ -5,7 +5,8 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { missingBrowser, type Page } from '../support/browser.ts';
 import { createKey } from '../support/commands/command-line.ts';
 import { expectReply } from '../support/running/client.ts';
-import { makeIndex, put, useSharedStage } from '../support/running/stage.ts';
+import { useSharedStage } from '../support/running/stage.ts';
+import { makeIndex, put } from '../support/running/requests.ts';
 import { index as indexSchema } from '../support/running/wire.ts';
 import { useConsole } from './console-page.ts';
 

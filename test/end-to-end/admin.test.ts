@@ -8,7 +8,7 @@ import { runCommand } from '../support/commands/command-line.ts';
 import { eventually, within } from '../support/running/eventually.ts';
 import { launchServer } from '../support/running/launch.ts';
 import { useAdminServer } from '../support/running/server.ts';
-import { makeIndex, put } from '../support/running/stage.ts';
+import { makeIndex, put } from '../support/running/requests.ts';
 
 /** Services follow what operators do within so long. */
 const followMs = 5_000;

@@ -10,10 +10,11 @@ import { openCatalogReader } from '../../src/catalog/sqlite/reads/catalog-reader
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
 import { rounds } from '../rounds.ts';
 import { expectReply, type Client } from '../support/running/client.ts';
-import { createTenant, runCommand, type TestTenant } from '../support/commands/command-line.ts';
+import { createTenant, runCommand } from '../support/commands/command-line.ts';
+import type { TestTenant } from '../support/commands/operators.ts';
 import { announceRandom, type Random } from '../support/running/random.ts';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
-import { makeIndex } from '../support/running/stage.ts';
+import { makeIndex } from '../support/running/requests.ts';
 import { textOfTokens } from '../support/running/texts.ts';
 import { deleted, ranked, upserted } from '../support/running/wire.ts';
 

@@ -9,13 +9,14 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { call, connect, type Client } from '../support/running/client.ts';
-import { createTenant, type TestTenant } from '../support/commands/command-line.ts';
+import { createTenant } from '../support/commands/command-line.ts';
+import type { TestTenant } from '../support/commands/operators.ts';
 import { encodersOf } from '../support/running/processes.ts';
 import { createRandom } from '../support/running/random.ts';
 import { startTraceCollector, type TraceCollector } from '../support/network/trace-collector.ts';
 import { openRaw } from '../support/network/raw-http.ts';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
-import { makeIndex, put } from '../support/running/stage.ts';
+import { makeIndex, put } from '../support/running/requests.ts';
 import { recombine } from '../support/running/texts.ts';
 
 /** A word that exists nowhere else; lower case, as the model's tokenizer would leave it. */

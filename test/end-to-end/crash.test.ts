@@ -22,7 +22,7 @@ import { LoadModel, type KnownText, type Operation } from '../support/running/lo
 import { announceRandom, type Random } from '../support/running/random.ts';
 import { makeScratch, type Scratch } from '../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
-import { find, makeIndex, put, readUsage } from '../support/running/stage.ts';
+import { find, makeIndex, put, readUsage } from '../support/running/requests.ts';
 import { recombine, textOfTokens } from '../support/running/texts.ts';
 import { ranked, type ResultItem } from '../support/running/wire.ts';
 

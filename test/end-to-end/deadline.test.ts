@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 
 import { expectError } from '../support/running/client.ts';
 import { eventually } from '../support/running/eventually.ts';
-import { find, makeIndex, put, readUsage, sendLong, useStage } from '../support/running/stage.ts';
+import { useStage } from '../support/running/stage.ts';
+import { find, makeIndex, put, readUsage, sendLong } from '../support/running/requests.ts';
 import { textOfTokens } from '../support/running/texts.ts';
 
 const stage = useStage({ env: { MAXSIMD_TIMEOUT_UPSERT_MS: '700', MAXSIMD_TIMEOUT_SEARCH_MS: '700' } });

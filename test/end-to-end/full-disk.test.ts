@@ -2,11 +2,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Disk, noDisks } from '../support/machine/disk.ts';
 import { connect, expectError, expectReply, type Client } from '../support/running/client.ts';
-import { createTenant, runCommand, type TestTenant } from '../support/commands/command-line.ts';
+import { createTenant, runCommand } from '../support/commands/command-line.ts';
+import type { TestTenant } from '../support/commands/operators.ts';
 import { eventually, within } from '../support/running/eventually.ts';
 import { launchServer, makeScratch, type Scratch } from '../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
-import { find, makeIndex, put, readUsage } from '../support/running/stage.ts';
+import { find, makeIndex, put, readUsage } from '../support/running/requests.ts';
 import { textOfTokens } from '../support/running/texts.ts';
 import { deleted } from '../support/running/wire.ts';
 

@@ -14,7 +14,7 @@ import { eventually } from '../support/running/eventually.ts';
 import { encodersOf } from '../support/running/processes.ts';
 import { makeScratch, repositoryRoot, type Scratch } from '../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
-import { find, makeIndex, put } from '../support/running/stage.ts';
+import { find, makeIndex, put } from '../support/running/requests.ts';
 import { index, indexList, type Index } from '../support/running/wire.ts';
 
 const tiny = path.join(repositoryRoot, 'test/fixtures/colbert-tiny/1');

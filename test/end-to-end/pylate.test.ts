@@ -19,7 +19,7 @@ import { documentOf, queryOf, unquantisedRows } from '../support/encoder/unquant
 import { createTenant, runCommand } from '../support/commands/command-line.ts';
 import { makeScratch, repositoryRoot, type Scratch } from '../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
-import { find, makeIndex, put } from '../support/running/stage.ts';
+import { find, makeIndex, put } from '../support/running/requests.ts';
 
 interface Expected {
   readonly dim: number;

@@ -5,7 +5,8 @@ import { createConnection } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { call, connect, expectError, expectReply, type Client } from '../support/running/client.ts';
-import { createTenant, type TestTenant } from '../support/commands/command-line.ts';
+import { createTenant } from '../support/commands/command-line.ts';
+import type { TestTenant } from '../support/commands/operators.ts';
 import { eventually, within } from '../support/running/eventually.ts';
 import { encodersOf, isAlive } from '../support/running/processes.ts';
 import { createRandom } from '../support/running/random.ts';
@@ -13,7 +14,7 @@ import { makeCertificate } from '../support/network/tls.ts';
 import { openRaw } from '../support/network/raw-http.ts';
 import { makeScratch, type Scratch } from '../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
-import { find, makeIndex, put, readUsage, sendLong } from '../support/running/stage.ts';
+import { find, makeIndex, put, readUsage, sendLong } from '../support/running/requests.ts';
 import { passages, recombine, textOfTokens } from '../support/running/texts.ts';
 import { indexList, upserted } from '../support/running/wire.ts';
 

@@ -7,11 +7,12 @@ import { readdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, expectError, expectReply, type Client, type Reply } from '../support/running/client.ts';
-import { createTenant, type TestTenant } from '../support/commands/command-line.ts';
+import { createTenant } from '../support/commands/command-line.ts';
+import type { TestTenant } from '../support/commands/operators.ts';
 import { eventually } from '../support/running/eventually.ts';
 import { makeScratch, type Scratch } from '../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
-import { makeIndex, put } from '../support/running/stage.ts';
+import { makeIndex, put } from '../support/running/requests.ts';
 import { textOfTokens } from '../support/running/texts.ts';
 import { index, ranked } from '../support/running/wire.ts';
 

@@ -5,11 +5,12 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { connect } from '../support/running/client.ts';
-import { createTenant, runCommand, type TestTenant } from '../support/commands/command-line.ts';
+import { createTenant, runCommand } from '../support/commands/command-line.ts';
+import type { TestTenant } from '../support/commands/operators.ts';
 import { within } from '../support/running/eventually.ts';
 import { launchServer, makeScratch, type Scratch } from '../support/running/launch.ts';
 import { startServer } from '../support/running/server.ts';
-import { find, makeIndex, put } from '../support/running/stage.ts';
+import { find, makeIndex, put } from '../support/running/requests.ts';
 
 let scratch: Scratch;
 let tenant: TestTenant;

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 
 import { expectReply } from '../support/running/client.ts';
 import { announceRandom } from '../support/running/random.ts';
-import { find, makeIndex, put, useSharedStage } from '../support/running/stage.ts';
+import { useSharedStage } from '../support/running/stage.ts';
+import { find, makeIndex, put } from '../support/running/requests.ts';
 import { recombine, textOfTokens } from '../support/running/texts.ts';
 import { deleted } from '../support/running/wire.ts';
 

@@ -22,7 +22,7 @@ import { newKeyedTenant, type KeyedTenant } from '../support/cluster/history/ten
 import { serversMs } from '../support/cluster/servers.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 import { connect, type Client } from '../support/running/client.ts';
-import { makeIndex } from '../support/running/stage.ts';
+import { makeIndex } from '../support/running/requests.ts';
 
 const tokenVectors = rounds({ short: 400_000, nightly: 5_000_000 });
 const coldNodes = rounds({ short: 1, nightly: 3 });

@@ -6,7 +6,8 @@ import { markdownTable } from '../../bench/lib/table.ts';
 import { cutToBytes, packageTexts } from '../../bench/lib/texts.ts';
 import { documentsMax, textBytesMax } from '../../src/http/limits.ts';
 import { rounds } from '../rounds.ts';
-import { makeIndex, put, useStage } from '../support/running/stage.ts';
+import { useStage } from '../support/running/stage.ts';
+import { makeIndex, put } from '../support/running/requests.ts';
 
 const seconds = rounds({ short: 4, nightly: 15 });
 const delayMsMax = rounds({ short: 1000, nightly: 20 });

@@ -12,7 +12,8 @@ import { childProcesses, memoryBytes } from '../../bench/lib/service/process-cou
 import { maximum, mean, median, quantile, sum } from '../../bench/lib/statistics.ts';
 import { packageTexts } from '../../bench/lib/texts.ts';
 import { rounds } from '../rounds.ts';
-import { makeIndex, put, useStage } from '../support/running/stage.ts';
+import { useStage } from '../support/running/stage.ts';
+import { makeIndex, put } from '../support/running/requests.ts';
 
 const seconds = rounds({ short: 5, nightly: 300 });
 const soakSeconds = rounds({ short: 10, nightly: 3600 });

@@ -5,7 +5,8 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiDouble, errorReply } from '../../support/http/api-double.ts';
-import { runHere, runJsonHere, type RunOptions } from '../../support/commands/command-process.ts';
+import { runJsonHere } from '../../support/commands/command-process.ts';
+import { runHere, type RunOptions } from '../../support/commands/command-here.ts';
 
 let api: ApiDouble;
 let directory: string;

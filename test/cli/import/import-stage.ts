@@ -4,7 +4,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { ApiDouble, type SeenRequest } from '../../support/http/api-double.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import type { RunOptions } from '../../support/commands/command-process.ts';
+import type { RunOptions } from '../../support/commands/command-here.ts';
 
 export interface ImportStage {
   readonly api: ApiDouble;

@@ -9,7 +9,8 @@ import { readBlocks } from '../../../src/cli/blocks.ts';
 import { openInput } from '../../../src/cli/import/sources/input-file.ts';
 import { serversMs, startTestSeaweed } from '../../support/cluster/servers.ts';
 import { ApiDouble } from '../../support/http/api-double.ts';
-import { run, runJson, type RunOptions } from '../../support/commands/command-process.ts';
+import { run, runJson } from '../../support/commands/command-process.ts';
+import type { RunOptions } from '../../support/commands/command-here.ts';
 
 let weed: RunningSeaweed;
 let client: S3Client;

@@ -7,7 +7,8 @@ import { Interruption } from '../../../src/cli/failure.ts';
 import { importDocuments } from '../../../src/cli/import/command.ts';
 import { Checkpoint, startState } from '../../../src/cli/import/checkpoint.ts';
 import { errorReply, type ApiDouble } from '../../support/http/api-double.ts';
-import { runJson, start, type Finished, type RunOptions } from '../../support/commands/command-process.ts';
+import { runJson, start } from '../../support/commands/command-process.ts';
+import type { Finished, RunOptions } from '../../support/commands/command-here.ts';
 import { announceRandom } from '../../support/running/random.ts';
 import { isUpsert, rows, startImportStage, stateFilesIn, writeInput } from './import-stage.ts';
 

@@ -3,7 +3,8 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiDouble } from '../../support/http/api-double.ts';
-import { runHere, runJsonHere, start, type RunOptions } from '../../support/commands/command-process.ts';
+import { runJsonHere, start } from '../../support/commands/command-process.ts';
+import { runHere, type RunOptions } from '../../support/commands/command-here.ts';
 import { startImportStage, writeFile } from './import-stage.ts';
 
 let api: ApiDouble;

@@ -5,9 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTenant } from '../../support/commands/command-line.ts';
 import { connect, type Client } from '../../support/running/client.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';
-import { find, makeIndex, put } from '../../support/running/stage.ts';
+import { find, makeIndex, put } from '../../support/running/requests.ts';
 import { textOfTokens } from '../../support/running/texts.ts';
-import { runHere, runJsonHere, type RunOptions } from '../../support/commands/command-process.ts';
+import { runJsonHere } from '../../support/commands/command-process.ts';
+import { runHere, type RunOptions } from '../../support/commands/command-here.ts';
 
 const documents = 40;
 /** Several documents of twenty tokens fill a segment. */

@@ -1,7 +1,8 @@
 /** `maxsimd index list|delete` and `maxsimd usage`: through the HTTP API. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiDouble, errorReply } from '../../support/http/api-double.ts';
-import { runHere, runJsonHere, type RunOptions } from '../../support/commands/command-process.ts';
+import { runJsonHere } from '../../support/commands/command-process.ts';
+import { runHere, type RunOptions } from '../../support/commands/command-here.ts';
 
 const id = '00000000-0000-4000-8000-0000000000aa';
 let api: ApiDouble;

@@ -15,7 +15,8 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
-import { runHere, runJson, runJsonHere, type RunOptions } from '../../support/commands/command-process.ts';
+import { runJson, runJsonHere } from '../../support/commands/command-process.ts';
+import { runHere, type RunOptions } from '../../support/commands/command-here.ts';
 
 const tiny = path.resolve(import.meta.dirname, '../../fixtures/colbert-tiny/1');
 const external = path.resolve(import.meta.dirname, '../../fixtures/colbert-tiny/external');

@@ -9,7 +9,8 @@ import { readSampleTexts } from '../../../src/cli/models/best-ten.ts';
 import { Interruption } from '../../../src/cli/failure.ts';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { runHere, runJson, runJsonHere, type RunOptions } from '../../support/commands/command-process.ts';
+import { runJson, runJsonHere } from '../../support/commands/command-process.ts';
+import { runHere, type RunOptions } from '../../support/commands/command-here.ts';
 
 const tiny = path.resolve(import.meta.dirname, '../../fixtures/colbert-tiny/1');
 let models: string;

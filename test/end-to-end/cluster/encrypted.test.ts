@@ -22,7 +22,7 @@ import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { connect } from '../../support/running/client.ts';
 import { entryPoint, launchServer } from '../../support/running/launch.ts';
 import { readMetric, startServer } from '../../support/running/server.ts';
-import { find, makeIndex, put } from '../../support/running/stage.ts';
+import { find, makeIndex, put } from '../../support/running/requests.ts';
 
 let postgres: RunningPostgres;
 let redis: RunningRedis;

@@ -25,7 +25,7 @@ import { connect, expectReply, type Client } from '../../support/running/client.
 import { runJson } from '../../support/commands/command-process.ts';
 import { entryPoint } from '../../support/running/launch.ts';
 import { readMetric } from '../../support/running/server.ts';
-import { find, makeIndex, put } from '../../support/running/stage.ts';
+import { find, makeIndex, put } from '../../support/running/requests.ts';
 import { documentPage, usageSummary } from '../../support/running/wire.ts';
 import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 

@@ -12,7 +12,7 @@ import { newKeyedTenant } from '../../support/cluster/history/tenants.ts';
 import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { connect } from '../../support/running/client.ts';
-import { makeIndex } from '../../support/running/stage.ts';
+import { makeIndex } from '../../support/running/requests.ts';
 import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 
 /** Each has one request under way at most. */

@@ -7,7 +7,7 @@ import { eventually } from '../../support/running/eventually.ts';
 import { encodersOf, isAlive } from '../../support/running/processes.ts';
 import { createRandom } from '../../support/running/random.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';
-import { find, makeIndex, put, readUsage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage } from '../../support/running/requests.ts';
 import { passages, recombine } from '../../support/running/texts.ts';
 import { ranked, upserted } from '../../support/running/wire.ts';
 

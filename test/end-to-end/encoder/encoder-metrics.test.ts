@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 
 import { expectReply } from '../../support/running/client.ts';
 import { readMetric } from '../../support/running/server.ts';
-import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
+import { useStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put } from '../../support/running/requests.ts';
 import { ranked } from '../../support/running/wire.ts';
 
 const stage = useStage({ metrics: true });

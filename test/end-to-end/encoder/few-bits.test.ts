@@ -6,7 +6,7 @@ import { connect, expectReply, type Client } from '../../support/running/client.
 import { createTenant, runCommand, runJson } from '../../support/commands/command-line.ts';
 import { makeScratch, type Scratch } from '../../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';
-import { find, makeIndex, put } from '../../support/running/stage.ts';
+import { find, makeIndex, put } from '../../support/running/requests.ts';
 import { ranked, type Index } from '../../support/running/wire.ts';
 
 const env = { MAXSIMD_MODEL: 'bge-small-maxsim' };

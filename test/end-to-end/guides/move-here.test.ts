@@ -8,10 +8,11 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { installMissingTools } from '../../../deploy/local/debian-packages.ts';
 import { expectReply } from '../../support/running/client.ts';
-import { createTenant, type TestTenant } from '../../support/commands/command-line.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
+import type { TestTenant } from '../../support/commands/operators.ts';
 import { entryPoint, makeScratch, repositoryRoot } from '../../support/running/launch.ts';
 import { startServer } from '../../support/running/server.ts';
-import { find } from '../../support/running/stage.ts';
+import { find } from '../../support/running/requests.ts';
 import { indexList } from '../../support/running/wire.ts';
 
 const articles = [

@@ -7,7 +7,7 @@ import { createTenant } from '../../support/commands/command-line.ts';
 import { documentText, runCommands } from './document-commands.ts';
 import { makeScratch } from '../../support/running/launch.ts';
 import { startServer } from '../../support/running/server.ts';
-import { find, makeIndex, put } from '../../support/running/stage.ts';
+import { find, makeIndex, put } from '../../support/running/requests.ts';
 
 const scratch = await makeScratch();
 const server = await startServer({ scratch });

@@ -9,7 +9,7 @@ import { call, type Client, type Reply } from '../../support/running/client.ts';
 import { createTenant } from '../../support/commands/command-line.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';
-import { makeIndex } from '../../support/running/stage.ts';
+import { makeIndex } from '../../support/running/requests.ts';
 
 const callerSpanId = 'b7ad6b7169203331';
 

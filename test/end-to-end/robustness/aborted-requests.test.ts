@@ -8,7 +8,8 @@ import { abandon, type Moment } from '../../support/network/abandon.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { readMetric } from '../../support/running/server.ts';
 import { announceRandom, type Random } from '../../support/running/random.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../support/running/stage.ts';
+import { useStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage } from '../../support/running/requests.ts';
 import { passages, recombine, textOfTokens } from '../../support/running/texts.ts';
 
 /** The heap of every process of the service; what a thousand of these requests hold, were it kept, is more than twice as much. */

@@ -10,7 +10,7 @@ import { eventually } from '../../support/running/eventually.ts';
 import { encodersOf, isAlive } from '../../support/running/processes.ts';
 import { tinyModel } from '../../support/run-benchmark.ts';
 import { startServer } from '../../support/running/server.ts';
-import { makeIndex } from '../../support/running/stage.ts';
+import { makeIndex } from '../../support/running/requests.ts';
 
 const isLinux = process.platform === 'linux';
 /** Where a kernel gives core files to a program, or keeps them elsewhere, the tests cannot see them. */

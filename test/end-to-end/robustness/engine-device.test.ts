@@ -2,12 +2,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { call } from '../../support/running/client.ts';
-import { createTenant, type TestTenant } from '../../support/commands/command-line.ts';
+import { createTenant } from '../../support/commands/command-line.ts';
+import type { TestTenant } from '../../support/commands/operators.ts';
 import { eventually, within } from '../../support/running/eventually.ts';
 import { hasCompiler, sharedLibrary } from '../../support/machine/shared-library.ts';
 import { launchServer } from '../../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';
-import { find, makeIndex, put } from '../../support/running/stage.ts';
+import { find, makeIndex, put } from '../../support/running/requests.ts';
 import { passages } from '../../support/running/texts.ts';
 
 const files = [

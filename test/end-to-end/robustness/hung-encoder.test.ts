@@ -5,7 +5,8 @@ import { expectError, expectReply } from '../../support/running/client.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { readMetric } from '../../support/running/server.ts';
 import { encodersOf, isAlive } from '../../support/running/processes.ts';
-import { find, makeIndex, put, readUsage, sendLong, useStage } from '../../support/running/stage.ts';
+import { useStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage, sendLong } from '../../support/running/requests.ts';
 import { passages, textOfTokens } from '../../support/running/texts.ts';
 import { ranked } from '../../support/running/wire.ts';
 

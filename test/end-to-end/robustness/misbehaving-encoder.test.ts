@@ -17,7 +17,7 @@ import {
   readMetric,
   startServer,
 } from '../../support/running/server.ts';
-import { find, makeIndex, put, readUsage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage } from '../../support/running/requests.ts';
 
 const deadlineMs = 800;
 const question = 'which river runs past the stone house';

@@ -10,7 +10,7 @@ import { makeFailingModel, type FailingModel } from '../../support/encoder/faili
 import { expectInvalid, expectReply, type Client } from '../../support/running/client.ts';
 import { createTenant } from '../../support/commands/command-line.ts';
 import { type ServerProcess, readMetric, startServer } from '../../support/running/server.ts';
-import { find, makeIndex, put, readUsage } from '../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage } from '../../support/running/requests.ts';
 import { upserted } from '../../support/running/wire.ts';
 
 const query = 'late interaction';

@@ -10,7 +10,8 @@ import { describe, expect, test } from 'vitest';
 import { missingPython, pythonEnvironment, run } from '../../../clients/tools/install.ts';
 import { rounds } from '../../rounds.ts';
 import { announceRandom } from '../../support/running/random.ts';
-import { makeIndex, put, useStage } from '../../support/running/stage.ts';
+import { useStage } from '../../support/running/stage.ts';
+import { makeIndex, put } from '../../support/running/requests.ts';
 
 const given = process.env['TEST_SCHEMATHESIS'];
 const seconds = given === undefined ? rounds({ short: 0, nightly: 1200 }) : Number(given);

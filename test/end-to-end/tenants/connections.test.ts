@@ -7,7 +7,8 @@ import { afterEach, expect, test } from 'vitest';
 
 import { rounds } from '../../rounds.ts';
 import { readMetric } from '../../support/running/server.ts';
-import { find, makeIndex, put, useStage } from '../../support/running/stage.ts';
+import { useStage } from '../../support/running/stage.ts';
+import { find, makeIndex, put } from '../../support/running/requests.ts';
 
 const stage = useStage({ metrics: true, sharedEncoder: true });
 /** Sent by slow connections, a character at a time. */

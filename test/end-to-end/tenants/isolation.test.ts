@@ -9,12 +9,14 @@ import { beforeAll, describe, expect, test } from 'vitest';
 
 import { rounds } from '../../rounds.ts';
 import { pairedDifference } from '../../support/paired-difference.ts';
-import { createKey, type TestTenant } from '../../support/commands/command-line.ts';
+import { createKey } from '../../support/commands/command-line.ts';
+import type { TestTenant } from '../../support/commands/operators.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { openExact, visible, type ExactAnswer } from '../../support/running/exact-answer.ts';
 import { readOpenApi } from '../../support/running/openapi.ts';
 import { addressOf, routesOf, type Route } from '../../support/running/routes.ts';
-import { makeIndex, put, useSharedStage } from '../../support/running/stage.ts';
+import { useSharedStage } from '../../support/running/stage.ts';
+import { makeIndex, put } from '../../support/running/requests.ts';
 
 const stage = useSharedStage();
 const connection = openExact();

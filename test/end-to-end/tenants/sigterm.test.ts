@@ -12,7 +12,7 @@ import { announceRandom } from '../../support/running/random.ts';
 import { makeScratch } from '../../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';
 import { connect, expectReply } from '../../support/running/client.ts';
-import { makeIndex } from '../../support/running/stage.ts';
+import { makeIndex } from '../../support/running/requests.ts';
 import { recombine } from '../../support/running/texts.ts';
 import { deleted, upserted } from '../../support/running/wire.ts';
 

@@ -3,7 +3,8 @@ import { z } from 'zod';
 
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { run, type Finished } from './command-process.ts';
+import { run } from './command-process.ts';
+import type { Finished } from './command-here.ts';
 import { within } from '../running/eventually.ts';
 import { childEnvironment, isClustered } from '../running/launch.ts';
 import type { SharedServer } from '../shared-services.ts';
@@ -38,8 +39,6 @@ export async function runJson<Schema extends z.ZodType>(
   }
   return schema.parse(JSON.parse(result.stdout));
 }
-
-export type { TenantLimits, TestTenant };
 
 /** A tenant made by a process of the command line beside the running server. */
 export function createTenant(server: SharedServer, limits?: TenantLimits): Promise<TestTenant> {

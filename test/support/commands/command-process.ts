@@ -3,8 +3,6 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
 import { runHere, stateHome, type Finished, type RunOptions } from './command-here.ts';
 
-export { runHere, type Finished, type RunOptions };
-
 const root = path.resolve(import.meta.dirname, '../../..');
 const sourceEntry = path.join(root, 'src/cli/main.ts');
 

@@ -29,5 +29,3 @@ export function useSharedStage(): Stage<SharedServer> {
     operated,
   });
 }
-
-export { find, makeIndex, put, readUsage, sendLong } from './requests.ts';

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { expectReply, type Client, type Reply } from '../running/client.ts';
 import { eventually } from '../running/eventually.ts';
 import type { Random } from '../running/random.ts';
-import { find, readUsage } from '../running/stage.ts';
+import { find, readUsage } from '../running/requests.ts';
 import { documentPage, storedDocument, upserted } from '../running/wire.ts';
 
 const documentCount = 60;

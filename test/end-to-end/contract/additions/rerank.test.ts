@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 
 import { connect, expectError, expectInvalid, expectReply } from '../../../support/running/client.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../../support/running/stage.ts';
+import { useStage } from '../../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { passages, textOfTokens } from '../../../support/running/texts.ts';
 import { ranked, reranked, type Reranked } from '../../../support/running/wire.ts';
 

@@ -8,7 +8,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { expectReply } from '../../../support/running/client.ts';
 import { readMetric } from '../../../support/running/server.ts';
 import { createRandom } from '../../../support/running/random.ts';
-import { find, makeIndex, put, useStage } from '../../../support/running/stage.ts';
+import { useStage } from '../../../support/running/stage.ts';
+import { find, makeIndex, put } from '../../../support/running/requests.ts';
 import { passages, recombine } from '../../../support/running/texts.ts';
 import { index, rankedWithComponents } from '../../../support/running/wire.ts';
 

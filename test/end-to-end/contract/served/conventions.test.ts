@@ -7,13 +7,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { makeCertificate, requestOverTls } from '../../../support/network/tls.ts';
 import { call, type Reply } from '../../../support/running/client.ts';
-import type { Finished } from '../../../support/commands/command-process.ts';
+import type { Finished } from '../../../support/commands/command-here.ts';
 import { createTenant, runCommand } from '../../../support/commands/command-line.ts';
 import { startProxy } from '../../../support/network/proxy.ts';
 import { openRaw } from '../../../support/network/raw-http.ts';
 import { makeScratch } from '../../../support/running/launch.ts';
 import { startServer } from '../../../support/running/server.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../../support/running/stage.ts';
+import { useStage } from '../../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { passages } from '../../../support/running/texts.ts';
 import { decimalString } from '../../../support/running/wire.ts';
 

@@ -10,7 +10,8 @@ import { eventually, pause } from '../../../support/running/eventually.ts';
 import { isClustered } from '../../../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../../../support/running/server.ts';
 import { openRaw, type RawConnection } from '../../../support/network/raw-http.ts';
-import { find, makeIndex, put, readUsage, useSharedStage } from '../../../support/running/stage.ts';
+import { useSharedStage } from '../../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { textOfTokens } from '../../../support/running/texts.ts';
 import { deleted, ranked, upserted } from '../../../support/running/wire.ts';
 

@@ -4,7 +4,8 @@ import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 
 import { expectInvalid, expectReply } from '../../../support/running/client.ts';
-import { find, makeIndex, put, readUsage, useStage } from '../../../support/running/stage.ts';
+import { useStage } from '../../../support/running/stage.ts';
+import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { passages, textOfTokens } from '../../../support/running/texts.ts';
 import { ranked, rankedWithComponents, type Ranked } from '../../../support/running/wire.ts';
 
