@@ -1,34 +1,12 @@
 /** CSV files: columns, quotation marks, and the types of columns. */
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ApiDouble } from '../../support/http/api-double.ts';
-import { runJsonHere } from '../../support/commands/command-process.ts';
-import { runHere, type RunOptions } from '../../support/commands/command-here.ts';
-import { startImportStage, writeFile } from './import-stage.ts';
+import { describe, expect, it } from 'vitest';
+import { runHere } from '../../support/commands/command-here.ts';
+import { useImportStage } from './import-stage.ts';
 
-let api: ApiDouble;
-let directory: string;
-let options: RunOptions;
-
-beforeEach(async () => {
-  ({ api, directory, options } = await startImportStage());
-});
-
-afterEach(() => api.close());
-
-const file = (name: string, content: string | Buffer): string => writeFile(directory, name, content);
-
-const importFrom = (source: string, ...more: string[]): ReturnType<typeof runJsonHere> =>
-  runJsonHere(['import', source, '--index', 'books', ...more], options);
-
-/** Nothing was asked of the service. */
-async function expectRefused(source: string, message: RegExp, ...more: string[]): Promise<void> {
-  const { exitCode, document } = await importFrom(source, ...more);
-  expect(document.error.message).toMatch(message);
-  expect(exitCode).toBeGreaterThan(0);
-  expect(api.requests).toEqual([]);
-}
+const stage = useImportStage('books');
+const { file, importFrom, expectRefused } = stage;
 
 describe('CSV', () => {
   it('has a header, quotes, and cells that become metadata; an empty cell is none', async () => {
@@ -46,7 +24,7 @@ describe('CSV', () => {
       { file: source, line: 5, doc_id: null, error: 'the line has 3 fields, the header 5' },
       { file: source, line: 6, doc_id: 'd', error: 'the text is empty' },
     ]);
-    expect(Object.fromEntries(api.documents)).toEqual({
+    expect(Object.fromEntries(stage.api.documents)).toEqual({
       a: { text: 'A title says "hello",\ntwice', metadata: { title: 'A title', year: 1999, kind: 1 } },
       b: { text: 'second', metadata: {} },
     });
@@ -64,7 +42,7 @@ describe('CSV', () => {
     ['carriage-returns.csv', 'id;text\ra;one, two\rb;"three\rlines"\r'],
   ])('may be %s', async (name, content) => {
     await importFrom(file(name, content));
-    expect(api.documents.get('a')?.text).toBe('one, two');
+    expect(stage.api.documents.get('a')?.text).toBe('one, two');
   });
 
   const marks = [
@@ -80,18 +58,18 @@ describe('CSV', () => {
   it.each(['tabs.tsv', 'tabs.csv', '-'])(
     'with tabs quotes nothing, and keeps quotation marks: %s',
     async (name) => {
-      options = { ...options, input: written('\t') };
+      stage.options = { ...stage.options, input: written('\t') };
       const source = name === '-' ? name : file(name, written('\t'));
       const { document, exitCode } = await importFrom(source, '--format', 'csv');
       expect(exitCode).toBe(0);
       expect(document).toMatchObject({ done: 5, failed: 0, remarks: [] });
-      expect([...api.documents].map(([id, { text }]) => [id, text])).toEqual(marks);
+      expect([...stage.api.documents].map(([id, { text }]) => [id, text])).toEqual(marks);
     },
   );
 
   it('with tabs quotes as other CSV does if the header is quoted; otherwise marks around a cell are counted', async () => {
     await importFrom(file('quoted.tsv', '"id"\t"text"\na\t"two\nlines"\n'));
-    expect(api.documents.get('a')?.text).toBe('two\nlines');
+    expect(stage.api.documents.get('a')?.text).toBe('two\nlines');
     const source = file('cell.tsv', 'id\ttext\nb\t"one"\n');
     const { document } = await importFrom(source);
     expect(document.remarks).toEqual([
@@ -101,29 +79,29 @@ describe('CSV', () => {
         places: [{ file: source, line: 2 }],
       },
     ]);
-    expect(api.documents.get('b')?.text).toBe('"one"');
+    expect(stage.api.documents.get('b')?.text).toBe('"one"');
   });
 
   it.each(['file', '-'])('refuses a row with a wrong quotation mark alone, by its line: %s', async (name) => {
-    options = { ...options, input: written(',') };
+    stage.options = { ...stage.options, input: written(',') };
     const source = name === '-' ? name : file('books.csv', written(','));
     const { document, exitCode } = await importFrom(source, '--format', 'csv');
     expect(exitCode).toBe(1);
     expect(document).toMatchObject({ done: 1, failed: 4 });
     expect(document.failures.map((item: { line: number }) => item.line)).toEqual([2, 3, 4, 5]);
     expect(JSON.stringify(document.failures)).not.toMatch(/He said|Hello|monitor|unclosed/);
-    expect([...api.documents.keys()]).toEqual(['5']);
+    expect([...stage.api.documents.keys()]).toEqual(['5']);
   });
 
   it('tells which rows quotation marks join', async () => {
     const source = file('books.csv', 'id,text\n1,"two\nlines"\n2,"unclosed\n3,ok\n4,closed"\n5,ok\n');
     const { document } = await importFrom(source);
-    expect([...api.documents.keys()]).toEqual(['1', '2', '5']);
+    expect([...stage.api.documents.keys()]).toEqual(['1', '2', '5']);
     expect(document.remarks).toMatchObject([
       { rows: 1, places: [{ line: 2 }] },
       { rows: 1, places: [{ line: 4 }], remark: expect.stringMatching(/looks like a row/) },
     ]);
-    const { stdout } = await runHere(['import', source, '--index', 'books'], options);
+    const { stdout } = await runHere(['import', source, '--index', 'books'], stage.options);
     expect(stdout).toMatch(
       /^remark +1 rows \(.*books\.csv:4\) have a cell of several lines, one of which looks/m,
     );
@@ -153,18 +131,18 @@ describe('CSV', () => {
       const source = file('books.csv', csv);
       const { document } = await importFrom(source);
       expect(document).toMatchObject({ done: 2, column_types: types, column_exceptions: {} });
-      expect(api.documents.get('1')).toMatchObject({
+      expect(stage.api.documents.get('1')).toMatchObject({
         text: '10',
         metadata: { year: 1999, price: 1.5, open: true, code: '007', mixed: '1' },
       });
-      expect(api.documents.get('2')?.metadata).toEqual({
+      expect(stage.api.documents.get('2')?.metadata).toEqual({
         price: -2000,
         open: false,
         code: '12',
         mixed: 'x',
         long: 2,
       });
-      const { stdout } = await runHere(['import', source, '--index', 'books'], options);
+      const { stdout } = await runHere(['import', source, '--index', 'books'], stage.options);
       expect(stdout).toMatch(
         /^columns +year \(number\), price \(number\), open \(boolean\), code \(string; because of 1 cells/m,
       );
@@ -174,10 +152,18 @@ describe('CSV', () => {
       const source = file('books.csv', csv);
       const some = await importFrom(source, '--string-fields', 'year, open');
       expect(some.document.column_types).toMatchObject({ price: 'number' });
-      expect(api.documents.get('1')?.metadata).toMatchObject({ year: '1999', open: 'true', price: 1.5 });
+      expect(stage.api.documents.get('1')?.metadata).toMatchObject({
+        year: '1999',
+        open: 'true',
+        price: 1.5,
+      });
       const none = await importFrom(source, '--string-fields', 'all');
       expect(none.document.column_types).toEqual({});
-      expect(api.documents.get('1')?.metadata).toMatchObject({ year: '1999', open: 'true', price: '1.50' });
+      expect(stage.api.documents.get('1')?.metadata).toMatchObject({
+        year: '1999',
+        open: 'true',
+        price: '1.50',
+      });
     });
 
     it.each(['NA', 'NaN', 'NULL', '-', 'n/a', '#N/A', 'None', ' '])(
@@ -195,7 +181,7 @@ describe('CSV', () => {
           column_exceptions: {},
           column_mixed: {},
         });
-        expect([...api.documents.values()].map(({ metadata }) => metadata)).toEqual([
+        expect([...stage.api.documents.values()].map(({ metadata }) => metadata)).toEqual([
           { year: 2001, open: true },
           {},
           { year: 2003, open: false },
@@ -207,7 +193,7 @@ describe('CSV', () => {
       await importFrom(
         file('rows.csv', 'id,text,year,open\n1,a, 2001,true \n2,b,+2002, TRUE\n3,c,-3 ,false\n'),
       );
-      expect([...api.documents.values()].map(({ metadata }) => metadata)).toEqual([
+      expect([...stage.api.documents.values()].map(({ metadata }) => metadata)).toEqual([
         { year: 2001, open: true },
         { year: 2002, open: true },
         { year: -3, open: false },
@@ -218,7 +204,7 @@ describe('CSV', () => {
       const source = file('rows.csv', 'id,text,country,tel,empty\n1,a,DE,+491701,NA\n2,b,NA,+491702,NA\n');
       const { document } = await importFrom(source);
       expect(document.column_types).toEqual({ country: 'string', tel: 'string', empty: 'string' });
-      expect(api.documents.get('2')?.metadata).toEqual({ country: 'NA', tel: '+491702', empty: 'NA' });
+      expect(stage.api.documents.get('2')?.metadata).toEqual({ country: 'NA', tel: '+491702', empty: 'NA' });
     });
 
     it('and the end names the cells that made a column of numbers one of strings, without their text', async () => {
@@ -238,7 +224,7 @@ describe('CSV', () => {
       expect(document.column_mixed.n.places.map(({ line }: { line: number }) => line)).toEqual([
         3, 7, 11, 15, 19,
       ]);
-      const { stdout } = await runHere(['import', source, '--index', 'books', '--dry-run'], options);
+      const { stdout } = await runHere(['import', source, '--index', 'books', '--dry-run'], stage.options);
       expect(stdout).toContain('n (string; because of 8 cells that are no number: ');
       expect(stdout).toMatch(/rows\.csv:19, \.\.\.\), flag/);
       expect(stdout).not.toContain('secret');
@@ -246,29 +232,29 @@ describe('CSV', () => {
 
     it('and a time to expire may be a word for no value', async () => {
       await importFrom(file('rows.csv', 'id,text,expires_at\n1,a,NULL\n2,b,2099-01-01\n'));
-      expect(api.documents.get('1')).toEqual({ text: 'a', metadata: {} });
-      expect(api.documents.get('2')).toEqual({ text: 'b', metadata: {} });
+      expect(stage.api.documents.get('1')).toEqual({ text: 'a', metadata: {} });
+      expect(stage.api.documents.get('2')).toEqual({ text: 'b', metadata: {} });
     });
 
     it('that are those of all shards of a dataset', async () => {
       file('shards/data/train-00000-of-00002.csv', 'id,text,code\n1,t,5\n');
       file('shards/data/train-00001-of-00002.csv', 'id,text,code\n2,t,05\n');
-      const { document } = await importFrom(path.join(directory, 'shards'));
+      const { document } = await importFrom(path.join(stage.directory, 'shards'));
       expect(document.column_types).toEqual({ code: 'string' });
-      expect(api.documents.get('1')?.metadata).toEqual({ code: '5' });
+      expect(stage.api.documents.get('1')?.metadata).toEqual({ code: '5' });
     });
 
     it('that are those of the first rows of standard input; cells unlike them are counted', async () => {
       const lines = Array.from({ length: 1500 }, (_, n) => `${n},t,${n === 1400 ? 'late' : n}\n`);
-      options = { ...options, input: `id,text,n\n${lines.join('')}` };
+      stage.options = { ...stage.options, input: `id,text,n\n${lines.join('')}` };
       const { document } = await importFrom('-', '--format', 'csv');
       expect(document).toMatchObject({
         done: 1500,
         column_types: { n: 'number' },
         column_exceptions: { n: 1 },
       });
-      expect(api.documents.get('1399')?.metadata).toEqual({ n: 1399 });
-      expect(api.documents.get('1400')?.metadata).toEqual({ n: 'late' });
+      expect(stage.api.documents.get('1399')?.metadata).toEqual({ n: 1399 });
+      expect(stage.api.documents.get('1400')?.metadata).toEqual({ n: 'late' });
     });
   });
 
@@ -281,7 +267,7 @@ describe('CSV', () => {
     await expectRefused(source, /has no column text, but "key", "body".*--text-field/, '--id-field', 'key');
     const { document } = await importFrom(source, '--id-field', 'key', '--text-field', 'body');
     expect(document).toMatchObject({ done: 1, fields_as_metadata: {} });
-    expect(api.documents.get('a')).toEqual({ text: 'one', metadata: {} });
+    expect(stage.api.documents.get('a')).toEqual({ text: 'one', metadata: {} });
   });
 
   it.each([

@@ -2,9 +2,11 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, expect } from 'vitest';
 import { ApiDouble, type SeenRequest } from '../../support/http/api-double.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import type { RunOptions } from '../../support/commands/command-here.ts';
+import { runJsonHere } from '../../support/commands/command-process.ts';
 
 export interface ImportStage {
   readonly api: ApiDouble;
@@ -23,6 +25,40 @@ export async function startImportStage(): Promise<ImportStage> {
     XDG_STATE_HOME: stateHome,
   };
   return { api, directory, stateHome, options: { environment } };
+}
+
+/** A stage of its own for each test of a file, and imports into an index of it. */
+export function useImportStage(index: string) {
+  let stage: Omit<ImportStage, 'options'> & { options: RunOptions };
+  beforeEach(async () => {
+    stage = await startImportStage();
+  });
+  afterEach(() => stage.api.close());
+  const importFrom = (source: string, ...more: readonly string[]): ReturnType<typeof runJsonHere> =>
+    runJsonHere(['import', source, '--index', index, ...more], stage.options);
+  return {
+    get api() {
+      return stage.api;
+    },
+    get directory() {
+      return stage.directory;
+    },
+    get options() {
+      return stage.options;
+    },
+    set options(options) {
+      stage.options = options;
+    },
+    file: (name: string, content: string | Buffer): string => writeFile(stage.directory, name, content),
+    importFrom,
+    /** Nothing was asked of the service. */
+    async expectRefused(source: string, message: RegExp, ...more: readonly string[]): Promise<void> {
+      const { exitCode, document } = await importFrom(source, ...more);
+      expect(document.error.message).toMatch(message);
+      expect(exitCode).toBeGreaterThan(0);
+      expect(stage.api.requests).toEqual([]);
+    },
+  };
 }
 
 export function isUpsert(request: SeenRequest): boolean {

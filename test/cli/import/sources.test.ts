@@ -2,37 +2,15 @@
 import { cpSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ApiDouble } from '../../support/http/api-double.ts';
-import { runJsonHere } from '../../support/commands/command-process.ts';
-import { runHere, type RunOptions } from '../../support/commands/command-here.ts';
-import { startImportStage, writeFile } from './import-stage.ts';
+import { describe, expect, it } from 'vitest';
+import { runHere } from '../../support/commands/command-here.ts';
+import { useImportStage } from './import-stage.ts';
 
 /** Written by pyarrow 26: three rows in each compression, and 4,100 in two row groups. */
 const fixtures = path.resolve(import.meta.dirname, '../../fixtures/parquet');
 
-let api: ApiDouble;
-let directory: string;
-let options: RunOptions;
-
-beforeEach(async () => {
-  ({ api, directory, options } = await startImportStage());
-});
-
-afterEach(() => api.close());
-
-const file = (name: string, content: string | Buffer): string => writeFile(directory, name, content);
-
-const importFrom = (source: string, ...more: string[]): ReturnType<typeof runJsonHere> =>
-  runJsonHere(['import', source, '--index', 'books', ...more], options);
-
-/** Nothing was asked of the service. */
-async function expectRefused(source: string, message: RegExp, ...more: string[]): Promise<void> {
-  const { exitCode, document } = await importFrom(source, ...more);
-  expect(document.error.message).toMatch(message);
-  expect(exitCode).toBeGreaterThan(0);
-  expect(api.requests).toEqual([]);
-}
+const stage = useImportStage('books');
+const { file, importFrom, expectRefused } = stage;
 
 describe('Parquet', () => {
   const documents = {
@@ -54,26 +32,26 @@ describe('Parquet', () => {
     const { document } = await importFrom(
       path.join(fixtures, `${compression}.parquet`),
       '--state',
-      path.join(directory, 's'),
+      path.join(stage.directory, 's'),
     );
     expect(document).toMatchObject({ done: 3, failed: 0, fields_as_metadata: { year: 2, cover: 1 } });
-    expect(Object.fromEntries(api.documents)).toMatchObject(documents);
+    expect(Object.fromEntries(stage.api.documents)).toMatchObject(documents);
   });
 
   it('keeps two ids apart that differ in a byte order mark, and takes metadata that is JSON text', async () => {
-    cpSync(path.join(fixtures, 'types.parquet'), path.join(directory, 'types.parquet'));
-    const { document } = await importFrom(path.join(directory, 'types.parquet'));
+    cpSync(path.join(fixtures, 'types.parquet'), path.join(stage.directory, 'types.parquet'));
+    const { document } = await importFrom(path.join(stage.directory, 'types.parquet'));
     expect(document).toMatchObject({ done: 3, failed: 0, repeated_doc_ids: 0 });
-    expect([...api.documents.keys()]).toEqual(['\ufeffx', 'x', 'y']);
-    expect(api.documents.get('\ufeffx')?.metadata).toMatchObject({ kind: 1, day: '2026-11-27' });
+    expect([...stage.api.documents.keys()]).toEqual(['\ufeffx', 'x', 'y']);
+    expect(stage.api.documents.get('\ufeffx')?.metadata).toMatchObject({ kind: 1, day: '2026-11-27' });
   });
 
   it('is read to the last row, in pieces', async () => {
-    cpSync(path.join(fixtures, 'long.parquet'), path.join(directory, 'long.parquet'));
-    api.maxConcurrentRequests = 8;
-    const { document } = await importFrom(path.join(directory, 'long.parquet'));
+    cpSync(path.join(fixtures, 'long.parquet'), path.join(stage.directory, 'long.parquet'));
+    stage.api.maxConcurrentRequests = 8;
+    const { document } = await importFrom(path.join(stage.directory, 'long.parquet'));
     expect(document).toMatchObject({ done: 4100, failed: 0, repeated_doc_ids: 0 });
-    expect(api.documents.get('4099')?.text).toBe('text 4');
+    expect(stage.api.documents.get('4099')?.text).toBe('text 4');
   });
 
   it('that is none, is cut off, has no text, is compressed otherwise, or goes by another name is refused', async () => {
@@ -89,8 +67,8 @@ describe('Parquet', () => {
       'body',
     );
     await expectRefused(path.join(fixtures, 'lz4.parquet'), /codec: LZ4_RAW; write it with snappy, gzip/);
-    cpSync(path.join(fixtures, 'zstd.parquet'), path.join(directory, 'c.jsonl'));
-    await expectRefused(path.join(directory, 'c.jsonl'), /is a Parquet file, not jsonl/);
+    cpSync(path.join(fixtures, 'zstd.parquet'), path.join(stage.directory, 'c.jsonl'));
+    await expectRefused(path.join(stage.directory, 'c.jsonl'), /is a Parquet file, not jsonl/);
     await expectRefused('-', /give its path, not standard input/, '--format', 'parquet');
   });
 
@@ -107,7 +85,7 @@ describe('Parquet', () => {
   it('whose identifiers have 128 bits, as polars writes them', async () => {
     const { document } = await importFrom(path.join(fixtures, 'polars.parquet'));
     expect(document).toMatchObject({ done: 2, failed: 0 });
-    expect([...api.documents.keys()]).toEqual(['18446744073709551617', '-5']);
+    expect([...stage.api.documents.keys()]).toEqual(['18446744073709551617', '-5']);
   });
 });
 
@@ -129,7 +107,7 @@ describe('a JSONL file', () => {
   it('may begin with a byte order mark', async () => {
     const { document } = await importFrom(file('books.jsonl', '\uFEFF{"id":"a","text":"\uFEFFb"}\n'));
     expect(document).toMatchObject({ done: 1, failed: 0 });
-    expect(api.documents.get('a')?.text).toBe('\uFEFFb');
+    expect(stage.api.documents.get('a')?.text).toBe('\uFEFFb');
   });
 
   it.each([
@@ -144,8 +122,8 @@ describe('a JSONL file', () => {
       failed: 1,
       failures: [{ file: source, line: 3, error: 'not a JSON object' }],
     });
-    expect(api.documents.get('a')?.text).toBe('b, ]');
-    expect(api.documents.get('c')?.text).toBe('"}');
+    expect(stage.api.documents.get('a')?.text).toBe('b, ]');
+    expect(stage.api.documents.get('c')?.text).toBe('"}');
   });
 
   it.each([
@@ -158,7 +136,8 @@ describe('a JSONL file', () => {
     expect(document).toMatchObject({ done: 1, failed: 1, failures: [failure] });
   });
 
-  it('that is not there is refused', () => expectRefused(path.join(directory, 'nothing'), /does not exist/));
+  it('that is not there is refused', () =>
+    expectRefused(path.join(stage.directory, 'nothing'), /does not exist/));
 });
 
 describe('standard input', () => {
@@ -168,15 +147,15 @@ describe('standard input', () => {
     ['gzipped JSONL', gzipSync('{"id":"a","text":"b"}\n'), []],
     ['CSV', 'id,text\na,b\n', ['--format', 'csv']],
   ])('takes %s, and leaves no state behind', async (_, input, more) => {
-    options = { ...options, input };
+    stage.options = { ...stage.options, input };
     const { document, exitCode } = await importFrom('-', ...more);
     expect(exitCode).toBe(0);
     expect(document).toMatchObject({ done: 1, failed: 0 });
-    expect(api.documents.get('a')?.text).toBe('b');
+    expect(stage.api.documents.get('a')?.text).toBe('b');
   });
 
   it('with nothing on it is refused, and so is a state for it', async () => {
-    options = { ...options, input: '' };
+    stage.options = { ...stage.options, input: '' };
     await expectRefused('-', /standard input holds no document/);
     await expectRefused('-', /standard input cannot be read again/, '--state', 'x');
   });
@@ -190,8 +169,8 @@ describe('fields that a document has no place for', () => {
     const source = file('books.jsonl', rows);
     const { document } = await importFrom(source);
     expect(document).toMatchObject({ fields_as_metadata: { year: 2 }, fields_left_out: { kind: 1 } });
-    expect(api.documents.get('a')?.metadata).toEqual({ year: 1999, kind: 'y' });
-    const { stdout } = await runHere(['import', source, '--index', 'books'], options);
+    expect(stage.api.documents.get('a')?.metadata).toEqual({ year: 1999, kind: 'y' });
+    const { stdout } = await runHere(['import', source, '--index', 'books'], stage.options);
     expect(stdout).toMatch(/^metadata +also the fields year \(2\)$/m);
     expect(stdout).toMatch(/^left out +the fields kind \(1\)$/m);
   });
@@ -199,7 +178,7 @@ describe('fields that a document has no place for', () => {
   it('are left out where they are not among --metadata-fields, and counted too', async () => {
     const { document } = await importFrom(file('books.jsonl', rows), '--metadata-fields', '');
     expect(document).toMatchObject({ fields_as_metadata: {}, fields_left_out: { year: 2, kind: 1 } });
-    expect(api.documents.get('b')?.metadata).toEqual({});
+    expect(stage.api.documents.get('b')?.metadata).toEqual({});
   });
 });
 
@@ -234,7 +213,7 @@ describe('documents with a time in expires_at', () => {
         expired_documents: name === 'a.md' ? 1 : 2,
         fields_as_metadata: {},
       });
-      const sent = api.requests.filter(({ body }) => body?.documents !== undefined);
+      const sent = stage.api.requests.filter(({ body }) => body?.documents !== undefined);
       expect(
         sent.map(({ path: address, body }) => [
           new URL(address, 'http://host').searchParams.get('expires_at'),
@@ -249,7 +228,7 @@ describe('documents with a time in expires_at', () => {
       expect(sent.flatMap(({ body }) => body.documents)).not.toContainEqual(
         expect.objectContaining({ expires_at: expect.anything() }),
       );
-      const { stdout } = await runHere(['import', source, '--index', 'books', '--dry-run'], options);
+      const { stdout } = await runHere(['import', source, '--index', 'books', '--dry-run'], stage.options);
       expect(stdout).toMatch(/^expiry +\d documents expire .*; \d of these times are over/m);
     },
   );
@@ -261,8 +240,8 @@ describe('documents with an id that came before', () => {
     const source = file('books.jsonl', rows.join(''));
     const { document } = await importFrom(source);
     expect(document).toMatchObject({ done: 4, repeated_doc_ids: 2 });
-    expect(api.documents.get('a')?.text).toBe('version 3');
-    const { stdout } = await runHere(['import', source, '--index', 'books'], options);
+    expect(stage.api.documents.get('a')?.text).toBe('version 3');
+    const { stdout } = await runHere(['import', source, '--index', 'books'], stage.options);
     expect(stdout).toMatch(
       /^repeated +2 documents have an id that came before \(a, \.\.\.\): the last one stays$/m,
     );

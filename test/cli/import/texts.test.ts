@@ -1,26 +1,13 @@
 /** Folders of texts and Markdown, ids of the content, the fields that an import reports first, and dry runs. */
 import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ApiDouble } from '../../support/http/api-double.ts';
-import { runJsonHere, start } from '../../support/commands/command-process.ts';
-import { runHere, type RunOptions } from '../../support/commands/command-here.ts';
-import { startImportStage, writeFile } from './import-stage.ts';
+import { describe, expect, it } from 'vitest';
+import { start } from '../../support/commands/command-process.ts';
+import { runHere } from '../../support/commands/command-here.ts';
+import { useImportStage } from './import-stage.ts';
 
-let api: ApiDouble;
-let directory: string;
-let options: RunOptions;
-
-beforeEach(async () => {
-  ({ api, directory, options } = await startImportStage());
-});
-
-afterEach(() => api.close());
-
-const file = (name: string, content: string | Buffer): string => writeFile(directory, name, content);
-
-const importFrom = (source: string, ...more: string[]): ReturnType<typeof runJsonHere> =>
-  runJsonHere(['import', source, '--index', 'notes', ...more], options);
+const stage = useImportStage('notes');
+const { file, importFrom } = stage;
 
 describe('a folder of texts', () => {
   it('has a document for each file, with its path as id and its front matter as metadata', async () => {
@@ -29,11 +16,11 @@ describe('a folder of texts', () => {
     file('deep/plain.txt', '---\nnot: front matter\n---\n');
     file('.git/c.md', 'hidden');
     file('image.png', 'no text');
-    mkdirSync(path.join(directory, 'folder.md'));
-    symlinkSync('nowhere', path.join(directory, 'link.md'));
-    const { document, exitCode } = await importFrom(directory);
+    mkdirSync(path.join(stage.directory, 'folder.md'));
+    symlinkSync('nowhere', path.join(stage.directory, 'link.md'));
+    const { document, exitCode } = await importFrom(stage.directory);
     expect(exitCode).toBe(0);
-    expect(Object.fromEntries(api.documents)).toEqual({
+    expect(Object.fromEntries(stage.api.documents)).toEqual({
       'a.md': {
         text: 'Bees They hum.\n',
         metadata: { title: 'Bees', tags: ['insect', 'wild'], year: 2024, id: 7 },
@@ -59,20 +46,20 @@ describe('a folder of texts', () => {
     const plain = ['b.adoc', 'b.asciidoc', 'b.org', 'b.rst', 'b.text'];
     for (const name of [...markdown, ...plain, 'c.tex', 'c.pdf', 'd/c.PDF', 'LICENSE'])
       file(name, '---\nkind: x\n---\nBody\n');
-    const { document } = await importFrom(directory);
-    expect([...api.documents.keys()].toSorted()).toEqual([...markdown, ...plain].toSorted());
+    const { document } = await importFrom(stage.directory);
+    expect([...stage.api.documents.keys()].toSorted()).toEqual([...markdown, ...plain].toSorted());
     for (const name of markdown)
-      expect(api.documents.get(name)).toEqual({ text: 'Body\n', metadata: { kind: 'x' } });
+      expect(stage.api.documents.get(name)).toEqual({ text: 'Body\n', metadata: { kind: 'x' } });
     expect(document.files_skipped).toEqual({ '.tex': 1, '.pdf': 2, 'no ending': 1 });
-    const { stdout } = await runHere(['import', directory, '--index', 'notes'], options);
+    const { stdout } = await runHere(['import', stage.directory, '--index', 'notes'], stage.options);
     expect(stdout).toMatch(/^skipped +files that are not read: \.pdf \(2\), /m);
-    await importFrom(path.join(directory, 'a.mdx'));
-    expect(api.documents.get('a.mdx')?.metadata).toEqual({ kind: 'x' });
+    await importFrom(path.join(stage.directory, 'a.mdx'));
+    expect(stage.api.documents.get('a.mdx')?.metadata).toEqual({ kind: 'x' });
   });
 
   it('without a text names the other files', async () => {
     file('scan.pdf', 'x');
-    const { document } = await importFrom(directory);
+    const { document } = await importFrom(stage.directory);
     expect(document.error.message).toMatch(/nor \.md or \.txt files or other texts, but \.pdf \(1\)$/);
   });
 
@@ -80,23 +67,23 @@ describe('a folder of texts', () => {
     file('README.md', 'A card');
     file('notes.md', 'A text');
     file('rows.jsonl', '{"id":"a","text":"b"}\n');
-    const { document } = await importFrom(directory);
+    const { document } = await importFrom(stage.directory);
     expect(document).toMatchObject({ done: 1, files_skipped: { '.md': 1 } });
   });
 
   it('takes a title that is a number or a boolean as a text, and other numbers as --string-fields says', async () => {
     file('a.md', '---\ntitle: 404\nyear: 2024\nversion: 1.10\ndraft: true\n---\nNot found\n');
     file('b.md', '---\ntitle: true\n---\nBody\n');
-    await importFrom(directory);
-    expect(api.documents.get('a.md')).toEqual({
+    await importFrom(stage.directory);
+    expect(stage.api.documents.get('a.md')).toEqual({
       text: '404 Not found\n',
       metadata: { title: '404', year: 2024, version: '1.10', draft: true },
     });
-    expect(api.documents.get('b.md')?.text).toBe('true Body\n');
-    await importFrom(directory, '--string-fields', 'year');
-    expect(api.documents.get('a.md')?.metadata).toMatchObject({ year: '2024', draft: true });
-    await importFrom(directory, '--string-fields', 'all');
-    expect(api.documents.get('a.md')?.metadata).toMatchObject({ year: '2024', draft: 'true' });
+    expect(stage.api.documents.get('b.md')?.text).toBe('true Body\n');
+    await importFrom(stage.directory, '--string-fields', 'year');
+    expect(stage.api.documents.get('a.md')?.metadata).toMatchObject({ year: '2024', draft: true });
+    await importFrom(stage.directory, '--string-fields', 'all');
+    expect(stage.api.documents.get('a.md')?.metadata).toMatchObject({ year: '2024', draft: 'true' });
   });
 
   it('has strings of numbers, but no file does whose values have types', async () => {
@@ -108,7 +95,7 @@ describe('a folder of texts', () => {
         /^--string-fields is for CSV and the front matter of texts: .*rows\.jsonl itself says/,
       ),
     });
-    expect(api.requests).toEqual([]);
+    expect(stage.api.requests).toEqual([]);
   });
 
   it('names the file and the line of front matter that cannot be read, and imports the others', async () => {
@@ -117,7 +104,7 @@ describe('a folder of texts', () => {
     const latin = file('latin.txt', Buffer.from('caf\xe9', 'latin1'));
     const empty = file('empty.md', '---\na: 1\n---\n\n');
     file('good.md', 'Body\n');
-    const { document, exitCode, stderr } = await importFrom(directory);
+    const { document, exitCode, stderr } = await importFrom(stage.directory);
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`${broken}:3: cannot understand the front matter: `);
     expect(document).toMatchObject({
@@ -135,17 +122,17 @@ describe('a folder of texts', () => {
   it('beside data files is read where --format text asks for it', async () => {
     file('README.md', 'A text\n');
     file('rows.jsonl', '{"id":"a","text":"b"}\n');
-    await importFrom(directory);
-    expect([...api.documents.keys()]).toEqual(['a']);
-    await importFrom(directory, '--format', 'text');
-    expect([...api.documents.keys()]).toEqual(['a', 'README.md']);
+    await importFrom(stage.directory);
+    expect([...stage.api.documents.keys()]).toEqual(['a']);
+    await importFrom(stage.directory, '--format', 'text');
+    expect([...stage.api.documents.keys()]).toEqual(['a', 'README.md']);
   });
 
   it('may be one file; a field of the front matter may be the id', async () => {
     const source = file('deep/a.md', '---\nslug: bees\n---\nThey hum.\n');
     await importFrom(source);
     await importFrom(source, '--id-field', 'slug');
-    expect(Object.fromEntries(api.documents)).toEqual({
+    expect(Object.fromEntries(stage.api.documents)).toEqual({
       'a.md': { text: 'They hum.\n', metadata: { slug: 'bees' } },
       bees: { text: 'They hum.\n', metadata: { doc_id: 'a.md' } },
     });
@@ -153,22 +140,22 @@ describe('a folder of texts', () => {
 
   it('without one document is refused with the file and the line', async () => {
     const broken = file('broken.md', '---\n\ta: 1\n---\n');
-    const { document } = await importFrom(directory);
+    const { document } = await importFrom(stage.directory);
     expect(document.error.message).toContain(`; ${broken}:2: cannot understand the front matter: Tabs`);
-    expect(api.requests).toEqual([]);
+    expect(stage.api.requests).toEqual([]);
   });
 
   it('that is empty, and texts on standard input, are refused', async () => {
-    const empty = await importFrom(directory);
+    const empty = await importFrom(stage.directory);
     expect(empty.document.error.message).toMatch(
       /holds neither corpus\.jsonl .* nor \.md or \.txt files or other texts$/,
     );
-    options = { ...options, input: 'text' };
+    stage.options = { ...stage.options, input: 'text' };
     const input = await importFrom('-', '--format', 'text');
     expect(input.document.error.message).toBe(
       'the id of a text is its path: give its path, not standard input',
     );
-    expect(api.requests).toEqual([]);
+    expect(stage.api.requests).toEqual([]);
   });
 });
 
@@ -184,15 +171,15 @@ describe('--auto-id', () => {
       repeated_doc_ids: 1,
       fields: { id: [null, 'id'], metadata: { n: ['number'] } },
     });
-    const ids = [...api.documents.keys()];
+    const ids = [...stage.api.documents.keys()];
     expect(ids).toEqual([
       expect.stringMatching(/^[0-9a-f]{32}$/),
       expect.stringMatching(/^[0-9a-f]{32}$/),
       'a',
     ]);
     await importFrom(source, '--auto-id');
-    expect([...api.documents.keys()]).toEqual(ids);
-    const { stderr } = await runHere(['import', source, '--index', 'notes', '--auto-id'], options);
+    expect([...stage.api.documents.keys()]).toEqual(ids);
+    const { stderr } = await runHere(['import', source, '--index', 'notes', '--auto-id'], stage.options);
     expect(stderr).toContain('id        made of the content, id\n');
   });
 
@@ -202,7 +189,7 @@ describe('--auto-id', () => {
     expect(refused.document.error.message).toMatch(/choose one with --id-field NAME, or let --auto-id make/);
     const { document } = await importFrom(source, '--auto-id');
     expect(document).toMatchObject({ done: 1 });
-    expect([...api.documents.values()]).toEqual([{ text: 'one, two', metadata: { n: 1 } }]);
+    expect([...stage.api.documents.values()]).toEqual([{ text: 'one, two', metadata: { n: 1 } }]);
   });
 });
 
@@ -211,7 +198,7 @@ describe('before it starts, an import', () => {
     const row = (n: number): string =>
       `{"id":${n},"title":"T","text":"t","long":12345678901234567890,"none":null,"flag":true,"deep":{}}\n`;
     const source = file('rows.jsonl', Array.from({ length: 150 }, (_, n) => row(n)).join(''));
-    const running = start(['import', source, '--index', 'notes'], options);
+    const running = start(['import', source, '--index', 'notes'], stage.options);
     let stderr = '';
     const said = new Promise<void>((resolve) => {
       running.process.stderr!.on('data', (part: Buffer) => {
@@ -220,7 +207,7 @@ describe('before it starts, an import', () => {
       });
     });
     // No request is answered before.
-    api.intercept = async () => said.then(() => undefined);
+    stage.api.intercept = async () => said.then(() => undefined);
     expect(await running.finished).toMatchObject({ exitCode: 0 });
     expect(stderr).toBe(
       `source     ${source}\n` +
@@ -254,7 +241,7 @@ describe('a dry run', () => {
         JSON.stringify({ id: 'blank', text: ' \n' }),
       ].join('\n'),
     );
-    options = {};
+    stage.options = {};
     const { document, exitCode } = await importFrom(source, '--dry-run');
     expect(exitCode).toBe(1);
     expect(document).toMatchObject({ index: 'notes', dry_run: true, documents: 120, failed: 6 });
@@ -267,17 +254,17 @@ describe('a dry run', () => {
       'the identifier must be well-formed Unicode',
       'the text is empty',
     ]);
-    const { stdout } = await runHere(['import', source, '--index', 'notes', '--dry-run'], options);
+    const { stdout } = await runHere(['import', source, '--index', 'notes', '--dry-run'], stage.options);
     expect(stdout).toMatch(
       /^index +notes\ndocuments +120 \(a dry run: nothing was sent\)\nfailed +6\ntime +[\d.]+ s\n$/,
     );
-    expect(api.requests).toEqual([]);
+    expect(stage.api.requests).toEqual([]);
   });
 
   it('of what can all be sent ends with exit code 0', async () => {
     const { exitCode, document } = await importFrom(file('a.txt', 'text'), '--dry-run');
     expect(exitCode).toBe(0);
     expect(document).toMatchObject({ documents: 1, failed: 0 });
-    expect(api.requests).toEqual([]);
+    expect(stage.api.requests).toEqual([]);
   });
 });
