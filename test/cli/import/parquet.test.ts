@@ -1,7 +1,7 @@
 /** What the values of a Parquet file become, to the digit. The fixture is written by `write_types.py` beside it. */
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { SchemaTree } from 'hyparquet';
+import type { FileMetaData, SchemaElement, SchemaTree } from 'hyparquet';
 import { withWideIntegers } from '../../../src/cli/import/sources/arrow-schema.ts';
 import { openInput } from '../../../src/cli/import/sources/input-file.ts';
 import { float16, float32, shortest } from '../../../src/cli/import/sources/parquet-values.ts';
@@ -32,6 +32,11 @@ const variants: readonly (readonly [string, string])[] = [
   ['many', JSON.stringify(Array.from({ length: 300 }, (_, place) => place))],
   ['object', '{"at":"01:02:03.000000","inner":{"blob":"/w=="},"price":1.1}'],
 ];
+
+/** The metadata of a file with these columns. */
+function metadataOf(schema: SchemaElement[]): FileMetaData {
+  return { version: 2, num_rows: 1n, row_groups: [], metadata_length: 0, schema };
+}
 
 /** Field -> JSON text of its value. */
 async function rowsOf(file: string): Promise<readonly Readonly<Record<string, string>>[]> {
@@ -122,11 +127,7 @@ describe('values of a Parquet file', () => {
       count: 2,
     };
     const metadata = {
-      version: 2,
-      num_rows: 1n,
-      row_groups: [],
-      metadata_length: 0,
-      schema: [tree.element, wide],
+      ...metadataOf([tree.element, wide]),
       key_value_metadata: [{ key: 'ARROW:schema', value }],
     };
     expect(withWideIntegers(metadata, tree)).toBe(metadata);
@@ -147,33 +148,25 @@ describe('values of a Parquet file', () => {
     ['a list that is cut off', [0x03, 0xff, 0], /VARIANT ends early/],
     ['nothing', [], RangeError],
   ])('a VARIANT with %s is an error', (_, value, error) => {
-    const { convert } = withoutHidden({
-      version: 2,
-      num_rows: 1n,
-      row_groups: [],
-      metadata_length: 0,
-      schema: [
+    const { convert } = withoutHidden(
+      metadataOf([
         { name: 'schema', num_children: 1 },
         { name: 'v', num_children: 2, logical_type: { type: 'VARIANT' } },
         { name: 'metadata', type: 'BYTE_ARRAY' },
         { name: 'value', type: 'BYTE_ARRAY' },
-      ],
-    });
+      ]),
+    );
     const stored = { metadata: Uint8Array.of(1, 0, 0), value: Uint8Array.from(value) };
     expect(() => convert['v']?.(stored)).toThrow(error);
   });
 
   it('an interval becomes an ISO 8601 duration', () => {
-    const { convert, metadata } = withoutHidden({
-      version: 2,
-      num_rows: 1n,
-      row_groups: [],
-      metadata_length: 0,
-      schema: [
+    const { convert, metadata } = withoutHidden(
+      metadataOf([
         { name: 'schema', num_children: 1 },
         { name: 'lag', type: 'FIXED_LEN_BYTE_ARRAY', type_length: 12, converted_type: 'INTERVAL' },
-      ],
-    });
+      ]),
+    );
     // hyparquet reads no column that says so.
     expect(metadata.schema[1]).not.toHaveProperty('converted_type');
     const bytes = Buffer.alloc(12);
