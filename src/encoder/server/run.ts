@@ -37,8 +37,8 @@ export async function runEncoder(args: readonly string[], asked: AbortSignal): P
   const given = parsed(args);
   if (given === undefined) return;
   log = createLogger({ level: given['log-level'] }).child({ process: 'encoder' });
-  process.on('uncaughtException', (error) => end(70, 'uncaught exception', error));
-  process.on('unhandledRejection', (error) => end(70, 'unhandled rejection', error));
+  process.on('uncaughtException', (error) => abandon('uncaught exception', error));
+  process.on('unhandledRejection', (error) => abandon('unhandled rejection', error));
   process.on('disconnect', () => {
     removeSocketDirectory(given.listen);
     void leave('the parent has gone');
@@ -77,7 +77,7 @@ async function start(options: EncoderArguments, asked: AbortSignal): Promise<voi
     threads: inferenceThreads(options),
     workers: options.workers,
     stuckMs: options['stuck-ms'],
-    onFatal: (reason) => end(75, reason),
+    onFatal: abandon,
   });
   if (pool.fallback !== undefined) {
     // Most machines have no CUDA, so that is no warning.
@@ -87,8 +87,7 @@ async function start(options: EncoderArguments, asked: AbortSignal): Promise<voi
   sessions = pool;
   asked.throwIfAborted();
   const limits = tuning(options, pool.provider);
-  const onFatal = (reason: string): void => end(75, reason);
-  const core = new EncoderCore(models, pool, limits, onFatal, await startDocumentTokenizer(models, onFatal));
+  const core = new EncoderCore(models, pool, limits, abandon, await startDocumentTokenizer(models, abandon));
   const server = createEncoderServer({
     core,
     provider: pool.provider,
@@ -141,6 +140,11 @@ async function leave(reason: string): Promise<void> {
 function end(code: number, reason: string, error?: unknown): void {
   if (code === 0) log.info(reason);
   else log.fatal({ err: error }, reason);
-  // A worker thread may be in a run, which nothing else interrupts.
   process.exit(code);
+}
+
+/** Ends the process at once. An exit would first wait for the threads, and the run of a model may never end. */
+function abandon(reason: string, error?: unknown): void {
+  log.fatal({ err: error }, reason);
+  process.kill(process.pid, 'SIGKILL');
 }
