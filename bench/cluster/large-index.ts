@@ -4,7 +4,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';
-import type { NamedSegment } from '../../src/index-state.ts';
+import type { NamedSegment } from '../../src/contracts/index-state.ts';
 import { commit, newTarget, rounded, type Target } from './target.ts';
 
 interface LargeIndexReport {

@@ -1,7 +1,7 @@
 /** A tenant with one index, and commits into it. */
 import { randomUUID } from 'node:crypto';
 import type { Catalog } from '../../src/catalog/contract.ts';
-import type { NamedSegment } from '../../src/index-state.ts';
+import type { NamedSegment } from '../../src/contracts/index-state.ts';
 
 export const month = '2026-10';
 

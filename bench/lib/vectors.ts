@@ -1,5 +1,5 @@
 /** Token vectors as rows of numbers. */
-import { rowBytes, stripCodes, type RowShape } from '../../src/row-shape.ts';
+import { rowBytes, stripCodes, type RowShape } from '../../src/contracts/row-shape.ts';
 
 export function dot(a: Float32Array, b: Float32Array): number {
   let sum = 0;

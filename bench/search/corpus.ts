@@ -2,7 +2,7 @@
  * The corpus of the search benchmark: token matrices of documents and queries. They are read or generated piece by piece,
  * because a million chunks do not fit in memory twice.
  */
-import type { RowShape } from '../../src/row-shape.ts';
+import type { RowShape } from '../../src/contracts/row-shape.ts';
 
 export interface Query {
   /** f32 [rows x dim], token weights folded in. */

@@ -16,7 +16,7 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Rotation } from '../../src/encoder/inference/few-bits.ts';
-import { rowBytes, type RowShape } from '../../src/row-shape.ts';
+import { rowBytes, type RowShape } from '../../src/contracts/row-shape.ts';
 import { documentsHolding, type Corpus, type Query, type TokenMatrices } from './corpus.ts';
 
 const fileNames = {

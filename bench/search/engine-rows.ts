@@ -1,7 +1,7 @@
 /** The rows of our own engine: every state at every candidate_k, and the exhaustive scan that recall is compared with. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { rowBytes } from '../../src/row-shape.ts';
+import { rowBytes } from '../../src/contracts/row-shape.ts';
 import { chunksOf, documentsOf, rowOf, rowsOf, tokenVectorsOf, type Query } from './corpus.ts';
 import { OpenIndex, type IndexOptions, type SealedIndex, type SearchSettings } from './engine-index.ts';
 import { selectivities, type Selectivity } from './filters.ts';

@@ -2,7 +2,7 @@
  * Checks of what both catalogs store. Catalogs of earlier releases may hold other names of tenants, and several tenants of
  * one name.
  */
-import type { CommitUpsertInput, UsageEvent } from '../document-commits.ts';
+import type { CommitUpsertInput, UsageEvent } from '../contracts/document-commits.ts';
 import { assertInvariant, invalid, type ServiceError } from '../errors.ts';
 
 // These characters are invisible, and PostgreSQL cannot hold U+0000.

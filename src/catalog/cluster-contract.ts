@@ -6,8 +6,8 @@
  * merge names the segment. It is `sealed` from then on, and the segment never changes again. It is `replaced` once a merge
  * has copied its records or its index is deleted. Garbage is found by these rows alone; the object store is never listed.
  */
-import type { IndexChanges, IndexHead, NamedSegment } from '../index-state.ts';
-import type { CommitUpsertInput, CommitUpsertResult } from '../document-commits.ts';
+import type { IndexChanges, IndexHead, NamedSegment } from '../contracts/index-state.ts';
+import type { CommitUpsertInput, CommitUpsertResult } from '../contracts/document-commits.ts';
 import type { Catalog } from './contract.ts';
 
 export interface ChangesInput {

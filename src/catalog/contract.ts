@@ -14,8 +14,8 @@ import type {
   DeadVersion,
   DocumentVersion,
   UsageEvent,
-} from '../document-commits.ts';
-import type { IndexState, RecordLocation } from '../index-state.ts';
+} from '../contracts/document-commits.ts';
+import type { IndexState, RecordLocation } from '../contracts/index-state.ts';
 
 export interface TenantLimits {
   readonly requestsPerMinute: number;

@@ -2,7 +2,7 @@
  * Rows as SQLite and PostgreSQL return them, and the contract's plain data made of them. The columns have the same names in
  * both. Totals of tokens are read as text, because they may exceed 2^53.
  */
-import type { UsageEvent } from '../document-commits.ts';
+import type { UsageEvent } from '../contracts/document-commits.ts';
 import type { ApiKey, AuditEntry, IndexRow, KeyAccess, Tenant, UsageDay } from './contract.ts';
 
 export interface TenantColumns {

@@ -2,9 +2,9 @@
  * An index as the service uses it. One process keeps an index in its own directory (`local-index.ts`). Several nodes
  * keep it in an object store and share its catalog (`cluster/cluster-index.ts`).
  */
-import type { CommitUpsertInput, CommitUpsertResult } from '../document-commits.ts';
-import type { IndexHead, NamedSegment, RecordLocation } from '../index-state.ts';
-import type { RowShape } from '../row-shape.ts';
+import type { CommitUpsertInput, CommitUpsertResult } from '../contracts/document-commits.ts';
+import type { IndexHead, NamedSegment, RecordLocation } from '../contracts/index-state.ts';
+import type { RowShape } from '../contracts/row-shape.ts';
 import type { RecallReport } from './recall/index-recall.ts';
 import type { Verification } from './segments/scrub.ts';
 import type {

@@ -6,9 +6,9 @@
  * commit names is waste. A search pins the last published generation and sees the versions that were born at or before it
  * and have not died by then. The pin ends when the caller has read what belongs to the results.
  */
-import type { RowShape } from '../row-shape.ts';
-import type { CommitUpsertResult } from '../document-commits.ts';
-import type { IndexState, RecordLocation } from '../index-state.ts';
+import type { RowShape } from '../contracts/row-shape.ts';
+import type { CommitUpsertResult } from '../contracts/document-commits.ts';
+import type { IndexState, RecordLocation } from '../contracts/index-state.ts';
 import { SharedRuns } from '../shared-runs.ts';
 import type {
   Asker,

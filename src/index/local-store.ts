@@ -3,9 +3,9 @@
  * that nothing refers to. Everything acknowledged was synced before the catalog named it. So a record or a file that the
  * catalog does not name is left from work that never committed.
  */
-import type { RowShape } from '../row-shape.ts';
+import type { RowShape } from '../contracts/row-shape.ts';
 import { unavailable, type ServiceError } from '../errors.ts';
-import type { IndexState } from '../index-state.ts';
+import type { IndexState } from '../contracts/index-state.ts';
 import { hasCode, withCode } from '../system-errors.ts';
 import { removeBlobs, type BlobStore } from './storage/blob-store.ts';
 import { CopyPace } from './segments/copy-pace.ts';

@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto';
 import type { ClusterCatalog } from '../cluster-contract.ts';
 import { assertDocId, assertUpsert, assertUsage } from '../checks.ts';
 import type { CommitDeleteInput, CommitDeleteResult, CommitDeleteVersionsResult } from '../contract.ts';
-import type { CommitUpsertInput, CommitUpsertResult, DeadVersion } from '../../document-commits.ts';
+import type { CommitUpsertInput, CommitUpsertResult, DeadVersion } from '../../contracts/document-commits.ts';
 import { assertInvariant, ServiceError } from '../../errors.ts';
 import { codeOf, isAway, type Database, type Statement, statements } from './database.ts';
 import { diedColumn, placeNow, refusals } from './functions.ts';

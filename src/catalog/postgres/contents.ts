@@ -10,7 +10,7 @@ import {
   type TableName,
   type Value,
 } from '../contents.ts';
-import type { SegmentFile } from '../../index-state.ts';
+import type { SegmentFile } from '../../contracts/index-state.ts';
 import { type Database, type Queries, statements } from './database.ts';
 import { unplaced, type Unplaced } from './reads/unplaced.ts';
 import { placeNow } from './functions.ts';

@@ -1,7 +1,13 @@
 /** Segments of an index: a node reads them, and merges replace them. */
 import type { ClusterCatalog, ClusterSwapInput, ChangesInput } from '../cluster-contract.ts';
 import { assertInvariant, ServiceError } from '../../errors.ts';
-import type { IndexChanges, IndexHead, IndexState, NamedSegment, SegmentFile } from '../../index-state.ts';
+import type {
+  IndexChanges,
+  IndexHead,
+  IndexState,
+  NamedSegment,
+  SegmentFile,
+} from '../../contracts/index-state.ts';
 import { type Database, type Queries, statements } from './database.ts';
 import type { Epochs } from './reads/epochs.ts';
 import { placeNow } from './functions.ts';

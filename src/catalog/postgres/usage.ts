@@ -4,7 +4,7 @@
  * alone. The events are sorted by tenant, so that the flights of several nodes cannot deadlock.
  */
 import type { Catalog } from '../contract.ts';
-import type { UsageEvent } from '../../document-commits.ts';
+import type { UsageEvent } from '../../contracts/document-commits.ts';
 import { ServiceError } from '../../errors.ts';
 import { assertUsage } from '../checks.ts';
 import { sumOfUsage, usageColumns, usageValues, wasUsed, type UsagePart } from '../rows.ts';

@@ -5,7 +5,7 @@
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { SegmentRow } from '../../index-state.ts';
+import type { SegmentRow } from '../../contracts/index-state.ts';
 import { catalogFile } from './catalog-files.ts';
 import { openReader, toOperatingError, type Connection } from './connection.ts';
 import { usageFile } from './usage/usage-store.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { keyPepperFile } from '../../catalog/key-pepper.ts';
 import { catalogFile } from '../../catalog/sqlite/catalog-files.ts';
 import { usageFile } from '../../catalog/sqlite/usage/usage-store.ts';
-import type { SegmentRow } from '../../index-state.ts';
+import type { SegmentRow } from '../../contracts/index-state.ts';
 import type { NativeEngine } from '../../index/engine/native.ts';
 import { codebookPrefix, derivedEndings } from '../../index/segments/derived-data.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';

@@ -6,7 +6,7 @@
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
 import type { CatalogSnapshot } from '../../catalog/sqlite/snapshot.ts';
-import type { SegmentRow } from '../../index-state.ts';
+import type { SegmentRow } from '../../contracts/index-state.ts';
 import { hasCode } from '../../system-errors.ts';
 import { CommandFailure } from '../failure.ts';
 

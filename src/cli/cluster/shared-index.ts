@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Catalog } from '../../catalog/contract.ts';
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import { ServiceError } from '../../errors.ts';
-import type { IndexState, NamedSegment } from '../../index-state.ts';
+import type { IndexState, NamedSegment } from '../../contracts/index-state.ts';
 import { cachedFile } from '../../index/cluster/segment-objects.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';

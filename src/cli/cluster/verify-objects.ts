@@ -9,7 +9,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../../app/config.ts';
 import type { IndexRow } from '../../catalog/contract.ts';
-import type { NamedSegment } from '../../index-state.ts';
+import type { NamedSegment } from '../../contracts/index-state.ts';
 import { cachedFile } from '../../index/cluster/segment-objects.ts';
 import type { NativeEngine } from '../../index/engine/native.ts';
 import { hasCode } from '../../system-errors.ts';

@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
-import type { IndexState } from '../../index-state.ts';
+import type { IndexState } from '../../contracts/index-state.ts';
 import { lockDataDirectory } from '../../catalog/data-directory.ts';
 import type { Config } from '../../app/config.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';

@@ -2,8 +2,8 @@
  * Measures the memory that the engine keeps for an index, and finds how it chooses candidates. It opens the sealed segments
  * in this process and searches once. It writes nothing, and a server may run beside it.
  */
-import type { RowShape } from '../../row-shape.ts';
-import type { IndexState, SegmentRow } from '../../index-state.ts';
+import type { RowShape } from '../../contracts/row-shape.ts';
+import type { IndexState, SegmentRow } from '../../contracts/index-state.ts';
 import type { NativeIndex, NativeSearchResult } from '../../index/engine/native.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { messageOf } from '../failure.ts';

@@ -1,6 +1,6 @@
 /** `maxsimd index inspect`: shows the contents of an index, from the catalog and from its files. */
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
-import type { IndexState, SegmentRow } from '../../index-state.ts';
+import type { IndexState, SegmentRow } from '../../contracts/index-state.ts';
 import { codebookPrefix, derivedEndings } from '../../index/segments/derived-data.ts';
 import { defaultIndexSettings } from '../../index/index-settings.ts';
 import { planMerge, type MergePlan } from '../../index/segments/merge-policy.ts';

@@ -5,7 +5,7 @@
  */
 import path from 'node:path';
 import type { IndexRow } from '../../catalog/contract.ts';
-import type { IndexState } from '../../index-state.ts';
+import type { IndexState } from '../../contracts/index-state.ts';
 import { isDataDirectoryLocked } from '../../catalog/data-directory.ts';
 import { catalogFile, inspectCatalogFiles } from '../../catalog/sqlite/catalog-files.ts';
 import {

@@ -1,5 +1,5 @@
 /** Verifies one file of an index: with its own checksums, and with the catalog. */
-import type { IndexState, SegmentRow } from '../../index-state.ts';
+import type { IndexState, SegmentRow } from '../../contracts/index-state.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { derivedEndings } from '../../index/segments/derived-data.ts';
 import type { NativeEngine } from '../../index/engine/native.ts';

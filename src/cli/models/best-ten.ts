@@ -16,7 +16,7 @@ import { halfBits } from '../../encoder/inference/quantize.ts';
 import { SessionPool } from '../../encoder/inference/session-pool.ts';
 import { documentSequence, querySequence, type Sequence } from '../../encoder/model/colbert-rules.ts';
 import type { ServedModel, SessionModel } from '../../encoder/model/served-model.ts';
-import { rowBytes, type RowShape } from '../../row-shape.ts';
+import { rowBytes, type RowShape } from '../../contracts/row-shape.ts';
 import { inputError, messageOf } from '../failure.ts';
 import { withEngine } from '../index/index-access.ts';
 import { startProgress } from '../progress.ts';

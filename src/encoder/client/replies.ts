@@ -2,7 +2,7 @@
  * Decodes and checks the replies of encoders. A reply with wrong sizes, unknown positions or values that are no numbers is a
  * `CorruptReply`. Then the request fails, so that no score is computed from it.
  */
-import { rowBytes, type RowShape } from '../../row-shape.ts';
+import { rowBytes, type RowShape } from '../../contracts/row-shape.ts';
 import type {
   EncodedDocument,
   EncodedQuery,

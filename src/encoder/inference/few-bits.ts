@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { builtFile } from '../../installation.ts';
-import type { RowShape } from '../../row-shape.ts';
+import type { RowShape } from '../../contracts/row-shape.ts';
 
 interface Addon {
   rotateRows(vectors: Float32Array, dim: number, factors: Float32Array, mean?: Float32Array): void;

@@ -11,7 +11,7 @@ import { assertInvariant } from '../../errors.ts';
 import { requireOfRuntime } from '../../installation.ts';
 import { lowerPriority } from '../../process-tuning.ts';
 import { cudaProblem } from './cuda/cuda-library.ts';
-import { rowBytes } from '../../row-shape.ts';
+import { rowBytes } from '../../contracts/row-shape.ts';
 import { quantizeFewBits, Rotation } from './few-bits.ts';
 import { halfBits, quantizeRows } from './quantize.ts';
 import type { SessionModel } from '../model/served-model.ts';

@@ -1,5 +1,5 @@
 /** Loads a model for serving: its tokenizer, its rules, and the parameters of its sessions. */
-import type { RowShape } from '../../row-shape.ts';
+import type { RowShape } from '../../contracts/row-shape.ts';
 import { type ColbertRules, windowTokensMax } from './colbert-rules.ts';
 import {
   type Manifest,

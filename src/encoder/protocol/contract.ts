@@ -2,7 +2,7 @@
  * The interface of encoders for the service, in plain data. It is the one file between `service` and the gRPC client. Rows are
  * token vectors: a text of R rows at dimension D is R x D, row-major.
  */
-import type { RowShape } from '../../row-shape.ts';
+import type { RowShape } from '../../contracts/row-shape.ts';
 import type { GetStatisticsResponse } from './wire.ts';
 
 export interface ChunkingParameters {

@@ -2,7 +2,7 @@
  * The encoder without its transport: it tokenises, admits, schedules and runs texts, and returns their rows. It knows no gRPC.
  * Failures are `EncoderFailure`s, which the transport turns into statuses.
  */
-import { rowBytes, type RowShape } from '../../row-shape.ts';
+import { rowBytes, type RowShape } from '../../contracts/row-shape.ts';
 import { setImmediate as turn } from 'node:timers/promises';
 import { assertInvariant } from '../../errors.ts';
 import { paddedTexts } from './batch-shape.ts';

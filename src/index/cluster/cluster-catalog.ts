@@ -2,8 +2,8 @@
  * The functions of the catalog that an index needs which nodes share. This room does not know the catalog: the service binds
  * the two. Every write is durable when its promise settles.
  */
-import type { CommitUpsertInput, CommitUpsertResult } from '../../document-commits.ts';
-import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts';
+import type { CommitUpsertInput, CommitUpsertResult } from '../../contracts/document-commits.ts';
+import type { IndexChanges, IndexHead, NamedSegment } from '../../contracts/index-state.ts';
 import type { VersionMetadata } from '../segments/value-loader.ts';
 
 export interface MergedSegments {

@@ -6,7 +6,7 @@
  * fetching goes on afterwards. Token vectors come last: a search that has chosen its candidates waits for theirs
  * alone.
  */
-import type { RowShape } from '../../row-shape.ts';
+import type { RowShape } from '../../contracts/row-shape.ts';
 import { alone, before, openingAgain } from '../asking.ts';
 import type {
   Asker,
@@ -19,7 +19,7 @@ import type {
 } from '../contract.ts';
 import { absentParts, fromEngine, unreadRecord } from '../engine/engine-errors.ts';
 import type { NativeMatching, NativeRecord, NativeSearch } from '../engine/native.ts';
-import type { IndexHead, RecordLocation } from '../../index-state.ts';
+import type { IndexHead, RecordLocation } from '../../contracts/index-state.ts';
 import { SharedRuns } from '../../shared-runs.ts';
 import type { IndexSettings } from '../index-settings.ts';
 import type { CopyPace } from '../segments/copy-pace.ts';

@@ -1,5 +1,5 @@
 /** Opens the indexes of a node from the catalog and the object store, with copies in the node's cache. */
-import type { RowShape } from '../../row-shape.ts';
+import type { RowShape } from '../../contracts/row-shape.ts';
 import type { IndexStore, SearchPlans } from '../contract.ts';
 import { fromEngine } from '../engine/engine-errors.ts';
 import { measuringOf, shapeOfSegment, otherModel, type StoreDeps } from '../local-store.ts';

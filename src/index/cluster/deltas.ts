@@ -2,7 +2,7 @@
  * A *delta* is a segment that a node writes. The node seals it and puts it into the object store before a commit or a merge
  * names it. No other node reads it before that. If nothing ever names it, the catalog knows its objects as garbage.
  */
-import type { NamedSegment, RecordLocation } from '../../index-state.ts';
+import type { NamedSegment, RecordLocation } from '../../contracts/index-state.ts';
 import { fromEngine, throughEngine } from '../engine/engine-errors.ts';
 import type { NativeIndex, NativeRecord } from '../engine/native.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';

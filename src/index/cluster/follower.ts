@@ -7,7 +7,7 @@
  * that by `swaps` and runs again.
  */
 import { unavailable, type ServiceError } from '../../errors.ts';
-import type { IndexChanges, IndexHead, NamedSegment } from '../../index-state.ts';
+import type { IndexChanges, IndexHead, NamedSegment } from '../../contracts/index-state.ts';
 import { hasCode } from '../../system-errors.ts';
 import { absentParts, type AbsentParts } from '../engine/engine-errors.ts';
 import type { NativeIndex } from '../engine/native.ts';

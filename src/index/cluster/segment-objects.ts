@@ -4,7 +4,7 @@
  * again.
  */
 import { randomUUID } from 'node:crypto';
-import type { NamedSegment, SegmentFile } from '../../index-state.ts';
+import type { NamedSegment, SegmentFile } from '../../contracts/index-state.ts';
 import type { SegmentInfo } from '../engine/native.ts';
 import { derivedEndings } from '../segments/derived-data.ts';
 import type { BlobCache, CachedFile, OpenCopy } from '../storage/blob-cache.ts';

@@ -5,9 +5,9 @@
  *
  * All versions of a segment are born in the transaction that names it. So a node that lacks the segment learns of all of them.
  */
-import type { CommitUpsertInput, CommitUpsertResult } from '../../document-commits.ts';
+import type { CommitUpsertInput, CommitUpsertResult } from '../../contracts/document-commits.ts';
 import { ServiceError } from '../../errors.ts';
-import type { RecordLocation } from '../../index-state.ts';
+import type { RecordLocation } from '../../contracts/index-state.ts';
 import type { PlacedRecords } from '../contract.ts';
 import type { NativeRecord } from '../engine/native.ts';
 import type { IndexSettings } from '../index-settings.ts';

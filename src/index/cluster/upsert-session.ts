@@ -2,9 +2,9 @@
  * The records of one upsert of a node. A small upsert is held in memory and shares a delta with others. A large one is written
  * as it comes, into deltas of its own.
  */
-import type { CommitUpsertResult } from '../../document-commits.ts';
+import type { CommitUpsertResult } from '../../contracts/document-commits.ts';
 import { assertInvariant } from '../../errors.ts';
-import type { NamedSegment, RecordLocation } from '../../index-state.ts';
+import type { NamedSegment, RecordLocation } from '../../contracts/index-state.ts';
 import type { NativeRecord } from '../engine/native.ts';
 import { appendTo, createDelta, sealAndPut, type Delta } from './deltas.ts';
 import type { UpsertGroups, UpsertOf, UpsertDeps } from './upsert-groups.ts';

@@ -11,7 +11,7 @@
  */
 import { createRequire } from 'node:module';
 import { builtFile } from '../../installation.ts';
-import type { RowShape } from '../../row-shape.ts';
+import type { RowShape } from '../../contracts/row-shape.ts';
 
 export type KernelName = 'scalar' | 'avx2' | 'avxvnni' | 'avx512vnni' | 'amx' | 'neon';
 

@@ -4,7 +4,7 @@
  * nothing is applied after it.
  */
 import { assertInvariant } from '../../errors.ts';
-import type { RecordLocation } from '../../index-state.ts';
+import type { RecordLocation } from '../../contracts/index-state.ts';
 
 export interface BornVersion extends RecordLocation {
   readonly versionId: number;

@@ -1,6 +1,6 @@
 /** Loads lifespans of versions in small steps, so that requests to other indexes go on meanwhile. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { IndexState } from '../../index-state.ts';
+import type { IndexState } from '../../contracts/index-state.ts';
 import type { NativeIndex } from '../engine/native.ts';
 
 /** One step takes a few milliseconds of the event loop. */

@@ -11,7 +11,7 @@
  * the event loop. Searches that began before keep the sources mapped. Commits wait for the last transaction alone.
  */
 import { assertInvariant } from '../../errors.ts';
-import type { RecordLocation } from '../../index-state.ts';
+import type { RecordLocation } from '../../contracts/index-state.ts';
 import { removeBlobs } from '../storage/blob-store.ts';
 import { copyRecords, type CopyDeps } from './copy-records.ts';
 import type { DerivedData } from './derived-data.ts';

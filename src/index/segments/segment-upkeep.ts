@@ -3,7 +3,7 @@
  * (`derived-data.ts`), and merges them when the policy says so, one merge at a time. A job that fails is reported. The
  * next seal or the next round of upkeep tries it again.
  */
-import type { RecordLocation } from '../../index-state.ts';
+import type { RecordLocation } from '../../contracts/index-state.ts';
 import { DerivedData } from './derived-data.ts';
 import { hasEngineCode } from '../engine/engine-errors.ts';
 import { Merge, type MergeDeps } from './merge.ts';

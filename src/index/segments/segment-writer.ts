@@ -6,7 +6,7 @@
  * next open removes it.
  */
 import { assertInvariant } from '../../errors.ts';
-import type { RecordLocation } from '../../index-state.ts';
+import type { RecordLocation } from '../../contracts/index-state.ts';
 import { fromEngine, hasEngineCode, throughEngine } from '../engine/engine-errors.ts';
 import type { NativeRecord } from '../engine/native.ts';
 import { newSegment, segmentBlob, type Segment, type SegmentDeps } from './segment.ts';

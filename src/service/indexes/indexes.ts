@@ -1,9 +1,9 @@
 /** Gives operations an index by its id: its row, which is cached for moments, and the open index. It also erases indexes. */
-import type { RowShape } from '../../row-shape.ts';
+import type { RowShape } from '../../contracts/row-shape.ts';
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import { ServiceError, invalid } from '../../errors.ts';
-import type { IndexHead } from '../../index-state.ts';
+import type { IndexHead } from '../../contracts/index-state.ts';
 import type { CommitWork, IndexStore, OpenIndex } from '../../index/contract.ts';
 import type { RecallReport } from '../../index/recall/index-recall.ts';
 import { otherModel } from '../../index/local-store.ts';

@@ -1,9 +1,9 @@
 /** Commits versions whose records have been appended, together with their usage. Everything that writes documents ends here. */
 import type { IndexRow } from '../../catalog/contract.ts';
-import type { CommitUpsertResult, NewVersion, UsageEvent } from '../../document-commits.ts';
+import type { CommitUpsertResult, NewVersion, UsageEvent } from '../../contracts/document-commits.ts';
 import { assertInvariant } from '../../errors.ts';
 import type { IndexWriter } from '../../index/contract.ts';
-import type { RecordLocation } from '../../index-state.ts';
+import type { RecordLocation } from '../../contracts/index-state.ts';
 import type { RequestContext } from '../contract.ts';
 import type { OperationDeps } from '../operation-deps.ts';
 

@@ -5,7 +5,7 @@
  * The result of a document is its best chunk. Ties stay in the order submitted. A document without tokens has no chunk and no
  * result. A query or document that the model cannot encode refuses the request, because the answer has no place for it.
  */
-import { rowBytes, type RowShape } from '../../row-shape.ts';
+import { rowBytes, type RowShape } from '../../contracts/row-shape.ts';
 import type { EncodedDocument, EncodedQuery } from '../../encoder/protocol/contract.ts';
 import { rangeFields } from '../../encoder/protocol/row-places.ts';
 import { assertInvariant, invalid } from '../../errors.ts';

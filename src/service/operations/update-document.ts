@@ -5,7 +5,7 @@
  * upsert or another change came between, the commit changes nothing, and the newer version is taken. So of changes at once
  * that merge, all count.
  */
-import type { CommitUpsertResult, DocumentVersion } from '../../document-commits.ts';
+import type { CommitUpsertResult, DocumentVersion } from '../../contracts/document-commits.ts';
 import type { StoredDocument } from '../../catalog/contract.ts';
 import { assertInvariant, invalid } from '../../errors.ts';
 import { mergePatch } from '../../index/terms/merge-patch.ts';

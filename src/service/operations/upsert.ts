@@ -7,7 +7,7 @@
  * stays.
  */
 import type { IndexRow } from '../../catalog/contract.ts';
-import type { CommitUpsertResult } from '../../document-commits.ts';
+import type { CommitUpsertResult } from '../../contracts/document-commits.ts';
 import type { EncodedDocument, EncoderModel, EncodeTimings } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
 import { metadataTerms } from '../../index/terms/metadata-terms.ts';

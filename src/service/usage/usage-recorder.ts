@@ -4,7 +4,7 @@
  * too little favours the customer, counting twice does not.
  */
 import type { Catalog } from '../../catalog/contract.ts';
-import type { UsageEvent } from '../../document-commits.ts';
+import type { UsageEvent } from '../../contracts/document-commits.ts';
 import { ServiceError } from '../../errors.ts';
 import { monthOf } from '../calendar-month.ts';
 import type { RequestContext } from '../contract.ts';

@@ -4,7 +4,7 @@ import type { ClusterCatalog, MergeLease } from '../../../src/catalog/cluster-co
 import type { IndexRow } from '../../../src/catalog/contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import { ServiceError } from '../../../src/errors.ts';
-import type { IndexChanges } from '../../../src/index-state.ts';
+import type { IndexChanges } from '../../../src/contracts/index-state.ts';
 import {
   commitDelta,
   deltaUpsert,

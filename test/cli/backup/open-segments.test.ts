@@ -3,7 +3,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { openSegments } from '../../../src/cli/backup/open-segments.ts';
-import type { SegmentRow } from '../../../src/index-state.ts';
+import type { SegmentRow } from '../../../src/contracts/index-state.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 
 const row = (id: number): SegmentRow => ({

@@ -6,7 +6,7 @@ import { inspectObjects } from '../../../src/cli/cluster/inspect-objects.ts';
 import { clusterStatus } from '../../../src/cli/cluster/status.ts';
 import { verifyObjects } from '../../../src/cli/cluster/verify-objects.ts';
 import { parseConfig } from '../../../src/app/config.ts';
-import type { NamedSegment } from '../../../src/index-state.ts';
+import type { NamedSegment } from '../../../src/contracts/index-state.ts';
 import { nodeReport } from '../../../src/service/node-report.ts';
 import type { Node, NodeStage } from '../../support/cluster/node-stage.ts';
 import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';

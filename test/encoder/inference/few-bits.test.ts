@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { quantizeFewBits, Rotation } from '../../../src/encoder/inference/few-bits.ts';
-import { rowBytes } from '../../../src/row-shape.ts';
+import { rowBytes } from '../../../src/contracts/row-shape.ts';
 import { componentsOf } from '../../../bench/lib/vectors.ts';
 
 const rows = 3;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
 import type { EncodedDocument } from '../../../src/encoder/protocol/contract.ts';
 import { rangeFields } from '../../../src/encoder/protocol/row-places.ts';
-import { rowBytes } from '../../../src/row-shape.ts';
+import { rowBytes } from '../../../src/contracts/row-shape.ts';
 import { halfValues } from '../../../src/encoder/inference/quantize.ts';
 import { callOptions, encodeAll, type Encoders, startEncoders } from '../../support/encoder/encoders.ts';
 import { eventually } from '../../support/running/eventually.ts';

@@ -5,7 +5,7 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
-import type { NamedSegment } from '../../../src/index-state.ts';
+import type { NamedSegment } from '../../../src/contracts/index-state.ts';
 import type { ObjectStore } from '../../../src/index/storage/object-store.ts';
 import type { Node, NodeOptions, NodeStage } from '../../support/cluster/node-stage.ts';
 import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';

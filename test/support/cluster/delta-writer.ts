@@ -1,8 +1,12 @@
 /** Upserts as nodes make them: each writes a segment of its own, which its commit names. */
 import { randomUUID } from 'node:crypto';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
-import type { CommitUpsertInput, CommitUpsertResult, NewVersion } from '../../../src/document-commits.ts';
-import type { NamedSegment } from '../../../src/index-state.ts';
+import type {
+  CommitUpsertInput,
+  CommitUpsertResult,
+  NewVersion,
+} from '../../../src/contracts/document-commits.ts';
+import type { NamedSegment } from '../../../src/contracts/index-state.ts';
 import { usageOf } from '../stages/catalog-fixture.ts';
 
 export interface Delta {

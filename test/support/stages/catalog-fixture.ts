@@ -13,7 +13,7 @@ import type {
   DocumentVersion,
   NewVersion,
   UsageEvent,
-} from '../../../src/document-commits.ts';
+} from '../../../src/contracts/document-commits.ts';
 
 export const month = '2026-10';
 

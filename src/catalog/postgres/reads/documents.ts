@@ -1,6 +1,6 @@
 /** Reads of single documents and of pages of them. `segments.ts` reads whole indexes. */
 import type { Catalog, DocumentCount, ExpiredIndex, StoredDocument } from '../../contract.ts';
-import type { DocumentVersion } from '../../../document-commits.ts';
+import type { DocumentVersion } from '../../../contracts/document-commits.ts';
 import { type Database, statements } from '../database.ts';
 import { placeNow } from '../functions.ts';
 import { withExpiry } from '../../rows.ts';

@@ -2,7 +2,7 @@
  * Reads heads of indexes. Every search begins with one. Calls that come while a query is on its way share the next query, over
  * all indexes. A query never answers a call that came after it was sent, because the head may have changed in between.
  */
-import type { IndexHead } from '../../../index-state.ts';
+import type { IndexHead } from '../../../contracts/index-state.ts';
 import { type Database, statements } from '../database.ts';
 import type { Epochs } from './epochs.ts';
 

@@ -11,7 +11,7 @@ import type {
   DeadVersion,
   NewVersion,
   UsageEvent,
-} from '../../../document-commits.ts';
+} from '../../../contracts/document-commits.ts';
 import { assertInvariant } from '../../../errors.ts';
 import { usageValues } from '../../rows.ts';
 import type { Connection } from '../connection.ts';

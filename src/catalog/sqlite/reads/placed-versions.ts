@@ -2,7 +2,7 @@
  * All versions of an index, as columns, for opening it. A column comes from SQLite as one JSON text: parsing that is several
  * times as fast as fetching rows one by one, and an index of a million documents must open within a second.
  */
-import type { IndexState, SegmentState } from '../../../index-state.ts';
+import type { IndexState, SegmentState } from '../../../contracts/index-state.ts';
 import { ServiceError, assertInvariant } from '../../../errors.ts';
 import { damage, type Connection } from '../connection.ts';
 

@@ -2,7 +2,7 @@
  * Reads of the `versions` table. They may have to wait for the disk, so reader threads run them. (Tenants, keys and indexes
  * are small and read often: `small-reads.ts`.) The first parameter of each is the id of the index.
  */
-import type { DocumentVersion } from '../../../document-commits.ts';
+import type { DocumentVersion } from '../../../contracts/document-commits.ts';
 import type {
   DocumentCount,
   DocumentOrder,

@@ -4,7 +4,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { assertInvariant, toFailure } from '../../../errors.ts';
-import type { IndexState } from '../../../index-state.ts';
+import type { IndexState } from '../../../contracts/index-state.ts';
 import { openReader } from '../connection.ts';
 import { readOperations } from '../reads/read-operations.ts';
 import { serveRequests, type ServedDatabase } from './thread-server.ts';

@@ -6,7 +6,7 @@
  * read-only, a damaged ledger) requests go on, and only the death of the process loses what memory holds.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { UsageEvent } from '../../../document-commits.ts';
+import type { UsageEvent } from '../../../contracts/document-commits.ts';
 import { ServiceError, assertInvariant } from '../../../errors.ts';
 import type { SpaceReserve } from '../../space-reserve.ts';
 import type { CheckpointOperations } from '../threads/checkpoint-thread.ts';

@@ -9,7 +9,7 @@ import { closeSync, fdatasync, openSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { UsageEvent } from '../../../document-commits.ts';
+import type { UsageEvent } from '../../../contracts/document-commits.ts';
 import { ServiceError } from '../../../errors.ts';
 import { hasCode } from '../../../system-errors.ts';
 import { syncDirectory } from '../../sync-directory.ts';

@@ -1,5 +1,5 @@
 /** Usage that waits to be written: a sum for each tenant and month, oldest first, up to a bound. */
-import type { UsageEvent } from '../../../document-commits.ts';
+import type { UsageEvent } from '../../../contracts/document-commits.ts';
 import { sumOfUsage } from '../../rows.ts';
 
 /** A sum takes less than 1 KiB. */

@@ -1,6 +1,6 @@
 /** A fault of a node that the battery must find: it would prove nothing otherwise. */
 import type { ClusterCatalog } from '../../../../src/catalog/cluster-contract.ts';
-import type { IndexHead } from '../../../../src/index-state.ts';
+import type { IndexHead } from '../../../../src/contracts/index-state.ts';
 
 /** A node that looks at the head now and then only, and takes it for what it has already. */
 export function withoutHeads(real: ClusterCatalog): ClusterCatalog {
