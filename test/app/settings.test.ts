@@ -10,7 +10,7 @@ const commandLineSettings = 4;
 const parserTests = new Set([
   'test/app/config.test.ts',
   'test/app/settings.test.ts',
-  'test/deploy/files.test.ts',
+  'test/release/deploy/files.test.ts',
 ]);
 const tests = globSync('test/**/*.test.ts', { cwd: root })
   .filter((file) => !parserTests.has(file))

@@ -12,7 +12,7 @@ import { installChecks, installServers, type CheckPrograms } from '../../deploy/
 import { freePort } from '../../deploy/local/free-port.ts';
 import { startServer, type RunningServer } from '../../deploy/local/server-process.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
-import { nginxIn } from '../deploy/nginx-sample.ts';
+import { nginxIn } from './deploy/nginx-sample.ts';
 
 const deploy = path.resolve(import.meta.dirname, '../../deploy');
 const names = ['node-1', 'node-2', 'node-3'] as const;

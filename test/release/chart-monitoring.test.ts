@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { alerts } from '../../deploy/monitoring/alerts.ts';
 import { dashboard } from '../../deploy/monitoring/dashboard.ts';
 import { rules } from '../../deploy/monitoring/rules.ts';
-import { deploy, object, objects, type Release, render } from '../deploy/chart.ts';
+import { deploy, object, objects, type Release, render } from './deploy/chart.ts';
 
 const selected = { release: 'prometheus' };
 const scrapers = [{ namespaceSelector: {} }];

@@ -20,7 +20,7 @@ import {
   type Release,
   render,
   validate,
-} from '../deploy/chart.ts';
+} from './deploy/chart.ts';
 
 const root = path.join(deploy, '..');
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');

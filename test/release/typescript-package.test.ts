@@ -8,7 +8,7 @@ import { run } from '../../clients/tools/install.ts';
 import { version } from '../../clients/typescript/src/version.ts';
 import { makeScratch, repositoryRoot } from '../support/running/launch.ts';
 import { useSharedStage } from '../support/running/stage.ts';
-import { guideExamples } from './guide.ts';
+import { guideExamples } from '../clients/guide.ts';
 import { typeScriptProject } from '../support/typescript-project.ts';
 
 const stage = useSharedStage();

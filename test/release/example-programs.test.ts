@@ -2,10 +2,10 @@
 import { copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { missingPython, pythonEnvironment, run } from '../../../clients/tools/install.ts';
-import { typeScriptProject } from '../../support/typescript-project.ts';
-import { repositoryRoot } from '../../support/running/launch.ts';
-import { useSharedStage } from '../../support/running/stage.ts';
+import { missingPython, pythonEnvironment, run } from '../../clients/tools/install.ts';
+import { typeScriptProject } from '../support/typescript-project.ts';
+import { repositoryRoot } from '../support/running/launch.ts';
+import { useSharedStage } from '../support/running/stage.ts';
 
 const stage = useSharedStage();
 const noPython = missingPython();

@@ -2,11 +2,11 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { run } from '../../clients/tools/install.ts';
-import { installChecks } from '../../deploy/local/install.ts';
-import { newDirectory } from '../support/machine/temporary-directory.ts';
+import { run } from '../../../clients/tools/install.ts';
+import { installChecks } from '../../../deploy/local/install.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
 
-export const deploy = path.resolve(import.meta.dirname, '../../deploy');
+export const deploy = path.resolve(import.meta.dirname, '../../../deploy');
 export const chart = 'helm/maxsimd';
 
 export interface Manifest {

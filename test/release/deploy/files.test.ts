@@ -6,15 +6,15 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { run } from '../../clients/tools/install.ts';
-import { installChecks, installServers, type CheckPrograms } from '../../deploy/local/install.ts';
-import { parseConfig } from '../../src/app/config.ts';
-import { parseEncoderArguments } from '../../src/encoder/server/arguments.ts';
-import { newDirectory } from '../support/machine/temporary-directory.ts';
+import { run } from '../../../clients/tools/install.ts';
+import { installChecks, installServers, type CheckPrograms } from '../../../deploy/local/install.ts';
+import { parseConfig } from '../../../src/app/config.ts';
+import { parseEncoderArguments } from '../../../src/encoder/server/arguments.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { chart, deploy, render, validate } from './chart.ts';
 import { nginxIn } from './nginx-sample.ts';
 
-const root = path.resolve(import.meta.dirname, '../..');
+const root = path.resolve(import.meta.dirname, '../../..');
 
 let programs: CheckPrograms & { readonly haproxy: string };
 beforeAll(async () => {
