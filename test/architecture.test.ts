@@ -148,7 +148,7 @@ describe('pages of docs/architecture', () => {
       .map(([, named = '']) => named)
       .filter((named) => !tracked.some((file) => `/${file}/`.includes(`/${named}/`)));
 
-  it.each(tracked.filter((file) => /^docs\/(architecture|decisions)\/.*\.md$/.test(file)))(
+  it.each(tracked.filter((file) => /^(ARCHITECTURE|docs\/(architecture|decisions)\/.*)\.md$/.test(file)))(
     '%s names only files and folders that exist',
     (page) => {
       expect(unknownPathsIn(readFileSync(path.join(root, page), 'utf8'))).toEqual([]);
@@ -160,6 +160,14 @@ describe('pages of docs/architecture', () => {
       'src/htt',
       'shortlists.cpp',
     ]);
+  });
+
+  it('ARCHITECTURE.md meets every folder of src and of the addon', () => {
+    const story = readFileSync(path.join(root, 'ARCHITECTURE.md'), 'utf8');
+    const rooms = [...Object.keys(mayImport), ...addonRooms.map((room) => `native/${room}`), 'native/sqlite'];
+    const missed = rooms.filter((room) => /^(src|native)\//.test(room) && !story.includes(`\`${room}`));
+    // It serves no document: it makes a bare clone ready.
+    expect(missed).toEqual(['src/bootstrap']);
   });
 
   const [, roomSection = ''] = (pageText.get('docs/architecture/overview.md') ?? '').split('## Rooms\n');

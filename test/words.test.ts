@@ -38,6 +38,7 @@ function rowsUnder(heading: string): readonly (readonly [string, string])[] {
 
 /** What outsiders read first. */
 const firstRead = [
+  'ARCHITECTURE.md',
   'CONTRIBUTING.md',
   'SECURITY.md',
   ...globSync('examples/**/*.{md,ts,py,sh}', { cwd: root }),

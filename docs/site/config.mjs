@@ -14,7 +14,7 @@ export default defineConfig({
     nav: [
       { text: 'Guides', link: '/docs/', activeMatch: '^/docs/(guide/|$)' },
       { text: 'Reference', link: '/docs/reference/api', activeMatch: '^/docs/reference/' },
-      { text: 'Architecture', link: '/docs/architecture/overview', activeMatch: '^/docs/architecture/' },
+      { text: 'Architecture', link: '/ARCHITECTURE', activeMatch: '^/(ARCHITECTURE|docs/architecture/)' },
       { text: 'Benchmarks', link: '/docs/benchmarks' },
     ],
     sidebar,

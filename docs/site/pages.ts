@@ -10,6 +10,7 @@ export const root = path.resolve(import.meta.dirname, '../..');
 
 const patterns = [
   'README.md',
+  'ARCHITECTURE.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',
   'SECURITY.md',

@@ -118,7 +118,7 @@ describe.skipIf(reason !== undefined)(
       'docs/index',
       'docs/guide/filter',
       'docs/reference/api',
-      'docs/architecture/overview',
+      'ARCHITECTURE',
       'docs/benchmarks',
     ];
     const looks = [

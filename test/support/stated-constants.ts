@@ -81,7 +81,7 @@ export const statedConstants = [
     has: 'waitMsMax: 1_000,',
   },
   {
-    page: 'overview.md',
+    page: 'service.md',
     says: 'A piece of more than 10 ms',
     has: 'longWork = 100;',
   },
