@@ -8,7 +8,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { longFunctionsOfCpp, longFunctionsOfTypeScript } from './support/long-functions.ts';
-import { addonRooms, mayImport, roomOf, typesAlone } from './support/rooms.ts';
+import { addonRooms, isShared, mayImport, roomOf, typesAlone } from './support/rooms.ts';
 import { statedConstants } from './support/stated-constants.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
@@ -54,8 +54,7 @@ const unseen: Readonly<Record<string, readonly string[]>> = {
   model: ['client', 'supervision', 'server', 'scheduling'],
 };
 
-/** Files of `src` that every layer may import. */
-const shared = sources.filter((file) => /^src\/[^/]+\.ts$/.test(file));
+const shared = sources.filter(isShared);
 
 describe('layers', () => {
   it.each(Object.entries(mayImport))('files of %s import only what their room may see', (room, seen) => {
@@ -71,6 +70,10 @@ describe('layers', () => {
         if (typesAlone.has(`${room} ${allowed}`)) expect(typeOnly, `${file} imports ${target}`).toBe(true);
       }
     }
+  });
+
+  it('few files stand directly under src', () => {
+    expect(sources.filter((file) => path.posix.dirname(file) === 'src').length).toBeLessThanOrEqual(5);
   });
 
   it('the shared files import none but each other', () => {
@@ -228,7 +231,9 @@ describe('pages of docs/architecture', () => {
         ([, room = roomOfPage(content), imports = '']) => [room, wordsInTicks(imports).toSorted()] as const,
       ),
     );
-    const rules = Object.entries(mayImport).filter(([room]) => room.startsWith('src/'));
+    const rules = Object.entries(mayImport).filter(
+      ([room]) => room.startsWith('src/') && !isShared(`${room}/`),
+    );
     expect(Object.fromEntries(stated)).toEqual(
       Object.fromEntries(rules.map(([room, seen]) => [room, seen.toSorted()])),
     );
@@ -366,7 +371,7 @@ describe('engines', () => {
     expect(loaders).toEqual([
       'src/encoder/inference/few-bits.ts',
       'src/index/engine/native.ts',
-      'src/process-tuning.ts',
+      'src/process/process-tuning.ts',
     ]);
   });
 

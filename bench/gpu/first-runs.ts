@@ -15,7 +15,7 @@ import type { SchedulerOptions } from '../../src/encoder/scheduling/scheduler.ts
 import { inferenceThreads, parseEncoderArguments } from '../../src/encoder/server/arguments.ts';
 import { tuning } from '../../src/encoder/server/tuning.ts';
 import { checkGolden, warmUp } from '../../src/encoder/server/warm-up.ts';
-import { collectYoungBuffers } from '../../src/process-tuning.ts';
+import { collectYoungBuffers } from '../../src/process/process-tuning.ts';
 import { benchmark, type OptionsOf } from '../lib/benchmark.ts';
 import { describeEnvironment, type Environment } from '../lib/environment.ts';
 import { deviceName } from '../lib/model/device.ts';

@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { builtFile } from '../../src/installation.ts';
+import { builtFile } from '../../src/process/installation.ts';
 import { defaultIndexSettings } from '../../src/index/index-settings.ts';
 import type {
   NativeEngine,

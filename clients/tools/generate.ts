@@ -6,8 +6,8 @@ import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createRequestObserver } from '../../src/http/observation.ts';
 import { createHttpServer } from '../../src/http/server.ts';
-import { createLogger } from '../../src/logging.ts';
-import { createMetrics } from '../../src/metrics.ts';
+import { createLogger } from '../../src/observation/logging.ts';
+import { createMetrics } from '../../src/observation/metrics.ts';
 import type { Service } from '../../src/service/contract.ts';
 import { nodeTools, pythonEnvironment, run } from './install.ts';
 

@@ -1,6 +1,6 @@
 /** A dashboard of Grafana with a panel for every metric, so that a new one is never forgotten. */
 import { describeMetrics } from '../../src/app/telemetry/describe-metrics.ts';
-import type { RegisteredMetric } from '../../src/metrics.ts';
+import type { RegisteredMetric } from '../../src/observation/metrics.ts';
 
 export const dashboardFile = 'dashboard.json';
 

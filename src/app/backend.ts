@@ -4,7 +4,7 @@ import type { Catalog } from '../catalog/contract.ts';
 import { lockDataDirectory } from '../catalog/data-directory.ts';
 import { openCatalog } from '../catalog/sqlite/open-catalog.ts';
 import { openLocalBlobStore } from '../index/storage/local-blob-store.ts';
-import type { Logger } from '../logging.ts';
+import type { Logger } from '../observation/logging.ts';
 import type { RunningService, ServiceDeps } from '../service/create-service.ts';
 import { MemoryLimiter } from '../service/limits/memory-limiter.ts';
 import { steadyNowMs } from '../service/limits/steady-clock.ts';

@@ -9,9 +9,17 @@ import { z } from 'zod';
 import { dnsNameOf } from '../encoder/client/dns-name.ts';
 import { defaultIndexSettings } from '../index/index-settings.ts';
 import { defaultRecallSettings } from '../index/recall/measuring.ts';
-import { shippedModels } from '../installation.ts';
+import { shippedModels } from '../process/installation.ts';
 import { removedSettings } from './removed-settings.ts';
-import { fitting, nearestName, nonEmpty, numberIn, oneOf, wholeNumber, wordOrNumber } from '../settings.ts';
+import {
+  fitting,
+  nearestName,
+  nonEmpty,
+  numberIn,
+  oneOf,
+  wholeNumber,
+  wordOrNumber,
+} from '../input/settings.ts';
 
 const list = z.string().transform((text) =>
   text

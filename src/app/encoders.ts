@@ -4,7 +4,7 @@ import { ConfigError, isClustered, readConfigured, type Config } from './config.
 import { createEncoderPool, type EncoderPoolOptions } from '../encoder/client/pool.ts';
 import type { EndpointEvent } from '../encoder/client/endpoint.ts';
 import type { EncoderPool, EncoderStatistics } from '../encoder/protocol/contract.ts';
-import type { Logger } from '../logging.ts';
+import type { Logger } from '../observation/logging.ts';
 import { isLocalAddress } from '../loopback.ts';
 import { type ModelUses, startLocalEncoders } from './local-encoders.ts';
 

@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { EngineDeviceOptions, NativeEngine } from '../index/engine/native.ts';
-import { cudaLibrary } from '../installation.ts';
-import type { Logger } from '../logging.ts';
+import { cudaLibrary } from '../process/installation.ts';
+import type { Logger } from '../observation/logging.ts';
 import { ConfigError, type Config } from './config.ts';
 
 const lookMs = 10_000;

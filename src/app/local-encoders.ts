@@ -12,7 +12,7 @@ import {
   type EncoderSupervisor,
   type EncoderSupervisorOptions,
 } from '../encoder/supervision/supervisor.ts';
-import { passLogLine, type Logger } from '../logging.ts';
+import { passLogLine, type Logger } from '../observation/logging.ts';
 import { encoderMemoryBytes } from './memory.ts';
 import { chosenModel } from './model-choice.ts';
 import { type GroupChange, type ModelGroup, ModelGroups } from './model-groups.ts';

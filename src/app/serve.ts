@@ -17,13 +17,13 @@ import { readConsolePage } from '../http/console/page.ts';
 import { createRequestObserver, type RequestObserver } from '../http/observation.ts';
 import type { TlsIdentity } from '../http/protocol/listener.ts';
 import { registerTenantMetrics } from '../http/tenant-metrics.ts';
-import { unlessAsked } from '../end-signals.ts';
+import { unlessAsked } from '../process/end-signals.ts';
 import { createEngine, type NativeEngine } from '../index/engine/native.ts';
-import { consoleDirectory } from '../installation.ts';
+import { consoleDirectory } from '../process/installation.ts';
 import { engineDeviceOf, watchEngineDevice } from './engine-device.ts';
-import { createLogger, type Logger } from '../logging.ts';
+import { createLogger, type Logger } from '../observation/logging.ts';
 import { isLoopback } from '../loopback.ts';
-import { createMetrics, type Metrics } from '../metrics.ts';
+import { createMetrics, type Metrics } from '../observation/metrics.ts';
 import { checkPorts, listenAt, listenForMetrics } from './ports.ts';
 import { createMetricsServer } from './telemetry/metrics-server.ts';
 import { engineMemoryBytes } from './memory.ts';
@@ -37,7 +37,7 @@ import { registerServiceMetrics } from './telemetry/service-metrics.ts';
 import { onShutdown } from './shutdown.ts';
 import { startEncoders, type Encoders } from './encoders.ts';
 import { followTlsFiles, readTlsFiles, renewIdentity } from './tls-files.ts';
-import { collectYoungBuffers } from '../process-tuning.ts';
+import { collectYoungBuffers } from '../process/process-tuning.ts';
 
 /** How long files and child processes may take to close after the drain. Then the process ends by force. */
 const closeMs = 4_000;

@@ -3,7 +3,7 @@
  * cut the drain short. A defect that nothing caught ends the process with exit code 1.
  */
 
-import { onceAsked } from '../end-signals.ts';
+import { onceAsked } from '../process/end-signals.ts';
 
 export interface ShutdownOptions {
   readonly asked: AbortSignal;

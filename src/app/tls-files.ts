@@ -5,7 +5,7 @@
  */
 import { createSecureContext, Server as SecureServer } from 'node:tls';
 import type { TlsIdentity } from '../http/protocol/listener.ts';
-import type { Logger } from '../logging.ts';
+import type { Logger } from '../observation/logging.ts';
 import { ConfigError, readConfigured, type Config } from './config.ts';
 
 type TlsConfig = Pick<Config, 'MAXSIMD_TLS_FILES'>;

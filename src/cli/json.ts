@@ -3,7 +3,7 @@
  * does not hold (64-bit identifiers, long decimals, very large numbers) becomes raw JSON. `JSON.stringify` writes it as it
  * came.
  */
-import { dottedPath } from '../issue-words.ts';
+import { dottedPath } from '../input/issue-words.ts';
 import { repeatedName } from '../service/repeated-names.ts';
 
 /** Node 22 and later have it (proposal-json-parse-with-source); not in TypeScript's library yet. */

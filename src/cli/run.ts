@@ -1,8 +1,8 @@
 /** Runs the command line and sets the exit code. */
 import { parseConfig, serviceLinksIn, type Config, type Constants } from '../app/config.ts';
-import { catchEndSignals } from '../end-signals.ts';
-import { programVersion } from '../installation.ts';
-import { forbidCoreDumps } from '../process-tuning.ts';
+import { catchEndSignals } from '../process/end-signals.ts';
+import { programVersion } from '../process/installation.ts';
+import { forbidCoreDumps } from '../process/process-tuning.ts';
 import type { ProgramEnvironment } from './commands/environment.ts';
 import { CommandFailure, exitCodes, Interruption, type ExitCode } from './failure.ts';
 import type { CommandResult } from './output.ts';

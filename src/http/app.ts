@@ -9,7 +9,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { ServiceError, invalid } from '../errors.ts';
 import { cut } from '../service/repeated-names.ts';
-import { nearestName } from '../settings.ts';
+import { nearestName } from '../input/settings.ts';
 import { unknownRoute } from './admission.ts';
 import { acceptJsonBodies } from './body/body.ts';
 import { BodyRoom } from './body/body-room.ts';

@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { ServiceError } from '../errors.ts';
 import type { Issue } from '../errors.ts';
-import { dottedPath, wordsOf } from '../issue-words.ts';
+import { dottedPath, wordsOf } from '../input/issue-words.ts';
 import { cut } from '../service/repeated-names.ts';
 import { issuesMax } from './limits.ts';
 

@@ -3,9 +3,9 @@
  * a `doc_id` may be personal. Keys, texts, bodies and metadata never appear.
  */
 import type { ErrorCode, ServiceError } from '../errors.ts';
-import type { Logger } from '../logging.ts';
-import { latencyBucketsSeconds } from '../metrics.ts';
-import type { Metrics } from '../metrics.ts';
+import type { Logger } from '../observation/logging.ts';
+import { latencyBucketsSeconds } from '../observation/metrics.ts';
+import type { Metrics } from '../observation/metrics.ts';
 import type { ProtocolObserver } from './protocol/protocol.ts';
 import type { RequestScope } from './request-scope.ts';
 import { registerTenantMetrics, type TenantRequest } from './tenant-metrics.ts';

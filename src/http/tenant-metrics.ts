@@ -3,7 +3,7 @@
  * the rest are counted together as `other`. Every five minutes the tenants with the most requests get the labels. A tenant
  * that loses its label leaves its totals here, and goes on from them if it returns. So no counter goes back.
  */
-import type { Metrics, Sample } from '../metrics.ts';
+import type { Metrics, Sample } from '../observation/metrics.ts';
 
 const labelledMax = 100;
 const periodMs = 300_000;

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { watchEngineDevice } from '../../src/app/engine-device.ts';
 import type { EngineDevice, NativeEngine } from '../../src/index/engine/native.ts';
-import type { Logger } from '../../src/logging.ts';
+import type { Logger } from '../../src/observation/logging.ts';
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());

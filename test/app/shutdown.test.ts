@@ -13,7 +13,7 @@ async function ended(
   before = '',
 ): Promise<{ code: number | null; printed: string }> {
   const script = `
-    import { catchEndSignals } from ${JSON.stringify(path.join(source, 'end-signals.ts'))};
+    import { catchEndSignals } from ${JSON.stringify(path.join(source, 'process/end-signals.ts'))};
     import { onShutdown } from ${JSON.stringify(path.join(source, 'app/shutdown.ts'))};
     import { setTimeout as delay } from 'node:timers/promises';
     const onError = (error) => console.log('error', error.message);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../../src/app/config.ts';
-import { createLogger } from '../../src/logging.ts';
+import { createLogger } from '../../src/observation/logging.ts';
 import { startEncoders } from '../../src/app/encoders.ts';
 
 const logger = createLogger({ level: 'silent' });

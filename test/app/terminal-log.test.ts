@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { expect, it } from 'vitest';
-import { createLogger, terminalLine } from '../../src/logging.ts';
+import { createLogger, terminalLine } from '../../src/observation/logging.ts';
 
 function shown(write: (logger: ReturnType<typeof createLogger>) => void): string {
   let text = '';

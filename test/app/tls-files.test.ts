@@ -4,7 +4,7 @@ import { connect } from 'node:tls';
 import { expect, it } from 'vitest';
 import { ConfigError } from '../../src/app/config.ts';
 import { followTlsFiles, readTlsFiles, renewIdentity } from '../../src/app/tls-files.ts';
-import { createLogger } from '../../src/logging.ts';
+import { createLogger } from '../../src/observation/logging.ts';
 import { startHttp } from '../support/http/http-server.ts';
 import { listen } from '../support/http/sockets.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';

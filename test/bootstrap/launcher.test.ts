@@ -6,7 +6,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { beforeAll, expect, it, onTestFinished } from 'vitest';
-import { programVersion } from '../../src/installation.ts';
+import { programVersion } from '../../src/process/installation.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 
 const launcher = path.resolve(import.meta.dirname, '../../src/bootstrap/launcher.mjs');

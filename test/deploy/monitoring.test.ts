@@ -12,7 +12,7 @@ import { alerts, type Alert } from '../../deploy/monitoring/alerts.ts';
 import { dashboard, dashboardFile } from '../../deploy/monitoring/dashboard.ts';
 import { annotationsOf, rules, rulesFile } from '../../deploy/monitoring/rules.ts';
 import { describeMetrics } from '../../src/app/telemetry/describe-metrics.ts';
-import { createMetrics } from '../../src/metrics.ts';
+import { createMetrics } from '../../src/observation/metrics.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 
 const folder = path.resolve(import.meta.dirname, '../../deploy/monitoring');

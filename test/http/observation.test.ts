@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { createLogger, describeError } from '../../src/logging.ts';
-import { createMetrics } from '../../src/metrics.ts';
+import { createLogger, describeError } from '../../src/observation/logging.ts';
+import { createMetrics } from '../../src/observation/metrics.ts';
 import { createMetricsServer } from '../../src/app/telemetry/metrics-server.ts';
 import { startHttp } from '../support/http/http-server.ts';
 

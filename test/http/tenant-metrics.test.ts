@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { BusiestTenants, registerTenantMetrics } from '../../src/http/tenant-metrics.ts';
-import { createMetrics } from '../../src/metrics.ts';
+import { createMetrics } from '../../src/observation/metrics.ts';
 import { startHttp } from '../support/http/http-server.ts';
 
 const minutesMs = 60_000;

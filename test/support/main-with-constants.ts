@@ -1,7 +1,7 @@
 /** The entry of the command line, with constants that no variable sets: the first argument holds them as JSON. */
 import type { Constants } from '../../src/app/config.ts';
 import { runCommandLine } from '../../src/cli/run.ts';
-import { catchEndSignals } from '../../src/end-signals.ts';
+import { catchEndSignals } from '../../src/process/end-signals.ts';
 
 const [constants = '{}', ...args] = process.argv.slice(2);
 await runCommandLine({

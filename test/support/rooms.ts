@@ -3,7 +3,15 @@
  * rooms, and a test compares the two.
  */
 
-/** Room -> files and folders that its TypeScript may import, besides its own and the files directly under `src`. */
+/** Folders that every room may import, as the files directly under `src`. */
+const sharedRooms: readonly string[] = ['src/input', 'src/observation', 'src/process'];
+
+/** Whether every room may import this file. */
+export function isShared(file: string): boolean {
+  return /^src\/[^/]+\.ts$/.test(file) || sharedRooms.some((room) => file.startsWith(`${room}/`));
+}
+
+/** Room -> files and folders that its TypeScript may import, besides its own and the shared files. */
 export const mayImport: Readonly<Record<string, readonly string[]>> = {
   'src/app': ['src/http', 'src/service', 'src/encoder', 'src/index', 'src/catalog'],
   'src/bootstrap': [],
@@ -25,6 +33,9 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   'src/encoder': ['src/contracts'],
   'src/http': ['src/service', 'src/catalog/contract.ts'],
   'src/index': ['src/contracts'],
+  'src/input': [],
+  'src/observation': [],
+  'src/process': [],
   'src/service': ['src/encoder', 'src/index', 'src/catalog', 'src/contracts'],
   bench: [
     'src/app',

@@ -1,8 +1,8 @@
 /** Entry of a worker thread that serves the API. The service itself is in the main thread. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../../errors.ts';
-import { createLogger } from '../../logging.ts';
-import { createMetrics } from '../../metrics.ts';
+import { createLogger } from '../../observation/logging.ts';
+import { createMetrics } from '../../observation/metrics.ts';
 import { Link } from '../../service/threads/link.ts';
 import { remoteService } from '../../service/threads/remote-service.ts';
 import { openFront, type FrontOptions, type ListenPlace } from './front.ts';

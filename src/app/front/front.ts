@@ -7,9 +7,9 @@ import { createRequestObserver, type RequestObserver } from '../../http/observat
 import type { TlsIdentity } from '../../http/protocol/listener.ts';
 import { createHttpServer, type HttpServerOptions } from '../../http/server.ts';
 import type { TenantRequest } from '../../http/tenant-metrics.ts';
-import { consoleDirectory, programVersion } from '../../installation.ts';
-import type { Logger } from '../../logging.ts';
-import type { Metrics } from '../../metrics.ts';
+import { consoleDirectory, programVersion } from '../../process/installation.ts';
+import type { Logger } from '../../observation/logging.ts';
+import type { Metrics } from '../../observation/metrics.ts';
 import type { Config } from '../config.ts';
 import { renewIdentity } from '../tls-files.ts';
 import { countTraceSpans } from '../telemetry/service-metrics.ts';

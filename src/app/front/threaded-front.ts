@@ -11,7 +11,7 @@ import { RecentActivity } from '../../http/recent-activity.ts';
 import type { Service } from '../../service/contract.ts';
 import { Link } from '../../service/threads/link.ts';
 import { hostService } from '../../service/threads/remote-service.ts';
-import type { MetricsSnapshot } from '../../metrics.ts';
+import type { MetricsSnapshot } from '../../observation/metrics.ts';
 import { assertPortIsFree } from '../ports.ts';
 import type { Front, FrontOptions } from './front.ts';
 import type { FrontThreadData } from './front-thread.ts';

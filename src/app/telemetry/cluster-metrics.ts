@@ -1,10 +1,10 @@
 /** Metrics of a node: calls to the shared services, and how far it is behind the other nodes. */
-import { observed, type CallObserver } from '../../call-observer.ts';
+import { observed, type CallObserver } from '../../observation/call-observer.ts';
 import { ServiceError } from '../../errors.ts';
 import type { ClusterEvents } from '../../index/cluster/cluster-events.ts';
 import type { BlobCache } from '../../index/storage/blob-cache.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';
-import type { Metrics } from '../../metrics.ts';
+import type { Metrics } from '../../observation/metrics.ts';
 import type { Limiter } from '../../service/limits/limiter.ts';
 import { hasCode } from '../../system-errors.ts';
 

@@ -1,6 +1,6 @@
 /** Every metric of a server and of a node, for documents and dashboards. Values are read at a scrape, so no service is needed. */
 import { createRequestObserver } from '../../http/observation.ts';
-import { createMetrics, type RegisteredMetric } from '../../metrics.ts';
+import { createMetrics, type RegisteredMetric } from '../../observation/metrics.ts';
 import { observeCluster, registerClusterState } from './cluster-metrics.ts';
 import { countTraceSpans, registerServiceMetrics } from './service-metrics.ts';
 

@@ -1,5 +1,5 @@
 /** Metrics of each encoder. Each scrape asks the encoders for them. */
-import type { Metrics, Sample } from '../../metrics.ts';
+import type { Metrics, Sample } from '../../observation/metrics.ts';
 import type { Encoders } from '../encoders.ts';
 
 type Reported = Awaited<ReturnType<Encoders['statistics']>>[number];

@@ -1,7 +1,7 @@
 /** The metrics listener, with `GET /metrics` alone. It has a port of its own, so that the public cannot read metrics. */
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Metrics } from '../../metrics.ts';
+import type { Metrics } from '../../observation/metrics.ts';
 
 /** Does not listen yet. `onError` receives the failure of a reading. */
 export function createMetricsServer(metrics: Metrics, onError: (error: unknown) => void): Server {

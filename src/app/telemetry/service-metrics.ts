@@ -1,7 +1,7 @@
 /** Metrics of the store, the engine and the encoders. They are read at each scrape. */
 import type { NativeEngine, SegmentInfo } from '../../index/engine/native.ts';
 import { registerEncoderMetrics } from './encoder-metrics.ts';
-import type { Metrics, Sample } from '../../metrics.ts';
+import type { Metrics, Sample } from '../../observation/metrics.ts';
 import type { RunningService } from '../../service/create-service.ts';
 import type { Backend } from '../backend.ts';
 import type { Encoders } from '../encoders.ts';

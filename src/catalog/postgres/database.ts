@@ -7,7 +7,7 @@
  */
 import { Pool, TypeOverrides, type PoolClient, type QueryResultRow } from 'pg';
 import { whyAway } from '../../away-reasons.ts';
-import { observed, type CallObserver } from '../../call-observer.ts';
+import { observed, type CallObserver } from '../../observation/call-observer.ts';
 import { ServiceError } from '../../errors.ts';
 
 export interface Statement {

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { explained } from '../../away-reasons.ts';
-import type { CallObserver } from '../../call-observer.ts';
+import type { CallObserver } from '../../observation/call-observer.ts';
 import type { ClusterCatalog } from '../cluster-contract.ts';
 import { unnamedActor, type Catalog } from '../contract.ts';
 import { ServiceError } from '../../errors.ts';

@@ -9,7 +9,7 @@ import Database from 'better-sqlite3';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError, assertInvariant } from '../../errors.ts';
-import { builtFile } from '../../installation.ts';
+import { builtFile } from '../../process/installation.ts';
 import { noSpace } from '../../system-errors.ts';
 import { syncDirectory } from '../sync-directory.ts';
 

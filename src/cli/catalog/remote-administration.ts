@@ -5,7 +5,7 @@ import type { Administration } from '../../service/administration.ts';
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
 import { ApiError } from '../../../clients/typescript/src/errors.ts';
 import type { ApiRequest } from '../../../clients/typescript/src/transport.ts';
-import { issuesInWords } from '../../issue-words.ts';
+import { issuesInWords } from '../../input/issue-words.ts';
 import { clientOf, type OnWait } from '../client.ts';
 import { CommandFailure } from '../failure.ts';
 import { keyLimitsDocument } from './keys.ts';

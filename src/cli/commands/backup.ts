@@ -1,7 +1,7 @@
 /** `maxsimd backup` and `maxsimd restore`: their words. */
 import { constants } from 'node:os';
 import { type Command, Option } from 'commander';
-import { lowerPriority } from '../../process-tuning.ts';
+import { lowerPriority } from '../../process/process-tuning.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import { jsonOption } from './options.ts';
 

@@ -13,7 +13,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
-import { issuesInWords } from '../../issue-words.ts';
+import { issuesInWords } from '../../input/issue-words.ts';
 import { isObject, parseGivenJson } from '../json.ts';
 import { readTools, writeTools, type Tool } from './tools.ts';
 

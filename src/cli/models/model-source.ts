@@ -8,7 +8,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { issuesInWords } from '../../issue-words.ts';
+import { issuesInWords } from '../../input/issue-words.ts';
 import { CommandFailure, inputError, messageOf } from '../failure.ts';
 import { graphFiles, isInside } from './graph-files.ts';
 

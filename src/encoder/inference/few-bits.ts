@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
-import { builtFile } from '../../installation.ts';
+import { builtFile } from '../../process/installation.ts';
 import type { RowShape } from '../../contracts/row-shape.ts';
 
 interface Addon {

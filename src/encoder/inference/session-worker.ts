@@ -8,8 +8,8 @@
 import type * as OnnxRuntime from 'onnxruntime-node';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { assertInvariant } from '../../errors.ts';
-import { requireOfRuntime } from '../../installation.ts';
-import { lowerPriority } from '../../process-tuning.ts';
+import { requireOfRuntime } from '../../process/installation.ts';
+import { lowerPriority } from '../../process/process-tuning.ts';
 import { cudaProblem } from './cuda/cuda-library.ts';
 import { rowBytes } from '../../contracts/row-shape.ts';
 import { quantizeFewBits, Rotation } from './few-bits.ts';

@@ -16,7 +16,7 @@ import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { issuesInWords } from '../../issue-words.ts';
+import { issuesInWords } from '../../input/issue-words.ts';
 import { hasCode } from '../../system-errors.ts';
 
 const tokenId = z.number().int().nonnegative();

@@ -2,9 +2,9 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { wordsOf } from '../../issue-words.ts';
+import { wordsOf } from '../../input/issue-words.ts';
 import { isLocalAddress } from '../../loopback.ts';
-import { nearestName, nonEmpty, oneOf, wholeNumber } from '../../settings.ts';
+import { nearestName, nonEmpty, oneOf, wholeNumber } from '../../input/settings.ts';
 
 const schema = z
   .strictObject({

@@ -8,7 +8,7 @@ import {
 } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:net';
-import type { Logger } from '../../logging.ts';
+import type { Logger } from '../../observation/logging.ts';
 import { type CallError, callError } from '../protocol/call-error.ts';
 import { type DocumentCall, serveDocuments } from './document-server.ts';
 import type { CallLimits, EncodeRequest, EncoderCore } from '../scheduling/encoder-core.ts';

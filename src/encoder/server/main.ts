@@ -1,5 +1,5 @@
 /** Entry of an encoder process. It catches signals before it loads anything else. */
-import { catchEndSignals } from '../../end-signals.ts';
+import { catchEndSignals } from '../../process/end-signals.ts';
 
 const asked = catchEndSignals();
 // Without this variable ONNX Runtime sends events about its models to its makers and stores them. It is read when the runtime loads.

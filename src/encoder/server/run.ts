@@ -4,9 +4,9 @@
  */
 import { ServerCredentials } from '@grpc/grpc-js';
 import { readFileSync } from 'node:fs';
-import { onceAsked } from '../../end-signals.ts';
+import { onceAsked } from '../../process/end-signals.ts';
 import { hasCode } from '../../system-errors.ts';
-import { createLogger, type Logger } from '../../logging.ts';
+import { createLogger, type Logger } from '../../observation/logging.ts';
 import {
   ArgumentError,
   type EncoderArguments,
@@ -23,7 +23,7 @@ import { SessionPool } from '../inference/session-pool.ts';
 import { removeSocketDirectory } from '../protocol/socket-directory.ts';
 import { tuning } from './tuning.ts';
 import { checkGolden, warmUp } from './warm-up.ts';
-import { collectYoungBuffers, forbidCoreDumps } from '../../process-tuning.ts';
+import { collectYoungBuffers, forbidCoreDumps } from '../../process/process-tuning.ts';
 
 /** The exit code of wrong arguments, as for the command line. */
 const usageExitCode = 2;

@@ -9,7 +9,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError, assertInvariant, invalid } from '../../errors.ts';
-import { dottedPath } from '../../issue-words.ts';
+import { dottedPath } from '../../input/issue-words.ts';
 import { cut, repeatedName, type JsonPath } from '../../service/repeated-names.ts';
 import { quote, scalarEnd, uncheckedStringEnd, whiteSpaceEnd } from './json-tokens.ts';
 import { metadataBytesMax } from '../../service/contract.ts';

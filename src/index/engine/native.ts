@@ -10,7 +10,7 @@
  * in flight keeps what it reads and settles normally. Every method of a closed handle throws `closed`.
  */
 import { createRequire } from 'node:module';
-import { builtFile } from '../../installation.ts';
+import { builtFile } from '../../process/installation.ts';
 import type { RowShape } from '../../contracts/row-shape.ts';
 
 export type KernelName = 'scalar' | 'avx2' | 'avxvnni' | 'avx512vnni' | 'amx' | 'neon';

@@ -19,7 +19,7 @@
 import { randomUUID } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
 import { explained, isRefusal, whyAway } from '../../away-reasons.ts';
-import { observed, type CallObserver } from '../../call-observer.ts';
+import { observed, type CallObserver } from '../../observation/call-observer.ts';
 import { ServiceError } from '../../errors.ts';
 import { keyName } from './limiter.ts';
 import type {

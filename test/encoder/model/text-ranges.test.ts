@@ -6,7 +6,7 @@ import { documentSequence } from '../../../src/encoder/model/colbert-rules.ts';
 import { documentTokens, placeOfChunk } from '../../../src/encoder/model/row-spans.ts';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import { packRowPlaces, unpackRowPlaces } from '../../../src/encoder/protocol/row-places.ts';
-import { shippedModels } from '../../../src/installation.ts';
+import { shippedModels } from '../../../src/process/installation.ts';
 
 const model = await loadModel(`${shippedModels()}/bge-small-maxsim/1`);
 const { tokenizer, rules, windowTokensMax } = model;

@@ -5,8 +5,8 @@ import { OperatorKeys } from '../../../src/http/admin/operator-keys.ts';
 import { createAdminServer } from '../../../src/http/admin/server.ts';
 import type { ConsolePage } from '../../../src/http/console/page.ts';
 import { createRequestObserver } from '../../../src/http/observation.ts';
-import { createLogger } from '../../../src/logging.ts';
-import { createMetrics } from '../../../src/metrics.ts';
+import { createLogger } from '../../../src/observation/logging.ts';
+import { createMetrics } from '../../../src/observation/metrics.ts';
 import { administration, type Administration } from '../../../src/service/administration.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 

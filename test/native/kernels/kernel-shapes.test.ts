@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import { beforeAll, expect, it } from 'vitest';
-import { builtFile } from '../../../src/installation.ts';
+import { builtFile } from '../../../src/process/installation.ts';
 import { announceRandom } from '../../support/running/random.ts';
 
 interface Outcome {

@@ -3,9 +3,9 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fas
 import { createRequestObserver } from '../../../src/http/observation.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
 import type { HttpServerOptions } from '../../../src/http/server.ts';
-import { createLogger } from '../../../src/logging.ts';
-import { createMetrics } from '../../../src/metrics.ts';
-import type { Metrics } from '../../../src/metrics.ts';
+import { createLogger } from '../../../src/observation/logging.ts';
+import { createMetrics } from '../../../src/observation/metrics.ts';
+import type { Metrics } from '../../../src/observation/metrics.ts';
 import { authorization, createMemoryService } from './memory-service.ts';
 import type { MemoryService } from './memory-service.ts';
 

@@ -6,7 +6,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { issuesInWords } from '../../../issue-words.ts';
+import { issuesInWords } from '../../../input/issue-words.ts';
 import { inputError, messageOf } from '../../failure.ts';
 import { FrontMatterError, readFrontMatter } from './front-matter.ts';
 import { formatOf } from './row-file.ts';

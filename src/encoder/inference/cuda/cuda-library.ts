@@ -8,7 +8,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import path from 'node:path';
-import { requireOfRuntime } from '../../../installation.ts';
+import { requireOfRuntime } from '../../../process/installation.ts';
 
 export const providerLibraries = [
   'libonnxruntime_providers_shared.so',

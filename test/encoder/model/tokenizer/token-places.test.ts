@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { spansOfRows } from '../../../../src/encoder/model/row-spans.ts';
 import { loadModel } from '../../../../src/encoder/model/served-model.ts';
 import { documentSequence, querySequence } from '../../../../src/encoder/model/colbert-rules.ts';
-import { shippedModels } from '../../../../src/installation.ts';
+import { shippedModels } from '../../../../src/process/installation.ts';
 import { turnsOf } from '../../../support/turns.ts';
 
 const model = await loadModel(`${shippedModels()}/minilm-l6-maxsim/1`);

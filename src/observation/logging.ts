@@ -8,7 +8,7 @@
 import { styleText } from 'node:util';
 import { pino } from 'pino';
 import type { Logger as PinoLogger } from 'pino';
-import { ServiceError } from './errors.ts';
+import { ServiceError } from '../errors.ts';
 
 export type Logger = PinoLogger;
 

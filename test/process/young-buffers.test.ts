@@ -6,7 +6,7 @@ const program = path.join(import.meta.dirname, 'young-buffers-process.ts');
 const collections = (...args: readonly string[]): number =>
   Number(execFileSync(process.execPath, [program, ...args], { encoding: 'utf8' }));
 
-// If both counts are alike, Node counts such buffers in another way, and src/process-tuning.ts can go.
+// If both counts are alike, Node counts such buffers in another way, and src/process/process-tuning.ts can go.
 test('buffers that die young seldom have the whole heap collected, and often without the setting', () => {
   expect(2 * collections('set')).toBeLessThan(collections());
 });

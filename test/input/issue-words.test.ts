@@ -1,7 +1,7 @@
 /** Every kind of zod's findings is said in words for the one who sent or wrote the value. */
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { issuesInWords } from '../src/issue-words.ts';
+import { issuesInWords } from '../../src/input/issue-words.ts';
 
 it.each([
   [z.object({ a: z.string() }), {}, 'a is required'],

@@ -1,7 +1,7 @@
 /** Makes 2 GiB of buffers that nobody keeps, 64 KiB each, and prints how often the whole heap was collected meanwhile. With an argument, after `collectYoungBuffers`. */
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
-import { collectYoungBuffers } from '../src/process-tuning.ts';
+import { collectYoungBuffers } from '../../src/process/process-tuning.ts';
 
 if (process.argv.length > 2) collectYoungBuffers();
 let wholeHeap = 0;

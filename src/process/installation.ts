@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 
-const root = path.resolve(import.meta.dirname, '..');
+const root = path.resolve(import.meta.dirname, '../..');
 const platformPackage = `@maxsimd/${process.platform}-${process.arch}`;
 const modelsPackage = '@maxsimd/models';
 const requireHere = createRequire(import.meta.url);
