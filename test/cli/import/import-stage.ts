@@ -52,7 +52,7 @@ export function useImportStage(index: string) {
     file: (name: string, content: string | Buffer): string => writeFile(stage.directory, name, content),
     importFrom,
     /** Nothing was asked of the service. */
-    async expectRefused(source: string, message: RegExp, ...more: readonly string[]): Promise<void> {
+    expectRefused: async (source: string, message: RegExp, ...more: readonly string[]): Promise<void> => {
       const { exitCode, document } = await importFrom(source, ...more);
       expect(document.error.message).toMatch(message);
       expect(exitCode).toBeGreaterThan(0);
