@@ -32,7 +32,6 @@ export async function installServers(): Promise<ServerPrograms> {
 }
 
 export interface CheckPrograms {
-  readonly nginx: string;
   readonly systemdAnalyze: string;
   /** Checks alert rules as Prometheus reads them. */
   readonly promtool: string;
@@ -40,19 +39,19 @@ export interface CheckPrograms {
   readonly python: string;
 }
 
-/** The programs that check the files of `deploy`: nginx, systemd and promtool from Debian, the others from PyPI. */
+/** The programs that check the files of `deploy`: systemd and promtool from Debian, the others from PyPI. */
 export async function installChecks(): Promise<CheckPrograms> {
-  const packages = { nginx: 'nginx-light', 'systemd-analyze': 'systemd', promtool: 'prometheus' };
+  const packages = { 'systemd-analyze': 'systemd', promtool: 'prometheus' };
   const failure = await alone(path.join(builds, 'debian'), () =>
     Promise.resolve(withoutServices(() => installMissingTools(packages, versionOptions))),
   );
-  if (failure !== undefined) throw new Error(`nginx, systemd and promtool cannot be installed: ${failure}`);
+  if (failure !== undefined) throw new Error(`systemd and promtool cannot be installed: ${failure}`);
   const requirements = path.join(import.meta.dirname, 'check-requirements.txt');
   const python = await pythonEnvironment('deploy-checks', requirements);
-  return { nginx: 'nginx', systemdAnalyze: 'systemd-analyze', promtool: 'promtool', python };
+  return { systemdAnalyze: 'systemd-analyze', promtool: 'promtool', python };
 }
 
-const versionOptions: Readonly<Record<string, string>> = { haproxy: '-v', nginx: '-v' };
+const versionOptions: Readonly<Record<string, string>> = { haproxy: '-v' };
 
 function postgresFolder(): string | undefined {
   const versions = existsSync(postgresFolders) ? readdirSync(postgresFolders) : [];

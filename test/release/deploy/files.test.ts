@@ -12,7 +12,6 @@ import { parseConfig } from '../../../src/app/config.ts';
 import { parseEncoderArguments } from '../../../src/encoder/server/arguments.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { chart, deploy, render, validate } from './chart.ts';
-import { nginxIn } from './nginx-sample.ts';
 
 const root = path.resolve(import.meta.dirname, '../../..');
 
@@ -134,25 +133,6 @@ const checks: readonly Check[] = [
     of: 'balance hash',
     by: 'balance hsh',
     says: 'balance',
-  },
-  {
-    file: 'nginx/nginx.conf',
-    run: (folder) => {
-      const file = path.join(folder, 'nginx/nginx.conf');
-      writeFileSync(file, nginxIn(folder, readFileSync(file, 'utf8')));
-      return run(programs.nginx, ['-t', '-c', file, '-e', 'stderr'], folder);
-    },
-    of: 'consistent;',
-    by: 'consistently;',
-    says: 'consistently',
-  },
-  {
-    file: 'envoy/envoy.yaml',
-    run: (folder) =>
-      run(tool('envoy'), ['--mode', 'validate', '-c', path.join(folder, 'envoy/envoy.yaml')], folder),
-    of: 'num_retries',
-    by: 'number_retries',
-    says: 'number_retries',
   },
 ];
 

@@ -1,20 +1,16 @@
 /**
- * The samples of `deploy/` run, with their ports changed, before stand-ins for nodes: indexes keep to nodes, a node that is
+ * HAProxy runs the sample of `deploy/`, with its ports changed, before stand-ins for nodes: indexes keep to nodes, a node that is
  * down is passed over, nothing that a node may have done is sent to another, and what the API allows comes through.
  */
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, request, type IncomingMessage, type Server } from 'node:http';
-import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startHaproxy } from '../../deploy/local/haproxy.ts';
-import { installChecks, installServers, type CheckPrograms } from '../../deploy/local/install.ts';
+import { installServers } from '../../deploy/local/install.ts';
 import { freePort } from '../../deploy/local/free-port.ts';
-import { startServer, type RunningServer } from '../../deploy/local/server-process.ts';
+import type { RunningServer } from '../../deploy/local/server-process.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
-import { nginxIn } from './deploy/nginx-sample.ts';
 
-const deploy = path.resolve(import.meta.dirname, '../../deploy');
 const names = ['node-1', 'node-2', 'node-3'] as const;
 
 interface StandIn {
@@ -59,60 +55,25 @@ function standIn(name: string, port: number): StandIn {
   return node;
 }
 
-interface Setting {
-  readonly programs: CheckPrograms & { readonly haproxy: string };
-  readonly directory: string;
-  readonly port: number;
-  readonly nodes: readonly number[];
-}
-
-/** The sample with ports of ours. */
-async function sampleOf(file: string, { directory, port, nodes }: Setting): Promise<string> {
-  let text = await readFile(path.join(deploy, file), 'utf8');
-  for (const [place, own] of [port, ...nodes].entries())
-    text = text.replaceAll(new RegExp(`(127\\.0\\.0\\.1:|port_value: )${8080 + place}\\b`, 'g'), `$1${own}`);
-  const written = path.join(directory, path.basename(file));
-  await writeFile(written, text);
-  return written;
-}
-
-const balancers: Readonly<Record<string, (setting: Setting) => Promise<RunningServer>>> = {
-  haproxy: ({ programs, ...setting }) =>
-    startHaproxy({ ...setting, program: programs.haproxy, balance: 'index' }),
-  async nginx(setting) {
-    const { programs, directory, port } = setting;
-    const file = await sampleOf('nginx/nginx.conf', setting);
-    await writeFile(file, nginxIn(directory, await readFile(file, 'utf8')));
-    const args = ['-c', file, '-e', 'stderr', '-g', 'daemon off;'];
-    const logFile = path.join(directory, 'nginx.log');
-    return startServer({ name: 'nginx', command: programs.nginx, args, port, logFile });
-  },
-  async envoy(setting) {
-    const { programs, directory, port } = setting;
-    const file = await sampleOf('envoy/envoy.yaml', setting);
-    const args = ['-c', file, '--use-dynamic-base-id', '--concurrency', '1', '--log-level', 'warning'];
-    const command = path.join(programs.python, 'envoy');
-    return startServer({ name: 'Envoy', command, args, port, logFile: path.join(directory, 'envoy.log') });
-  },
-};
-
 const bodyBytesMax = 5 * 1024 * 1024;
 
-describe.each(Object.keys(balancers))('%s', (name) => {
+describe('the sample for HAProxy', () => {
   const nodes: StandIn[] = [];
   let balancer: RunningServer;
 
   beforeAll(async () => {
-    const programs = { ...(await installChecks()), ...(await installServers()) };
-    const parent = await newDirectory();
-    // nginx hands bodies to workers that are another user.
-    await chmod(parent, 0o755);
-    const directory = path.join(parent, name);
-    await mkdir(directory, { recursive: true, mode: 0o755 });
+    const { haproxy: program } = await installServers();
+    const directory = await newDirectory();
     for (const node of names) nodes.push(standIn(node, await freePort()));
     for (const node of nodes) await node.listen();
     const port = await freePort();
-    balancer = await balancers[name]!({ programs, directory, port, nodes: nodes.map((node) => node.port) });
+    balancer = await startHaproxy({
+      program,
+      directory,
+      port,
+      nodes: nodes.map((node) => node.port),
+      balance: 'index',
+    });
     await placesOnceUp('node-1', 'node-2', 'node-3');
   }, 600_000);
 
@@ -151,7 +112,7 @@ describe.each(Object.keys(balancers))('%s', (name) => {
     return places;
   }
 
-  /** Balancers find out by checks each second. Before the first ones some send to all nodes, whether they are up or not. */
+  /** HAProxy finds out by checks each second. */
   async function placesOnceUp(...up: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const endsAt = performance.now() + 20_000;
     let before: ReadonlyMap<string, string> = new Map();
@@ -217,7 +178,6 @@ describe.each(Object.keys(balancers))('%s', (name) => {
       else expect(meanwhile.get(id)).toBe(node);
     }
     await nodes[0]!.listen();
-    // Each worker of a balancer finds out by itself.
     await expect.poll(placesOf).toEqual(before);
   }, 60_000);
 
