@@ -15,10 +15,10 @@
 namespace maxsimd {
 namespace {
 
-/// The budget of an exact scan is stated for this many query tokens.
+/// `exactTokenVectorsMax`, the largest set that is scanned exactly, holds for a query of this many tokens.
 constexpr uint64_t budgetTokens = 32;
 
-/// Keeps the `count` best, best first.
+/// Sorts the chunks by score, best first, and keeps the first `count`.
 void keepBest(std::vector<ScoredChunk>& scored, size_t count, const AgesOf& agesOf) {
   std::vector<float> scores;
   std::vector<Candidate> candidates;
@@ -67,10 +67,10 @@ Chunk exactChunk(const Selection& selection, uint32_t chunk) {
 
 namespace {
 
-/// Whether the selections have found their candidates already.
+/// found[s] = the candidates of selection `s` are known already, because a device has scored its segment.
 using Found = std::vector<bool>;
 
-/// Calls body(candidate) for every chunk of the others.
+/// Calls body(candidate) for every chunk of the selections whose candidates are not known yet.
 template <typename Body>
 void forEachChunk(const std::vector<Selection>& selections, const Found& found, const Body& body) {
   for (uint32_t s = 0; s < selections.size(); ++s) {
@@ -80,7 +80,8 @@ void forEachChunk(const std::vector<Selection>& selections, const Found& found, 
   }
 }
 
-/// The others' segments with codes, their codebooks, and every chunk of those without: they stay whatever comes.
+/// Splits the segments whose candidates are not known yet. Those with codes go to `segments`, and their codebooks to
+/// `codebooks`. Segments without codes can only be scored exactly, so all their chunks go to `scored`.
 void takeApart(const std::vector<Selection>& selections, const Found& found, std::vector<CodedSegment>& segments,
                std::vector<const Codebook*>& codebooks, std::vector<ScoredChunk>& scored) {
   for (uint32_t s = 0; s < selections.size(); ++s) {
@@ -97,14 +98,15 @@ void takeApart(const std::vector<Selection>& selections, const Found& found, std
   }
 }
 
-/// From so many centroids on graphs find lists, once they are built.
+/// Whether every codebook is large enough for a graph over its centroids, and has its graph built.
 bool haveGraphs(std::span<const Codebook* const> codebooks) {
   return std::all_of(codebooks.begin(), codebooks.end(), [](const Codebook* codebook) {
     return codebook->count() >= graphCentroids && codebook->graph() != nullptr;
   });
 }
 
-/// Adds the best of the others by codes, and every chunk of those without codes. Returns how the best were found.
+/// Chooses candidates in the selections that have none yet and adds them to `scored`: the best chunks by codes, and
+/// every chunk of segments without codes. Returns the plan that found the best chunks.
 Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selections, const Found& found, Pool& pool,
                     const IndexSearch& request, const PackedQuery& query, const AgesOf& ages,
                     std::vector<ScoredChunk>& scored) {
@@ -132,7 +134,7 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
   else tables.addAll();
   std::vector<Shortlisted> shortlist;
   if (plan != Plan::codes) shortlist = shortlistByLists(search, listed, lists);
-  // Lists may meet too few chunks.
+  // The lists may name fewer chunks than the search wants. Then all codes are scanned.
   if (shortlist.size() < request.candidateK) {
     plan = Plan::codes;
     shortlist.clear();
@@ -147,7 +149,8 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
   return plan;
 }
 
-/// By segment, then chunk: exact scores are taken in order of position, for the sake of memory; the rank is remembered.
+/// Adds the chunks to `set`, ordered by segment and then by chunk. Exact scoring reads memory faster in that order. The
+/// rank by approximate score is kept beside each chunk.
 void addInOrder(const std::vector<ScoredChunk>& scored, CandidateSet& set) {
   std::vector<uint32_t> order(scored.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -161,7 +164,8 @@ void addInOrder(const std::vector<ScoredChunk>& scored, CandidateSet& set) {
   }
 }
 
-/// Whether all chunks of selections that have not found their candidates are to be scored exactly.
+/// Whether all chunks of the selections whose candidates are not known yet are scored exactly. That is so if few chunks
+/// match, if none has codes, or if the caller asked for it.
 bool scansExactly(const Index& index, const IndexSearch& request, const std::vector<Selection>& selections,
                   const Found& found) {
   if (request.plan == Plan::exact) return true;
@@ -176,7 +180,8 @@ bool scansExactly(const Index& index, const IndexSearch& request, const std::vec
   }
   if (!coded || chunks <= request.candidateK) return true;
   if (request.plan != Plan::automatic) return false;
-  // Half as many query tokens do not halve a scan: rows come from memory all the same.
+  // A short query counts as `budgetTokens`: fewer tokens make a scan hardly faster, because the same rows come from
+  // memory.
   const uint64_t tokens = std::max<uint64_t>(paddedTokens(uint32_t(request.offsets.size())), budgetTokens);
   return rows * tokens <= index.options().exactTokenVectorsMax * budgetTokens;
 }

@@ -1,4 +1,4 @@
-// The chunks a search considers: every live matching one, or those that codes keep of them.
+// Chooses the chunks that a search scores exactly: every live matching chunk, or the best of them by codes.
 #pragma once
 
 #include "codes/codes.h"
@@ -21,36 +21,38 @@ namespace maxsimd {
 class Query;
 
 struct Preselected {
-  /// Approximate MaxSim; the exact one is in the same units.
+  /// Approximate MaxSim, in the units of exact MaxSim.
   float score;
-  /// 0 = best.
+  /// Place by this score; 0 = best.
   uint32_t rank;
 };
 
 struct CandidateSet {
-  /// By segment, then chunk.
+  /// Ordered by segment, then by chunk.
   std::vector<Candidate> candidates;
-  /// One a candidate, or none if all live matching chunks are candidates.
+  /// One for each candidate, in the same order. Empty if every live matching chunk is a candidate.
   std::vector<Preselected> preselected;
-  /// How they were found; `device` where any was found there.
+  /// How the candidates were found. `device` if a device scored any of them.
   Plan plan = Plan::exact;
-  /// The selections whose scores among `preselected` are exact, for the device gave them.
+  /// scoredOnDevice[s] = the device scored selection `s`, so its scores in `preselected` are exact already.
   std::vector<bool> scoredOnDevice;
-  /// They, and the chunks that they were chosen from by exact scores.
+  /// The number of candidates, plus the chunks that the device scored exactly and did not choose.
   uint64_t considered = 0;
 };
 
-/// Every selected chunk, or the `candidateK` best by codes and every chunk of segments without codes: those can only
-/// be scored exactly. Of segments in device memory the best by exact scores.
+/// Returns every selected chunk if there are few. Otherwise it returns the `candidateK` best chunks by codes, and every
+/// chunk of segments without codes, which can only be scored exactly. For segments in device memory it returns the best
+/// chunks by exact scores.
 CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch& request, const Query& query,
                               const std::vector<Selection>& selections);
 
+/// How old the document version of each candidate is, and the place of the chunk in it.
 std::vector<Age> candidateAges(const std::vector<Selection>& selections, std::span<const Candidate> candidates);
 
-/// Asks for the memory that says where these chunks are (kernels/cache_lines.h).
+/// Prefetches the directory entries of these chunks and of their records (kernels/cache_lines.h).
 void loadPlaces(const std::vector<Selection>& selections, std::span<const Candidate> candidates);
 
-/// The token matrix of a candidate; `UnreadRecord` if its record cannot be read or is damaged.
+/// The token matrix of a chunk. Throws `UnreadRecord` if its record is damaged or cannot be read.
 Chunk exactChunk(const Selection& selection, uint32_t chunk);
 
 }  // namespace maxsimd

@@ -6,7 +6,8 @@
 namespace maxsimd {
 namespace {
 
-/// A scan there takes what this part of the time for an exact scan does here, however little it scans (docs/benchmarks.md).
+/// A scan on the device has a fixed cost: 1/8 of the time in which the CPU scans `exactTokenVectorsMax` token vectors
+/// (docs/benchmarks.md). Smaller sets are left to the CPU.
 constexpr uint64_t partOfExactScan = 8;
 
 }  // namespace
@@ -24,7 +25,7 @@ std::vector<ScoredChunk> scanOnDevice(const Index& index, const IndexSearch& req
     const LiveChunks& live = *selections[s].chunks;
     if (live.count == 0) continue;
     auto resident = residents->of(selections[s].snapshot.segment, isWorthIt(live.rows));
-    // It was not sealed when these were counted: a search that begins now sees all of it.
+    // The sizes differ if the segment was not sealed yet when its live chunks were counted. A later search can use it.
     if (resident == nullptr || live.chunks.size() != resident->chunks()) continue;
     rows += live.rows;
     scans.push_back({std::move(resident), live.chunks.words()});

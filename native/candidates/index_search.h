@@ -1,4 +1,4 @@
-// What a search asks of an index.
+// The parameters of a search of one index.
 #pragma once
 
 #include "index/selection.h"
@@ -9,17 +9,17 @@
 
 namespace maxsimd {
 
-/// `device` is found by `automatic` and not asked for.
+/// How candidates are found (search/search.h). A caller may ask for any but `device`, which `automatic` chooses.
 enum class Plan : uint8_t { automatic, exact, codes, lists, graph, device };
 
 struct IndexSearch : MetadataFilter {
   std::vector<float> query;    // f32 [tokens x dim]
   std::vector<float> offsets;  // f32 [tokens]
   uint32_t topK;
-  /// `topK` counts documents.
+  /// True = `topK` counts documents and not chunks.
   bool grouped;
   uint32_t candidateK;
-  /// A factor on the length of shortlists.
+  /// Shortlists are longer by this factor.
   double breadth = 1;
   uint64_t generation;
   bool components;

@@ -13,13 +13,14 @@ namespace {
 
 struct Probe {
   uint32_t code;
-  /// How much better its chunks are than those on none of the token's lists.
+  /// The amount that a chunk on this list adds to the partial sum, beyond a chunk that is on none of the token's lists.
   uint8_t gain;
 };
-/// The lists that each token walks, best first.
+/// For each token the lists that it walks, best first.
 using Probes = std::vector<std::vector<Probe>>;
 
-/// Entries below which none of a token is worth collecting, as one centroid in `sampledEvery` says; 0 for padding tokens.
+/// For each token the least entry that may be among its `lists` highest. Lower entries need not be collected. It is
+/// estimated from one centroid in `sampledEvery`. Padding tokens have 0.
 AlignedVector<uint8_t> leastEntries(const ResidualTable& table, uint32_t tokens, uint32_t lists) {
   constexpr uint32_t every = SearchTuning::sampledEvery;
   std::vector<std::array<uint32_t, entryMax + 1>> counts(tokens);
@@ -27,7 +28,7 @@ AlignedVector<uint8_t> leastEntries(const ResidualTable& table, uint32_t tokens,
     const uint8_t* row = table.entries + k * table.tokensPadded;
     for (uint32_t i = 0; i < tokens; ++i) ++counts[i][row[i]];
   }
-  // With room for the error of a sample.
+  // More than the share of the sample, because a sample errs.
   const double wanted = lists / std::sqrt(double(every));
   AlignedVector<uint8_t> least(table.tokensPadded, 0);
   for (uint32_t i = 0; i < tokens; ++i) {
@@ -38,7 +39,7 @@ AlignedVector<uint8_t> leastEntries(const ResidualTable& table, uint32_t tokens,
   return least;
 }
 
-/// The centroids with the `lists` highest entries of each token; where entries are 0, fewer.
+/// The centroids with the `lists` highest entries for each token. A token has fewer if its other entries are 0.
 Probes nearestCentroids(const ShortlistSearch& search, const ResidualTable& table, uint32_t lists) {
   const uint32_t tokens = search.tables.tokens();
   std::vector<TableHit> hits;
@@ -59,7 +60,8 @@ Probes nearestCentroids(const ShortlistSearch& search, const ResidualTable& tabl
   return probes;
 }
 
-/// The gains of the chunks of one block: the sum in the low bits, above it the last token that added to it.
+/// The partial sums of the chunks of one block. The low bits of a value have the sum. The high bits have the last token
+/// that added to it, so that each token adds once.
 class Gains {
  public:
   static constexpr uint32_t gainSumBits = 18;
@@ -67,9 +69,9 @@ class Gains {
 
   Gains() : gains_(ChunkCodes::blockChunks) {}
 
-  // Not inlined: the compiler would look up the thread's own object again at every list.
+  // Not inlined, because then the compiler would look up the thread-local object again for every list.
   [[gnu::noinline]] std::span<const uint32_t> collect(const ChunkCodes& codes, uint32_t block, const Probes& probes) {
-    // No more than the block has chunks: what a damaged list says of others is never read.
+    // A damaged list may name chunks beyond the end of the block. Their sums are never read.
     const uint32_t chunks = std::min(ChunkCodes::blockChunks, codes.chunks() - block * ChunkCodes::blockChunks);
     std::fill_n(gains_.begin(), chunks, 0u);
     for (const auto& token : probes) {
@@ -85,7 +87,8 @@ class Gains {
         const auto [code, added] = probes[i][p];
         for (const uint16_t chunk : codes.list(block, code)) {
           const uint32_t gain = gains_[chunk];
-          // The first list of a token is its best one. Without a branch: whether it is the first cannot be predicted.
+          // Only the first list of a token that names the chunk counts, because it is the best one. There is no branch
+          // here, because a processor could not predict it.
           const uint32_t first = (gain & ~sumMask) != stamp;
           gains_[chunk] = stamp | ((gain & sumMask) + (added & -first));
         }
@@ -96,7 +99,7 @@ class Gains {
   }
 
  private:
-  /// Lists are short and far apart: the memory of so many is asked for ahead.
+  /// Lists are short and far apart in memory, so the next few are prefetched.
   static constexpr size_t prefetchedLists = 4;
 
   std::vector<uint32_t> gains_;
@@ -116,12 +119,12 @@ std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_
   };
   std::vector<Task> tasks;
   for (const CodedSegment& coded : search.segments) {
-    // Records at the end that were never born are not among the selected.
+    // The bitmap may be shorter than the segment: records at the end that no commit names are not in it.
     const uint32_t blocks = (coded.selected->chunks.size() + ChunkCodes::blockChunks - 1) / ChunkCodes::blockChunks;
     for (uint32_t block = 0; block < blocks; ++block) tasks.push_back({&coded, block});
   }
   std::vector<std::vector<Shortlisted>> parts(tasks.size());
-  // The best of one block show which chunks of the next cannot be among the best of all.
+  // Once a block has `count` chunks, a chunk below its least sum cannot be among the `count` best of all blocks.
   std::atomic<uint32_t> least{1};
   search.pool.parallelFor(tasks.size(), [&](size_t t) {
     search.deadline.check();
@@ -134,7 +137,7 @@ std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_
     for (uint32_t c = 0; c < gains.size(); ++c) {
       if (gains[c] >= known && selected.test(first + c)) parts[t].push_back({gains[c], {coded->selection, first + c}});
     }
-    // Two threads may write it at once. Either sum is right.
+    // Two threads may write it at once. Either value is a correct bound.
     if (const uint32_t own = dropWorst(parts[t], count); own > known) least = own;
   });
   std::vector<Shortlisted> all;
@@ -157,7 +160,7 @@ bool listsAreCheaper(const ShortlistSearch& search, uint32_t count) {
     chunks += coded.codes->chunks();
     codes += double(coded.codes->codeCount()) * coded.selected->count / coded.codes->chunks();
   }
-  // Lists name chunks that are not selected, too. A scan of codes looks at all tokens of a register together.
+  // Lists also name chunks that are not selected. A scan of codes compares a register full of query tokens at once.
   const double tokens = search.tables.tokens();
   const double lists = double(count) * tokens * chunks / selected * SearchTuning::codesPerVisit +
                        centroids * tokens * SearchTuning::codesPerCentroid;

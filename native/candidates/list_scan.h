@@ -1,6 +1,7 @@
-// The chunks that deserve a look at their codes among very many: for each query token the lists of its nearest
-// centroids are walked, best first, and what a chunk gains from the first of them it is on is added up (the partial
-// MaxSim of WARP, arXiv 2501.17788).
+// Picks chunks by the inverted lists of the centroids near each query token.
+//
+// For each query token it walks the lists of the nearest centroids, best first. A chunk gets the similarity of the
+// first of these lists that names it. The sum over the query tokens is a partial MaxSim (WARP, arXiv 2501.17788).
 #pragma once
 
 #include "candidates/shortlist.h"
@@ -10,14 +11,14 @@
 
 namespace maxsimd {
 
-/// The `count` selected chunks with the largest partial sums over `lists` lists a token, by segment and chunk; fewer if
-/// these hold fewer.
+/// Returns the `count` selected chunks with the largest partial sums, ordered by segment and chunk. Each token walks
+/// `lists` lists. The result is shorter if these lists name fewer chunks.
 std::vector<Shortlisted> shortlistByLists(const ShortlistSearch& search, uint32_t count, uint32_t lists);
 
-/// Lists of a token that meet so many selected chunks, were chunks spread evenly.
+/// How many lists of a token name `count` selected chunks, if the chunks are spread evenly over the lists.
 uint32_t listsMeeting(const ShortlistSearch& search, uint32_t count);
 
-/// Whether that takes less time than a scan of the codes of all selected chunks.
+/// Whether walking lists to find `count` chunks takes less time than scanning the codes of all selected chunks.
 bool listsAreCheaper(const ShortlistSearch& search, uint32_t count);
 
 }  // namespace maxsimd

@@ -9,7 +9,7 @@
 namespace maxsimd {
 namespace {
 
-/// Centroids whose similarities are at hand at a time: 32 KiB for 32 tokens.
+/// Centroids that are multiplied together. Their similarities take 32 KiB for 32 tokens, so they stay in a fast cache.
 constexpr uint32_t blockCentroids = 256;
 
 }  // namespace
@@ -75,7 +75,7 @@ void QueryTables::add(size_t codebook, const Bitmap& centroids) {
   std::vector<uint32_t> missing;
   centroids.forEach(0, data.count(), [&](uint32_t centroid) { missing.push_back(centroid); });
   pool_.parallelFor((missing.size() + blockCentroids - 1) / blockCentroids, [&](size_t block) {
-    // Gathered side by side, for products with all tokens at once.
+    // Copied side by side, because the kernel multiplies all of them with all tokens at once.
     std::vector<int8_t> vectors(size_t(blockCentroids) * data.dim + readPaddingBytes);
     uint16_t scales[blockCentroids + readPaddingBytes];
     AlignedVector<uint8_t> entries(size_t(blockCentroids) * tokensPadded_);
@@ -93,8 +93,9 @@ void QueryTables::add(size_t codebook, const Bitmap& centroids) {
   });
 }
 
-/// The best of a chunk's centroids for a token is hardly ever worse than the middle of all: entries begin there. They
-/// end at what a token vector of the token's own direction would contribute.
+/// Sets the range of the entries. It begins at the mean similarity of a token with all groups of centroids, because the
+/// best centroid of a chunk is hardly ever below that. It ends at the similarity with a vector in the token's own
+/// direction.
 void QueryTables::setSteps(std::span<const float> vectors) {
   const uint32_t stride = query_.tokensPadded;
   uint64_t groups = 0;
@@ -123,11 +124,11 @@ void QueryTables::setSteps(std::span<const float> vectors) {
     range = std::max(range, share * lengths_[i] - floors_[i]);
     base_ += floors_[i] + query_.offsets[i];
   }
-  // No more than zeros in the query: every entry is 0.
+  // A query of zeros has no range. All its entries are 0.
   step_ = range > 0.0f ? range / float(entryMax) : 0.0f;
 }
 
-/// There are at most `blockCentroids` of them.
+/// Computes the entries of at most `blockCentroids` centroids.
 void QueryTables::fillEntries(const CodebookTable& table, const Chunk& centroids, uint8_t* entries) const {
   thread_local std::vector<float> similarities;
   similarities.resize(size_t(blockCentroids) * query_.tokensPadded);
@@ -136,10 +137,11 @@ void QueryTables::fillEntries(const CodebookTable& table, const Chunk& centroids
                                  table.floors.data(), table.factors.data(), entries, tokensPadded_);
 }
 
-/// Steps of the residuals' table are as fine as sums of 8 bits allow: each subspace counts from its least similarity.
+/// Computes the similarities of the query with all codewords, as bytes. In each subspace they count from the least one,
+/// so that the step can be as fine as a sum of 8 bits allows.
 void QueryTables::setResiduals(const CodebookData& data, std::span<const float> vectors, CodebookTable& table) const {
   const uint32_t stride = tokensPadded_, width = data.subspaceDim();
-  // Query components side by side.
+  // The query, transposed: the same component of all tokens lies side by side.
   std::vector<float> columns(size_t(subspaces) * width * stride, 0.0f);
   for (uint32_t i = 0; i < tokens_; ++i) {
     for (uint32_t d = 0; d < data.dim; ++d) columns[size_t(d) * stride + i] = vectors[size_t(i) * data.dim + d];
@@ -167,7 +169,7 @@ void QueryTables::setResiduals(const CodebookData& data, std::span<const float> 
       spans[i] += high - low;
     }
   }
-  // Every one of the terms may be rounded up by half a step.
+  // Each of the `subspaces + 1` terms of a sum may be rounded up by half a step, and the sum must fit a byte.
   table.residualStep = *std::max_element(spans.begin(), spans.end()) / (float(entryMax) - float(subspaces + 1) / 2);
   table.residualBase = base_ + leasts;
   table.residuals.assign(dots.size(), 0);
@@ -180,7 +182,9 @@ void QueryTables::setResiduals(const CodebookData& data, std::span<const float> 
   std::vector<float> factors(stride, 0.0f);
   for (uint32_t i = 0; i < tokens_; ++i) {
     factors[i] = 1.0f / table.residualStep;
-    // In steps of the entries: what a token vector's residual adds differs by so much from one to the next.
+    // A token vector whose entry is this far below the best of its chunk is passed over, because its residual will
+    // hardly make up for it. The margin is a multiple of the standard deviation of a residual's similarity, in steps of
+    // the entries.
     if (step_ > 0.0f)
       table.margins[i] =
           uint8_t(std::min(float(entryMax), SearchTuning::residualMargin * residual * lengths_[i] / step_));

@@ -1,10 +1,10 @@
-// A query against the codebooks of all segments it searches: entries in steps that are common to them, so that sums
-// of one segment can be compared with sums of another.
+// Lookup tables of a query: its similarities with the centroids of every codebook, as bytes.
 //
-//   contribution of centroid k to query token i = share * dot(query[i], centroid[k]), in steps above the token's floor
+//   entry of centroid k for query token i = (share * dot(query[i], centroid[k]) - floor of token i) / step
 //
-// The approximate MaxSim of a chunk is a sum of maxima over the entries of its few codes (PLAID, arXiv 2205.09707), a
-// finer one over entry plus codewords of each token vector.
+// All codebooks use the same floors and the same step, so sums from different segments can be compared. The approximate
+// MaxSim of a chunk is, summed over the query tokens, the largest entry among its codes (PLAID, arXiv 2205.09707). A
+// finer one takes for each token vector its entry plus the similarities of its codewords.
 #pragma once
 
 #include "runtime/aligned.h"
@@ -22,18 +22,18 @@ namespace maxsimd {
 
 inline constexpr uint32_t entryMax = 255;
 
-/// What a query makes of one codebook.
+/// The tables of a query for one codebook.
 struct CodebookTable {
-  /// u8 [codeMask + 1][tokensPadded]; entries of codes that there are not, and of padding tokens, are 0.
+  /// u8 [codeMask + 1][tokensPadded]. Entries beyond the last centroid, and those of padding tokens, are 0.
   AlignedVector<uint8_t> entries;
-  /// entry = (similarity - floor) * factor, of each token: f32 [query.tokensPadded].
+  /// entry = (similarity - floor) * factor. One floor and one factor for each token: f32 [query.tokensPadded].
   std::vector<float> floors, factors;
-  /// As ResidualTable has them.
+  /// The tables that `ResidualTable` points to.
   AlignedVector<uint8_t> residuals;
   AlignedVector<uint8_t> margins;
-  /// Refers to the three above.
+  /// Points to `entries`, `residuals` and `margins`.
   ResidualTable residual;
-  /// finer score = residualBase + residualStep * sum of residual maxima; in the units of exact MaxSim.
+  /// The finer score, in the units of exact MaxSim, is residualBase + residualStep * the sum of the residual maxima.
   float residualBase;
   float residualStep;
 };
@@ -44,18 +44,18 @@ class QueryTables {
   QueryTables(const Kernel& kernel, std::span<const float> vectors, std::span<const float> offsets, uint32_t dim,
               std::span<const Codebook* const> codebooks, Pool& pool);
 
-  /// Computes the entries of all centroids. Until then all are 0.
+  /// Computes the entries of all centroids. Before the first `add` all entries are 0.
   void addAll();
-  /// Computes those of the centroids that graphs find near each token, `wanted` of each codebook.
+  /// Finds the `wanted` centroids nearest to each token by the graph of each codebook, and computes their entries.
   void addNearest(uint32_t wanted, const Deadline& deadline);
-  /// Computes those of these centroids of a codebook.
+  /// Computes the entries of the given centroids of one codebook.
   void add(size_t codebook, const Bitmap& centroids);
 
   size_t size() const { return tables_.size(); }
   uint32_t tokens() const { return tokens_; }
-  /// The table of the codebook at this position; it lives as long as the tables do.
+  /// The table of the codebook at this position. It lives as long as this object.
   const CodebookTable& of(size_t codebook) const { return tables_[codebook]; }
-  /// approximate score = base + step * sum of maxima
+  /// Approximate score of a chunk = base + step * its sum of maxima.
   float base() const { return base_; }
   float step() const { return step_; }
 
@@ -70,11 +70,11 @@ class QueryTables {
   const Query smallQuery_;
   const PackedQuery& query_;
   const uint32_t tokens_;
-  /// The length of a table's rows: `tableTokens` of the query's.
+  /// Length of a row of the tables: the number of tokens, rounded up by `tableTokens`.
   const uint32_t tokensPadded_;
-  /// One for each token, in the units of exact MaxSim: f32 [query.tokensPadded].
+  /// The similarity at which the entries of each token begin, in the units of exact MaxSim: f32 [query.tokensPadded].
   std::vector<float> floors_;
-  /// How long the query's vectors are: f32 [tokens].
+  /// Lengths of the query's vectors: f32 [tokens].
   std::vector<float> lengths_;
   float base_ = 0.0f;
   float step_ = 0.0f;

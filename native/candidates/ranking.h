@@ -1,4 +1,4 @@
-// The best by score; the older first where scores are equal.
+// Finds the best chunks by score. Among equal scores the older chunk comes first.
 #pragma once
 
 #include "candidates/shortlist.h"
@@ -17,13 +17,13 @@ namespace maxsimd {
 struct Ranked {
   float score;
   Age age;
-  /// Among the candidates.
+  /// Position among the candidates.
   uint32_t position;
   Candidate candidate;
 };
 
-/// The `count` items with the highest scores, in their order; of those that tie with the last the oldest. All if they are
-/// fewer. Ages lie far apart in memory, so only those that decide are asked for.
+/// Keeps the `count` items with the highest scores, in their order. If several items tie for the last place, the oldest
+/// of them stay. Ages lie far apart in memory, so they are read only for these items.
 template <typename Item, typename Score>
 std::vector<Item> bestOf(std::vector<Item> items, size_t count, Score Item::* score, const AgesOf& agesOf) {
   if (items.size() <= count) return items;
@@ -48,7 +48,7 @@ std::vector<Item> bestOf(std::vector<Item> items, size_t count, Score Item::* sc
   return items;
 }
 
-/// The `count` best of all, best first, or all of them if they are fewer; `scores` and `candidates` are [all].
+/// Returns the `count` best candidates, best first, or all if there are fewer. scores[i] belongs to candidates[i].
 inline std::vector<Ranked> bestByScore(std::span<const float> scores, std::span<const Candidate> candidates,
                                        size_t count, const AgesOf& agesOf) {
   std::vector<Ranked> ranked;

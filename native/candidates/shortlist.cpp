@@ -8,8 +8,8 @@
 namespace maxsimd {
 namespace {
 
-/// look(i, segment, chunk) for each chunk of the shortlist, on all threads. Codes lie far apart: those of a block are asked
-/// for together, and the processor waits for several at a time.
+/// Calls look(i, segment, chunk) for each chunk of the shortlist, on all threads. Codes lie far apart in memory. So the
+/// codes of a block of chunks are prefetched together, and the processor waits for many of them at once.
 template <typename Look>
 void forEachChunk(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist, const Look& look) {
   constexpr size_t block = 128;
@@ -21,7 +21,7 @@ void forEachChunk(const ShortlistSearch& search, const std::vector<Shortlisted>&
     };
     for (size_t i = first; i < last; ++i) codesOf(i).loadPlace(shortlist[i].candidate.chunk);
     for (size_t i = first; i < last; ++i) {
-      // The processor itself asks for the chunk after the last one.
+      // The processor prefetches the chunk that follows in memory by itself.
       if (i == first || shortlist[i].candidate.chunk != shortlist[i - 1].candidate.chunk + 1)
         codesOf(i).loadCodes(shortlist[i].candidate.chunk);
     }
@@ -34,7 +34,7 @@ void forEachChunk(const ShortlistSearch& search, const std::vector<Shortlisted>&
 
 uint32_t dropWorst(std::vector<Shortlisted>& shortlist, size_t count) {
   if (shortlist.size() <= count) return 0;
-  // Counting finds the least sum that stays in a part of the time of sorting.
+  // Counting how many chunks have each sum finds the least one that stays, faster than sorting.
   std::vector<uint32_t> counts(1);
   for (const auto& [sum, candidate] : shortlist) {
     if (sum >= counts.size()) counts.resize(sum + 1);

@@ -1,5 +1,6 @@
-// The chunks of all segments that are worth a closer look: by sums of maxima over the table entries of all their codes
-// (PLAID, arXiv 2205.09707), then over the residual codes of their token vectors.
+// Scores chunks of all segments approximately, in two steps. First by codes: for each query token the largest table
+// entry among the codes of the chunk, summed over the query (PLAID, arXiv 2205.09707). Then, for the chunks that
+// remain, by residual codes, which describe each token vector more finely.
 #pragma once
 
 #include "candidates/query_tables.h"
@@ -16,7 +17,7 @@
 
 namespace maxsimd {
 
-/// A chunk of one of a search's selections.
+/// A chunk of one of the selections of a search. A selection is a segment with its live matching chunks.
 struct Candidate {
   /// Position among the selections.
   uint32_t selection;
@@ -30,28 +31,28 @@ struct Shortlisted {
 
 struct ScoredChunk {
   Candidate candidate;
-  /// Approximate MaxSim; the exact one is in the same units.
+  /// Approximate MaxSim, in the units of exact MaxSim.
   float score;
 };
 
-/// For many at once: they lie far apart in memory.
+/// Returns the ages of many candidates at once. Ages lie far apart in memory, so reading them together is faster.
 using AgesOf = std::function<std::vector<Age>(std::span<const Candidate>)>;
 
 /// A segment with codes as one search sees it.
 struct CodedSegment {
   /// Position among the selections.
   uint32_t selection;
-  /// The live matching ones; at least one.
+  /// The live matching chunks; at least one.
   const LiveChunks* selected;
   const ChunkCodes* codes;
-  /// Position of its codebook among those of the tables.
+  /// Position of its codebook in `QueryTables`.
   size_t codebook;
 };
 
-/// What the looks at the chunks of one search share.
+/// The parts that all steps of one search use.
 struct ShortlistSearch {
   std::span<const CodedSegment> segments;
-  /// By selection; null for those without codes.
+  /// By position of the selection; null for a segment without codes.
   std::vector<const CodedSegment*> bySelection;
   QueryTables& tables;
   const CodeLoops& loops;
@@ -60,19 +61,21 @@ struct ShortlistSearch {
   const Deadline& deadline;
 };
 
-/// Drops chunks that are not among the `count` with the largest sums. Returns the least sum that stays; 0 = all stay.
+/// Drops chunks whose sum is below that of the `count` best. Chunks that tie with the last of these stay. Returns the
+/// least sum that stays, or 0 if all chunks stay.
 uint32_t dropWorst(std::vector<Shortlisted>& shortlist, size_t count);
 
-/// The `count` with the largest sums, in their order; the oldest of those that tie with the last.
+/// Keeps the `count` chunks with the largest sums, in their order. If several tie for the last place, the oldest of
+/// them stay.
 std::vector<Shortlisted> bestBySum(std::vector<Shortlisted> shortlist, size_t count, const AgesOf& agesOf);
 
-/// Adds the entries of the codes of these chunks to the tables.
+/// Computes the table entries of all codes that these chunks have.
 void addEntries(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist);
 
-/// Those of a shortlist whose codes have the largest sums of maxima, in the order given.
+/// Scores the chunks by codes and keeps the `count` best, in the order given.
 std::vector<Shortlisted> bestByCodes(const ShortlistSearch& search, std::vector<Shortlisted> shortlist, size_t count);
 
-/// All of them by centroid and codewords of each token vector.
+/// Scores all chunks of the shortlist by residual codes: the centroid and the codewords of each token vector.
 std::vector<ScoredChunk> scoreByResidualCodes(const ShortlistSearch& search, const std::vector<Shortlisted>& shortlist);
 
 }  // namespace maxsimd

@@ -20,11 +20,12 @@ namespace {
 namespace usearch = unum::usearch;
 using Hnsw = usearch::index_gt<float, uint32_t, uint32_t>;
 
-/// Half as many find as much in 1.7 times the time (decision 0008).
+/// Edges of a centroid. With half as many, finding as much takes 1.7 times as long (decision 0008).
 constexpr size_t edgesOfCentroid = 32;
 constexpr size_t expansionOfBuild = 128;
-/// Centroids that a walk keeps in sight, at least.
+/// A walk keeps at least this many of the best centroids that it has met.
 constexpr size_t expansionLeast = 96;
+/// The deadline is checked once for this many centroids.
 constexpr uint32_t addedTogether = 1024;
 
 usearch::index_config_t config() { return {edgesOfCentroid, 2 * edgesOfCentroid}; }
@@ -36,7 +37,7 @@ struct CentroidGraph::Edges {
   const int8_t* vectors;
   const uint16_t* scales;
   const uint32_t dim;
-  /// By place in the graph.
+  /// centroids[p] = the centroid at place `p` of the graph.
   const std::vector<uint32_t> centroids;
   Hnsw graph{config()};
   /// Buffers of searches, each used by one thread at a time.
@@ -50,8 +51,9 @@ struct CentroidGraph::Edges {
         dim(data.dim),
         centroids(inOrder(data)) {}
 
-  /// Neighbours do not follow each other: that would make a worse graph. Of equal vectors only the one stays that token
-  /// vectors are assigned to: many of them would have edges to each other alone.
+  /// The order in which centroids are added. Centroids that follow each other in the codebook are near each other, and
+  /// adding them in that order would make a worse graph. Among equal vectors only the one is added that token vectors
+  /// are assigned to, because many equal vectors would have edges to each other alone.
   static std::vector<uint32_t> inOrder(const CodebookData& data) {
     const uint32_t count = data.count();
     auto step = uint32_t(count * 0.618);
@@ -75,7 +77,7 @@ struct CentroidGraph::Edges {
 
   const int8_t* vectorAt(size_t place) const { return vectors + size_t(centroids[place]) * dim; }
 
-  // USearch calls these for distances, which are less for nearer ones.
+  // USearch calls these for a distance, which must be less for a nearer centroid: the negative dot product.
   template <typename Entry>
   float operator()(const int8_t* vector, const Entry& entry) const noexcept {
     const size_t place = get_slot(entry);
@@ -86,7 +88,7 @@ struct CentroidGraph::Edges {
     return (*this)(vectorAt(get_slot(a)), b) * halfToFloat(scales[centroids[get_slot(a)]]);
   }
 
-  /// USearch calls it before it looks at several centroids.
+  /// USearch calls it with the centroids that it will compare next.
   auto prefetch() const {
     return [this](auto entry, const auto& end) noexcept {
       for (; entry != end; ++entry) prefetchLines(vectorAt(get_slot(entry)), dim);
@@ -99,7 +101,7 @@ CentroidGraph::CentroidGraph(const Kernel& kernel, const CodebookData& data, con
   const Edges& own = *edges_;
   Hnsw& graph = edges_->graph;
   const size_t count = own.centroids.size();
-  // A node of the lowest level, some of the others, and a pointer to it.
+  // Memory for each centroid: its node on the lowest level, a share of the nodes on higher levels, and a pointer.
   share_.resize((graph.memory_usage_per_node(0) + usearch::default_allocator_entry_bytes() + sizeof(void*)) * count);
   if (!graph.try_reserve({count, own.buffers.size()})) throw std::bad_alloc();
   for (size_t place = 0; place < count; ++place) {

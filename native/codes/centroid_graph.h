@@ -1,7 +1,7 @@
-// A graph over the centroids of a codebook (HNSW: Malkov and Yashunin, TPAMI 42, 2020), by which a query token finds its
-// nearest centroids without products with all of them. USearch keeps the edges; the vectors stay in the codebook.
+// Finds the centroids nearest to a query token by a graph, without computing the products with all centroids (HNSW:
+// Malkov and Yashunin, TPAMI 42, 2020). USearch keeps the edges. The vectors stay in the codebook.
 //
-// It lives in memory and in no file: to build it again takes a small part of what it took to fit the codebook.
+// The graph is kept in memory alone. Building it again takes a small part of the time that fitting the codebook took.
 #pragma once
 
 #include "files/memory.h"
@@ -16,9 +16,9 @@ namespace maxsimd {
 
 struct CodebookData;
 
-/// From so many centroids on, searches walk a graph over them (decision 0008).
+/// Searches walk a graph if a codebook has at least this many centroids (decision 0008).
 inline constexpr uint32_t graphCentroids = 131'072;
-/// A walk for more of them takes as long as products with all.
+/// A walk that finds more centroids than this takes as long as the products with all.
 inline constexpr uint32_t graphWantedMost = 128;
 
 class CentroidGraph {
@@ -28,8 +28,8 @@ class CentroidGraph {
   ~CentroidGraph();
   CentroidGraph(const CentroidGraph&) = delete;
 
-  /// Some 95 in 100 of the `wanted` centroids with the largest dot products with i8 [dim], best first. Any number of
-  /// threads may ask.
+  /// Returns the `wanted` centroids with the largest dot products with `vector` (i8 [dim]), best first. The graph
+  /// misses some 5 in 100 of them. Any number of threads may call it.
   std::vector<uint32_t> nearest(const int8_t* vector, uint32_t wanted) const;
 
  private:

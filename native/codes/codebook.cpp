@@ -13,10 +13,12 @@
 namespace maxsimd {
 namespace {
 
-/// Vectors packed as one query: the kernels' query side serves for blocks of token vectors, too.
+/// Number of token vectors that are packed as one query. Kernels compare a query with many rows, and a block of token
+/// vectors can take the place of the query.
 constexpr uint32_t blockVectors = 64;
 
-/// Far beyond what is left of unit vectors, and sums of products stay numbers.
+/// Whether a value from a file can be used. The bound is far above the components of residuals of unit vectors, and low
+/// enough that sums of products stay finite.
 bool isUsable(float value) { return std::abs(value) <= 65504.0f; }
 
 bool usable(const CodebookData& data) {
@@ -78,7 +80,7 @@ std::vector<float> halfSquaresOf(std::span<const float> words, uint32_t width) {
 
 void nearestCodewords(const float* columns, const float* words, uint32_t width, const float* halfSquares,
                       uint32_t* nearest) {
-  // Vectors that are compared are no wider than a register of every processor.
+  // Every supported processor has registers of 16 bytes.
   typedef float Floats __attribute__((vector_size(16)));
   typedef int32_t Integers __attribute__((vector_size(16)));
   for (uint32_t first = 0; first < rowLanes; first += 4) {
@@ -173,7 +175,7 @@ void Codebook::assign(const int8_t* vectors, uint32_t rows, uint32_t* codes) con
     nearestOf(kernel_, dim, gathered.data(), count, centroids, similarities.data(), nearest.data());
     for (size_t i = 0; i < count; ++i) {
       const uint32_t row = members[g][i];
-      // Groups come in the order of their centroids, so ties fall to the lower centroid.
+      // Groups are visited in the order of their centroids, so among equal centroids the lower one wins.
       if (similarities[i] <= best[row]) continue;
       best[row] = similarities[i];
       codes[row] = start + nearest[i];

@@ -1,9 +1,12 @@
-// Centroids of token vectors, in groups, and codewords for what the centroids leave over: what a segment's chunks are
-// described by (codes.h).
+// A codebook describes token vectors in few bytes: by the nearest centroid, and by codewords for the difference between
+// the vector and its centroid (codes.h).
 //
-// Token vectors find their centroid in two steps: the nearest groups, then the nearest centroid among those. An index
-// has one codebook, fitted on all of its sealed segments (codebook_fit.h): one fitted on other text, be it of the same
-// index, finds far fewer of the best chunks, and one for each segment makes tables dearer or centroids fewer.
+// Centroids are in groups. A token vector finds its centroid in two steps: first the nearest groups, then the nearest
+// centroid in these groups.
+//
+// An index has one codebook, which is fitted on all of its sealed segments (codebook_fit.h). A codebook that was fitted
+// on other text finds far fewer of the best chunks, even if that text is part of the same index. With a codebook for
+// each segment a query would need more tables, or there would be fewer centroids.
 #pragma once
 
 #include "codes/centroid_graph.h"
@@ -28,17 +31,18 @@ struct CodebookData {
   /// i8 [centroids x dim] and f16 [centroids], each followed by `readPaddingBytes`.
   std::vector<int8_t> centroids;
   std::vector<uint16_t> scales;
-  /// The middle of each group, likewise.
+  /// The centre of each group, in the same form.
   std::vector<int8_t> groups;
   std::vector<uint16_t> groupScales;
   std::vector<uint32_t> groupStarts;
-  /// A token vector is about `share` times its centroid: mean of their dot products.
+  /// Mean dot product of a token vector with its centroid. So a token vector is about `share` times its centroid.
   float share = 1.0f;
-  /// Token vectors of the index when it was fitted, whatever the sample; UINT32_MAX stands for more.
+  /// Number of token vectors that the index had when the codebook was fitted (not the size of the sample). UINT32_MAX
+  /// stands for this number or more.
   uint32_t fittedRows = 0;
-  /// How often the index had been fitted before. It is no part of the hash.
+  /// Number of codebooks that the index had before this one. It is no part of the hash.
   uint32_t fitsBefore = 0;
-  /// Codewords of what is left over: f32 [subspaces][16][subspaceDim], zeros where a subspace goes beyond dim.
+  /// Codewords of residuals: f32 [subspaces][16][subspaceDim]. Components beyond `dim` are zeros.
   std::vector<float> codewords;
 
   uint32_t subspaceDim() const { return subspaceDimOf(dim); }
@@ -46,29 +50,31 @@ struct CodebookData {
   uint32_t groupCount() const { return uint32_t(groupStarts.size()) - 1; }
 };
 
-/// For each of `count` vectors (i8 [count x dim]) the row of `among` with the largest similarity, the lowest of equals.
-/// Similarity = dot product times the scale of the row.
+/// Finds for each of `count` vectors (i8 [count x dim]) the row of `among` with the largest similarity, which is the
+/// dot product times the scale of the row. Among equal rows it takes the first.
 void nearestOf(const Kernel& kernel, uint32_t dim, const int8_t* vectors, uint32_t count, const Chunk& among,
                float* similarities, uint32_t* rows);
 
-/// Token vectors whose codewords are looked for together.
+/// Number of token vectors whose codewords are searched together.
 inline constexpr uint32_t rowLanes = 16;
 
-/// The remainders of at most `rowLanes` rows beyond their centroids: f32 [subspaces * width][rowLanes], a row a lane.
+/// Computes the residuals of at most `rowLanes` rows: each row minus `share` times its centroid. The result is
+/// transposed, one lane for each row: f32 [subspaces * width][rowLanes].
 void remaindersOf(const CodebookData& data, const int8_t* vectors, const uint16_t* scales, const uint32_t* codes,
                   uint32_t rows, float* columns);
 
-/// Half of the squared length of each codeword, f32 [16][width].
+/// Half of the squared length of each codeword in `words`, which is f32 [codewords][width].
 std::vector<float> halfSquaresOf(std::span<const float> words, uint32_t width);
 
-/// nearest[r] = the codeword nearest to row r: the one with the largest dot(row r, codeword) - halfSquare, the first of
-/// equal ones. `columns` is f32 [width][rowLanes], one row a lane, `words` f32 [16][width].
+/// nearest[r] = the codeword nearest to row r, which has the largest dot(row r, codeword) - halfSquare. Among equal
+/// codewords it takes the first. `columns` is f32 [width][rowLanes], one lane for each row. `words` is f32 [16][width].
 void nearestCodewords(const float* columns, const float* words, uint32_t width, const float* halfSquares,
                       uint32_t* nearest);
 
 class Codebook {
  public:
-  /// Sizes must agree, scales be positive and finite and groups cover all centroids in order: else `corrupt`.
+  /// Throws `corrupt` unless all sizes agree, scales are positive and finite, and the groups cover all centroids in
+  /// order.
   Codebook(const Kernel& kernel, CodebookData data);
 
   const CodebookData& data() const { return data_; }
@@ -80,17 +86,18 @@ class Codebook {
   /// `vectors` is i8 [rows x dim] and followed by `readPaddingBytes`.
   void assign(const int8_t* vectors, uint32_t rows, uint32_t* codes) const;
 
-  /// The nearest codewords of what the centroids leave over: u8 [rows x residualBytes]. `scales` is f16 [rows].
+  /// Finds the nearest codewords of the residual of each row: u8 [rows x residualBytes]. `scales` is f16 [rows].
   void encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint32_t* codes,
               uint8_t* bytes) const;
 
-  /// Mean dot product of token vectors with their centroids, which `assign` found: `data().share` for those it was fitted
-  /// on, less for others.
+  /// Mean dot product of token vectors with the centroids that `assign` found for them. It is `data().share` for the
+  /// vectors that the codebook was fitted on, and less for other text. So it shows whether the codebook still describes
+  /// an index.
   double share(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint32_t* codes) const;
 
   /// The graph over the centroids; null until `buildGraph` has made it.
   const CentroidGraph* graph() const { return graph_->built.load(std::memory_order_acquire); }
-  /// Builds it, unless it is there. Another call waits meanwhile.
+  /// Builds the graph unless it exists. A second caller waits for the first.
   const CentroidGraph& buildGraph(const Deadline& deadline) const;
 
  private:
@@ -100,7 +107,7 @@ class Codebook {
     std::atomic<const CentroidGraph*> built = nullptr;
   };
 
-  /// The rows that have each group among their nearest.
+  /// probing(...)[g] = the rows that have group `g` among their nearest groups.
   std::vector<std::vector<uint32_t>> probing(const int8_t* vectors, uint32_t rows) const;
 
   const Kernel& kernel_;

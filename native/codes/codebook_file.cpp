@@ -25,7 +25,7 @@ struct CodebookHeader {
 };
 static_assert(sizeof(CodebookHeader) == 64);
 
-/// The sections in their order, each of as many values as the codebook has there.
+/// Calls visit(values) for each section of the file, in order.
 template <typename Data, typename Visit>
 void forEachSection(Data& data, const Visit& visit) {
   visit(data.centroids);
@@ -42,8 +42,8 @@ uint64_t bytesOf(const CodebookData& data) {
   return bytes;
 }
 
-/// A codebook with zeros in the place of what the file holds; nothing if that is of another format, damaged or of another
-/// length than its header says.
+/// Reads the header and makes a codebook of the sizes that it names, filled with zeros. Returns nothing if the file is
+/// damaged, of another format, or not as long as its header says.
 std::optional<CodebookData> roomFor(const File& file, uint32_t dim, uint64_t hash, uint32_t& centroids) {
   CodebookHeader header;
   const uint64_t bytes = file.size();
@@ -51,7 +51,8 @@ std::optional<CodebookData> roomFor(const File& file, uint32_t dim, uint64_t has
   if (header.dim != dim || header.hash != hash) return std::nullopt;
   if (header.centroids < 1 || header.centroids > centroidsMax) return std::nullopt;
   if (header.groups < 1 || header.groups > header.centroids) return std::nullopt;
-  // No less than the vectors take: a header that claims more makes no room for it.
+  // The file must be at least as long as the centroids alone. So no memory is reserved for a header that claims too
+  // much.
   if (bytes < uint64_t(header.centroids) * dim) return std::nullopt;
   CodebookData data;
   data.dim = dim;

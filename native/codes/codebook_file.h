@@ -1,5 +1,5 @@
-// A codebook as `codebook-<hash>` (16 hexadecimal digits) in the folder of its index. The codes of segments name it by
-// its hash; the index removes it when no codes do any more.
+// The file of a codebook: `codebook-<hash>` (16 hexadecimal digits) in the folder of its index. The codes of a segment
+// name their codebook by its hash. The index removes the file when no codes name it any more.
 //
 //   offset size field
 //   0      8    magic "MAXSIMCB"
@@ -9,15 +9,15 @@
 //   24     4    dim
 //   28     4    centroids, 1..2^21
 //   32     4    groups of centroids
-//   36     4    share, f32
-//   40     4    token vectors of the index when it was fitted, at most 2^32 - 1
-//   44     4    fits before this one; 0 in files of earlier builds
+//   36     4    share, f32 (CodebookData::share)
+//   40     4    token vectors that the index had when the codebook was fitted; 2^32 - 1 stands for more
+//   44     4    codebooks of the index before this one; 0 in files of earlier builds
 //   48     16   zero
 //   64          sections, each padded with zeros to a multiple of 64:
 //     centroids    i8  [centroids][dim], then 64 bytes of zeros
-//     scales       f16 [centroids], likewise: component value = centroid * scale
-//     groups       i8  [groups][dim], likewise
-//     groupScales  f16 [groups], likewise
+//     scales       f16 [centroids], then 64 zeros: component value = centroid * scale
+//     groups       i8  [groups][dim], then 64 bytes of zeros
+//     groupScales  f16 [groups], then 64 zeros
 //     groupStarts  u32 [groups + 1]               group g has the centroids [groupStarts[g], groupStarts[g+1])
 //     codewords    f32 [32][16][width]            width = dim / 32, rounded up
 #pragma once
@@ -31,13 +31,13 @@
 namespace maxsimd {
 
 std::string codebookName(uint64_t hash);
-/// In the folder of `neighbour`, a segment or its codes.
+/// The path of a codebook in the folder of `neighbour`, which is a segment or a file of codes.
 std::string codebookPath(const std::string& neighbour, uint64_t hash);
 
-/// Makes `path` a durable file of this codebook, unless it is one already.
+/// Writes the codebook to `path` durably, unless the file already has this content.
 void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook& codebook);
 
-/// Nothing if there is no usable file with this content.
+/// Returns nothing if the file is missing, damaged or of another content than `hash`.
 std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kernel, uint32_t dim, uint64_t hash);
 
 /// The size of the file that `saveCodebook` writes.

@@ -13,7 +13,7 @@
 namespace maxsimd {
 namespace {
 
-/// Room for `rows` vectors.
+/// A sample of `rows` zero vectors.
 TokenSample emptySample(uint32_t dim, uint32_t rows) {
   return {std::vector<int8_t>(size_t(rows) * dim + readPaddingBytes), std::vector<uint16_t>(rows + readPaddingBytes),
           rows};
@@ -21,7 +21,7 @@ TokenSample emptySample(uint32_t dim, uint32_t rows) {
 
 Chunk chunkOf(const TokenSample& sample) { return {sample.vectors.data(), sample.scales.data(), sample.rows}; }
 
-/// Row `k` = the unit vector in the direction of `direction`, f32 [dim].
+/// Sets row `k` to the unit vector in the direction of `direction` (f32 [dim]).
 void setDirection(TokenSample& sample, uint32_t k, std::span<const float> direction) {
   float largest = 0.0f;
   double square = 0.0;
@@ -39,7 +39,8 @@ class Fit {
  public:
   Fit(const Kernel& kernel, uint32_t dim, const Deadline& deadline) : kernel_(kernel), dim_(dim), deadline_(deadline) {}
 
-  /// Spherical k-means of `rows` vectors; nearest[r] = the centre of row r at the end.
+  /// Finds `count` centres of `rows` vectors by spherical k-means. In the end nearest[r] is the centre nearest to row
+  /// r.
   TokenSample centres(const int8_t* vectors, uint32_t rows, uint32_t count, std::vector<uint32_t>& nearest) {
     TokenSample centres = emptySample(dim_, count);
     std::vector<float> direction(dim_);
@@ -71,7 +72,7 @@ class Fit {
   }
 
  private:
-  /// A unit vector in the direction of `vector`: long and short token vectors weigh the same.
+  /// Adds `vector`, scaled to length 1, to `sum`. So long and short token vectors have the same weight.
   void add(const int8_t* vector, float* sum) const {
     int32_t square = 0;
     for (uint32_t d = 0; d < dim_; ++d) square += int32_t(vector[d]) * vector[d];
@@ -85,8 +86,9 @@ class Fit {
   std::mt19937_64 random_{0x6d61787369};
 };
 
-/// K-means of `count` rows of `width` floats, starting from evenly spaced ones: f32 [16][width]. Sixteen rows are a block,
-/// f32 [width][rowLanes]; blocks begin `stride` apart.
+/// Finds the codewords of one subspace by k-means of `count` rows: f32 [16][width]. It starts from evenly spaced rows.
+/// The rows are in blocks of sixteen, f32 [width][rowLanes], and a block begins `stride` floats after the one before
+/// it.
 void fitSubspace(const float* blocks, size_t stride, size_t count, uint32_t width, std::span<float> found) {
   const auto at = [&](size_t row, size_t d) { return blocks[row / rowLanes * stride + d * rowLanes + row % rowLanes]; };
   for (size_t i = 0; i < found.size(); ++i) found[i] = at(i / width * count / codewords, i % width);
@@ -104,14 +106,14 @@ void fitSubspace(const float* blocks, size_t stride, size_t count, uint32_t widt
       for (size_t d = 0; d < width; ++d) sums[word * width + d] += at(row, d);
       ++members[word];
     }
-    // A codeword nobody chose stays where it is.
+    // A codeword that is nearest to no row stays as it is.
     for (size_t i = 0; i < found.size(); ++i) {
       if (members[i / width] > 0) found[i] = sums[i] / float(members[i / width]);
     }
   }
 }
 
-/// `share` and `codewords` of a codebook whose centroids are there.
+/// Computes `share` and `codewords` of a codebook that has its centroids.
 void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& tokens, const Deadline& deadline) {
   const uint32_t width = data.subspaceDim(), wordFloats = codewords * width;
   data.codewords.assign(size_t(subspaces) * wordFloats, 0.0f);
@@ -157,7 +159,8 @@ CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& 
   uint64_t before = 0;
   for (uint32_t g = 0; g < wanted; ++g) {
     const auto size = uint32_t(membersOf[g].size());
-    // In proportion to the group, and `count` in all. A group without a centroid leaves its rows to the others.
+    // Each group gets centroids in proportion to its rows. Rounding is such that all groups together get `count`. A
+    // group that gets none is left out, and its rows find a centroid in other groups.
     const auto share = uint32_t((before + size) * count / rows - before * count / rows);
     before += size;
     if (share == 0) continue;

@@ -1,6 +1,8 @@
-// Fits a codebook on token vectors: spherical k-means in two levels (Dhillon and Modha, Machine Learning 42, 2001;
-// groups first, then centroids within each group), so that fitting and assigning cost a small part of comparing
-// everything with everything; then plain k-means of what the centroids leave over, subspace by subspace.
+// Fits a codebook on token vectors.
+//
+// Centroids are found by spherical k-means (Dhillon and Modha, Machine Learning 42, 2001) on two levels: first the
+// groups, then the centroids within each group. That takes a small part of the time of comparing every vector with
+// every centroid. Codewords are then found by plain k-means on the residuals, in each subspace alone.
 #pragma once
 
 #include "codes/codebook.h"
@@ -12,7 +14,7 @@
 
 namespace maxsimd {
 
-/// Token vectors and their scales, each padded for the kernels.
+/// Token vectors and their scales. Both are padded with `readPaddingBytes` for the kernels.
 struct TokenSample {
   /// i8 [rows x dim]
   std::vector<int8_t> vectors;
@@ -21,8 +23,9 @@ struct TokenSample {
   uint32_t rows = 0;
 };
 
-/// `sample` holds at least one row. Fits at most `count` centroids, never more than rows. `part` is a smaller sample of the
-/// same token vectors: it places groups and codewords. The same samples give the same codebook.
+/// Fits at most `count` centroids, and never more than `sample` has rows. `sample` must have at least one row. `part`
+/// is a smaller sample of the same token vectors, which places the groups and the codewords. The same samples give the
+/// same codebook.
 CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& sample, const TokenSample& part,
                          uint32_t count, const Deadline& deadline);
 

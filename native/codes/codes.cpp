@@ -29,7 +29,7 @@ static_assert(sizeof(CodesHeader) == 64);
 /// Byte offsets of the sections from the end of the header.
 struct CodesLayout {
   uint64_t rowOffsets, listOffsets;
-  /// The first section behind the directory.
+  /// The first section after the directory.
   uint64_t codes;
   uint64_t residuals, lists, bytes;
   uint64_t blocks;
@@ -50,10 +50,10 @@ namespace {
 
 constexpr DerivedFormat codesFormat{0x44434d495358414dull /* "MAXSIMCD" */, 5, "codes"};
 constexpr uint32_t centroidMask = (1u << centroidBits) - 1;
-/// Token vectors that are assigned together.
+/// Number of token vectors that are assigned to centroids together.
 constexpr uint32_t batchRows = 16 << 10;
 
-/// What is wrong with the file's header, or empty.
+/// Reads the header. Returns the damage that it finds, or nothing.
 std::string readHeader(const File& file, uint64_t bytes, CodesHeader& header) {
   const std::string damage = readDerivedHeader(file, bytes, codesFormat, header);
   if (!damage.empty()) return damage;
@@ -67,7 +67,7 @@ struct CodesOfChunks {
   std::vector<uint32_t> codes;
   std::vector<uint8_t> residuals;
 
-  /// The next chunk: the centroid of each of its token vectors, and their codewords.
+  /// Adds the next chunk. `centroids` has the centroid of each of its token vectors, `bytes` their codewords.
   void add(std::span<const uint32_t> centroids, const uint8_t* bytes) {
     std::vector<uint32_t> order(centroids.size());
     std::iota(order.begin(), order.end(), 0);
@@ -88,7 +88,8 @@ CodesOfChunks assignAll(const Segment& segment, const Codebook& codebook, const 
   const auto [rowsMost, chunks] = std::pair(segment.counts().rows, segment.counts().chunks);
   if (rowsMost > UINT32_MAX) throw Error(ErrorCode::invalidArgument, "segment holds too many token vectors");
   CodesOfChunks all;
-  // At once, and at most: what is not used is never touched, and growing by doubling would hold half as much again.
+  // Room for the largest possible number at once. Pages that are not used take no memory, and growing by doubling would
+  // take half as much again.
   all.codes.reserve(rowsMost);
   all.residuals.reserve(rowsMost * residualBytes);
   const auto mapping = segment.mappingInOrder();
@@ -100,7 +101,7 @@ CodesOfChunks assignAll(const Segment& segment, const Codebook& codebook, const 
   for (uint32_t chunk = 0, first = 0; chunk < chunks; ++chunk) {
     const ChunkEntry& entry = segment.chunk(chunk);
     const bool intact = segment.dataIntact(*mapping, entry.record);
-    // Nobody sees a dead one: zeros stand for it.
+    // No search sees a dead record, so a damaged one gets zeros.
     if (!intact && segment.lifespan(entry.record).alive()) throw segment.unread(*mapping, entry.record);
     const size_t before = scales.size(), rows = segment.chunkRows(chunk);
     scales.resize(before + rows);
@@ -131,7 +132,7 @@ struct Lists {
   std::vector<uint16_t> chunks;
 };
 
-/// A counting sort of each block's codes.
+/// Makes the lists of each block by a counting sort of its codes.
 Lists invert(const CodesOfChunks& all, uint32_t centroids) {
   Lists lists;
   lists.chunks.resize(all.codes.size());
@@ -153,6 +154,7 @@ Lists invert(const CodesOfChunks& all, uint32_t centroids) {
   return lists;
 }
 
+/// Whether the offsets go from `first` to `last` and never descend.
 bool ascends(std::span<const uint32_t> offsets, uint64_t first, uint64_t last) {
   return offsets.front() == first && offsets.back() == last && std::is_sorted(offsets.begin(), offsets.end());
 }
@@ -189,14 +191,15 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
   }
 }
 
-/// False if it is damaged; the file is as long as the header says.
+/// Copies the directory from the file. Returns false if it is damaged. The file must be as long as the header says.
 bool ChunkCodes::readDirectory(const File& file, const CodesLayout& layout, const CodesHeader& header) {
   const auto body = mapping_->whole().subspan(sizeof header);
   directory_.resize(layout.codes);
   file.read(sizeof header, directory_.data(), directory_.size());
   const std::span<const uint8_t> directory(directory_);
   if (header.directoryCrc != checksumOf(directory)) return false;
-  // What the checksum covers was written by `build`, but a wrong offset would lead outside the mapping.
+  // The checksum shows that `build` wrote these offsets. They are checked all the same, because a wrong one would lead
+  // outside the mapping.
   const uint64_t blockOffsets = uint64_t(header.centroids) + 1;
   codeOffsets_ = section<uint32_t>(directory, 0, uint64_t(header.chunks) + 1);
   rowOffsets_ = section<uint32_t>(directory, layout.rowOffsets, uint64_t(header.chunks) + 1);
@@ -227,7 +230,7 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   header.rows = all.rowOffsets.back();
   header.codebookHash = codebook.hash();
   const CodesLayout layout(header);
-  // Written from where they lie: they are most of the memory of a build.
+  // The sections are written from where they lie. A copy would double the memory of a build.
   SectionParts body;
   body.add<uint32_t>(all.offsets);
   body.add<uint32_t>(all.rowOffsets);
@@ -239,7 +242,7 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::build(const Segment& segment, cons
   body.add<uint16_t>(lists.chunks);
   if (body.bytes() != layout.bytes) throw std::logic_error("this is a bug: codes are not where they were planned");
   header.restCrc = body.takeChecksum();
-  // The codebook first: codes that are in place name one that is there.
+  // The codebook is saved first, so that the codes in a file always name a codebook that exists.
   saveCodebook(codebookPath(segment.path(), codebook.hash()), kernel, codebook);
   saveDerived(pathOf(segment), codesFormat, header, body.parts());
   auto opened = open(segment, kernel, intern);
@@ -254,7 +257,8 @@ CodesInspection inspectCodes(const std::string& path, bool verify) {
   if (auto damage = readHeader(file, bytes, header); !damage.empty()) return {0, 0, damage};
   CodesInspection found{header.centroids, header.codes, ""};
   if (!verify) return found;
-  // Before the rest, which takes time: a codebook may go when newer codes take the place of these.
+  // The codebook is checked first, because the rest takes time. Meanwhile newer codes may replace these, and the
+  // codebook may go.
   if (!loadCodebook(codebookPath(path, header.codebookHash), *findKernel("scalar"), header.dim, header.codebookHash)) {
     found.damage = "its codebook is missing, damaged or another one";
     return found;
@@ -276,14 +280,14 @@ TokenSample sampleTokenVectors(std::span<const std::shared_ptr<const Segment>> s
   const size_t dim = segments.empty() ? 0 : segments.front()->dim();
   const uint64_t wanted = std::min<uint64_t>(total, rowsMax);
   TokenSample sample;
-  // At once: growing by doubling takes a third more.
+  // Room for all at once, because growing by doubling takes a third more memory.
   sample.vectors.reserve(wanted * dim + readPaddingBytes);
   sample.scales.reserve(wanted + readPaddingBytes);
   std::optional<UnreadRecord> damage;
-  // Row i of the sample is row i * total / wanted of all. Chunks without one are not read.
+  // Row i of the sample is row i * total / wanted of all rows. Chunks that have none of these rows are not read.
   uint64_t i = 0, end = 0;
   for (const auto& segment : segments) {
-    // For a sparse sample the system would read ahead for nothing.
+    // A sparse sample uses the mapping without read-ahead, because the system would read pages that nobody needs.
     const auto mapping = wanted * 100 < total ? segment->mapping() : segment->mappingInOrder();
     const RowShape shape = segment->shape();
     const uint32_t chunks = segment->counts().chunks;

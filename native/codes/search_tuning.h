@@ -1,6 +1,8 @@
-// The constants of candidate generation and of codebooks. Recall is measured on live searches and kept by `breadth`
-// (IndexSearch), so none of them has to be right for a text. Those without another source are starting values:
-// `npm run bench -- frontier` over real text of both default models shows what they give (docs/benchmarks.md).
+// Constants of candidate generation and of codebooks.
+//
+// None of them has to fit a certain text: recall is measured on live searches, and `breadth` (IndexSearch) corrects it.
+// Constants that name no source are starting values. `npm run bench -- frontier` shows the recall and the time that
+// they give over real text (docs/benchmarks.md).
 #pragma once
 
 #include <algorithm>
@@ -11,48 +13,54 @@
 namespace maxsimd {
 
 struct SearchTuning {
-  /// Chunks that are ranked by residual codes for each candidate. These leave room for the error of residual codes.
+  /// Length of the shortlist for each candidate. The shortlist is ranked by residual codes, and several chunks for each
+  /// candidate leave room for the error of that ranking.
   static constexpr double shortlistPerCandidate = 3;
-  /// Likewise, for each unit of sqrt(candidates x chunks): what nearly ties with the last candidate grows with both.
+  /// Length of the shortlist for each unit of sqrt(candidates x chunks). The number of chunks that nearly tie with the
+  /// last candidate grows with both.
   static constexpr double shortlistPerRoot = 0.35;
 
-  /// Lists know a chunk by some of its codes only. So they leave this many times the shortlist to a look at all codes, and
-  /// the lists of each query token meet as many chunks.
+  /// A walk of lists meets only some codes of a chunk, so its ranking is rough. It therefore keeps this many times the
+  /// length of the shortlist, and the chunks that it keeps are then scored by all their codes. Each query token walks
+  /// enough lists to meet as many chunks.
   static constexpr double listedPerShortlisted = 3;
-  /// A chunk on none of a token's lists counts as this part of the least entry that is on one. WARP (arXiv 2501.17788)
-  /// takes the least entry itself, which ranks chunks with many tokens unmet too high.
+  /// A chunk that is on none of a token's lists is taken to have this part of the token's least walked entry. WARP
+  /// (arXiv 2501.17788) takes that entry itself, which ranks chunks too high that are on the lists of few tokens.
   static constexpr double unmetPart = 0.8;
-  /// A visit of a list, and the look at all codes that follows, take as long as the scan of this many codes; choosing lists
-  /// takes as long as this many for each centroid. They decide between lists and a scan of all codes (12,296 and 300,000 chunks).
+  /// Costs that decide between lists and a scan of all codes, in codes scanned. `codesPerVisit` is the cost of one
+  /// entry of a list, with the scoring of its chunk by all codes. `codesPerCentroid` is the cost of choosing lists, for
+  /// each centroid. Measured with 12,296 and with 300,000 chunks.
   static constexpr double codesPerVisit = 6, codesPerCentroid = 2;
-  /// One centroid in so many estimates which entries are worth collecting.
+  /// One centroid in this many is sampled to estimate which entries are among the highest of a token.
   static constexpr uint32_t sampledEvery = 16;
 
-  /// Token vectors whose centroid is so many standard deviations of a residual below the best of their chunk are passed
-  /// over: a half of a long chunk at 2, three quarters at 1.
+  /// A token vector is passed over if its centroid scores below the best of its chunk by more than this many standard
+  /// deviations of a residual. At 2 that passes over half of a long chunk, at 1 three quarters.
   static constexpr float residualMargin = 1.4f;
 
-  /// Centroids for each unit of sqrt(token vectors). 2,048 instead of 512 for 37,000 token vectors of 384 dimensions halve
-  /// what residual codes miss; an index of a million keeps 8,192.
+  /// Centroids for each unit of sqrt(token vectors). An index of a million token vectors has 8,192. For 37,000 token
+  /// vectors of 384 dimensions it gives 2,048, and residual codes miss half as much as with 512.
   static constexpr double centroidsPerRoot = 8;
-  /// Token vectors that place a centroid. k-means gains little beyond 40 (FAISS uses 39 to 256).
+  /// Token vectors in the sample for each centroid. k-means gains little beyond 40 (FAISS uses 39 to 256).
   static constexpr uint32_t fitRowsPerCentroid = 48;
-  /// Token vectors that place the groups of centroids, and the codewords: a thousand a codeword. The share of a
-  /// codebook is measured on them, too. The number is no power of two, unlike the sample that places centroids, so few token
-  /// vectors are in both: a codebook would look better on those that it was fitted to.
+  /// Token vectors in the smaller sample, which places the groups of centroids and the codewords: a thousand for each
+  /// codeword. The share of a codebook is measured on it too. A codebook looks better on vectors that it was fitted to,
+  /// so the two samples should have few in common. They have: the sample that places centroids is a power of two, and
+  /// this number is not.
   static constexpr uint32_t fitRows = 16'000;
-  /// Rounds of k-means. Later rounds move few rows.
+  /// Rounds of k-means. Further rounds move few rows.
   static constexpr uint32_t fitRounds = 8;
-  /// Groups whose centroids a token vector is compared with: at least 9 in 10 find the nearest of all (codes_test.cpp).
+  /// A token vector is compared with the centroids of this many nearest groups. At least 9 in 10 find the nearest of
+  /// all centroids in this way (codes_test.cpp).
   static constexpr uint32_t probedGroups = 8;
 
-  /// Chunks that codes leave to residual codes.
+  /// Length of the shortlist: the number of chunks that are ranked by residual codes.
   static uint32_t shortlist(uint32_t candidateK, uint64_t chunks, double breadth) {
     const double wanted = breadth * (shortlistPerCandidate * candidateK +
                                      shortlistPerRoot * std::sqrt(double(candidateK) * double(chunks)));
     return uint32_t(std::min(std::max(wanted, double(candidateK)), double(chunks)));
   }
-  /// Centroids for an index of so many token vectors: a power of two.
+  /// Number of centroids for an index of `rows` token vectors: a power of two.
   static uint32_t centroids(uint64_t rows) {
     return uint32_t(1) << uint32_t(
                std::lround(std::log2(centroidsPerRoot * std::sqrt(double(std::max<uint64_t>(1, rows))))));
