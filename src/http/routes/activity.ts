@@ -4,7 +4,8 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { jsonContentType } from '../error-body.ts';
 import { activityMinutes, type Activity, type IndexActivity } from '../recent-activity.ts';
 import { Activity as ActivitySchema } from '../schemas/activity.ts';
-import { addition, admissionErrors, answers } from './answers.ts';
+import { addition } from '../schemas/addition.ts';
+import { admissionErrors, answers } from './answers.ts';
 import { activityAnswer, timestamp } from './representations.ts';
 
 declare module 'fastify' {

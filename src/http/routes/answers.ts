@@ -4,9 +4,6 @@ import { errorTable } from '../../errors.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { ErrorBody } from '../schemas/errors.ts';
 
-/** Marks parts of the OpenAPI document that the interface specification does not have. */
-export const addition = { 'x-maxsimd-addition': true } as const;
-
 /** Errors that any `/v1` request may get before its own checks. */
 export const admissionErrors = [
   'authentication_failed',

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Service } from '../../service/contract.ts';
-import { addition, answers, readErrors, writeErrors } from './answers.ts';
+import { addition } from '../schemas/addition.ts';
+import { answers, readErrors, writeErrors } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { FacetsAnswer, FacetsBody, facetValuesDefault } from '../schemas/facets.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';

@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { ServiceError } from '../../errors.ts';
 import type { CreateIndexRequest, Service } from '../../service/contract.ts';
-import { addition, admissionErrors, answers, readErrors, writeErrors } from './answers.ts';
+import { addition } from '../schemas/addition.ts';
+import { admissionErrors, answers, readErrors, writeErrors } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { IndexParams } from '../schemas/fields.ts';
 import {

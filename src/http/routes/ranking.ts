@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
 import type { SearchRequest, Service } from '../../service/contract.ts';
-import { addition, answers, readErrors, scoreErrors } from './answers.ts';
+import { addition } from '../schemas/addition.ts';
+import { answers, readErrors, scoreErrors } from './answers.ts';
 import { jsonContentType } from '../error-body.ts';
 import { IndexParams, documentInputs } from '../schemas/fields.ts';
 import { QueryAnswers, QueryBody, Ranked, ScoreBody, SearchBody } from '../schemas/ranking.ts';

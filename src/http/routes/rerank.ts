@@ -3,7 +3,8 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Service } from '../../service/contract.ts';
 import { jsonContentType } from '../error-body.ts';
 import { defaultModelAlias, RerankBody, Reranked } from '../schemas/rerank.ts';
-import { addition, answers, scoreErrors } from './answers.ts';
+import { addition } from '../schemas/addition.ts';
+import { answers, scoreErrors } from './answers.ts';
 import { rerankAnswer } from './representations.ts';
 
 export function rerankRoute(service: Service): FastifyPluginAsyncZod {

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { addition, answers } from './answers.ts';
+import { addition } from '../schemas/addition.ts';
+import { answers } from './answers.ts';
 
 const Root = z
   .strictObject({

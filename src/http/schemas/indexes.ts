@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { addition } from '../routes/answers.ts';
+import { addition } from './addition.ts';
 import { deletedMax, fieldNamesMax, pageItemsMax } from '../limits.ts';
 import { Filter, Hint, Where } from './ranking.ts';
 import {

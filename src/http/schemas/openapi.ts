@@ -10,7 +10,8 @@ import type { FastifyInstance } from 'fastify';
 import { createJsonSchemaTransformObject, jsonSchemaTransform } from 'fastify-type-provider-zod';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { z } from 'zod';
-import { addition, answers } from '../routes/answers.ts';
+import { answers } from '../routes/answers.ts';
+import { addition } from './addition.ts';
 import { protocolStatuses } from './errors.ts';
 import { requestExamples } from './examples.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { addition } from '../routes/answers.ts';
+import { addition } from './addition.ts';
 import { candidateKMax, chunksOfDocumentMax, topKDefault } from '../../service/contract.ts';
 import { filterFieldsMax, queriesMax, queryComponentsMax, queryResultsMax, topKMax } from '../limits.ts';
 import { Documents, Query, RequestUsage, addIssue, customerObject, returnedObject } from './fields.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { invalid } from '../../errors.ts';
-import { addition } from '../routes/answers.ts';
+import { addition } from './addition.ts';
 import { Count, DecimalString, Timestamp } from './fields.ts';
 
 const counted = {
