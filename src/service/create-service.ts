@@ -22,6 +22,7 @@ import type { Limiter } from './limits/limiter.ts';
 import type { OperationDeps } from './operation-deps.ts';
 import { PromisedWait } from './limits/promised-wait.ts';
 import { steadyNowMs } from './limits/steady-clock.ts';
+import { costOf } from './limits/work.ts';
 import { ReadinessProbe } from './readiness.ts';
 import { queryIndex, searchIndex } from './operations/query.ts';
 import { locateTokens } from './operations/locate-tokens.ts';
@@ -87,9 +88,6 @@ const countsMax = 2;
 
 /** A node may notice this late that other nodes have used up an allowance. */
 const sharedLedgerAgeMsMax = 2_000;
-
-/** A search counts as much as this many characters of query, beside its own. */
-const charactersPerSearch = 20;
 
 /** Removes what a crash left behind, then serves. */
 export async function createService(deps: ServiceDeps): Promise<RunningService> {
@@ -253,8 +251,11 @@ function searchesOf(searches: readonly SearchRequest[]): {
   readonly requests: number;
   readonly work: number;
 } {
-  const characters = searches.reduce((sum, { query }) => sum + query.length, 0);
-  return { requests: searches.length, work: searches.length * charactersPerSearch + characters };
+  const costs = searches.map(({ query }) => costOf({ query }));
+  return {
+    requests: searches.length,
+    work: costs.reduce((sum, { encoding, engine }) => sum + encoding + engine, 0),
+  };
 }
 
 /**

@@ -18,6 +18,7 @@ import type {
   LocatedText,
   TokenSpans,
 } from '../protocol/contract.ts';
+import { estimatedTokens } from '../protocol/estimated-tokens.ts';
 import { UnencodableTexts } from './crash-guard.ts';
 import { dnsNameOf, followDnsName, type LookUp, systemLookUp } from './dns-name.ts';
 import { type Attempt, encodeOnce, type Unfinished } from './document-client.ts';
@@ -72,9 +73,6 @@ const statisticsMsMax = 1000;
 const awaitedModelRetrySeconds = 5;
 
 const endsEncoderMessage = 'the encoder ends when it runs this text';
-
-/** An estimate of the tokens of a text that is not tokenised yet. */
-const charactersPerToken = 4;
 
 export function createEncoderPool(options: EncoderPoolOptions): EncoderPool {
   return new GrpcEncoderPool(options);
@@ -404,7 +402,11 @@ class GrpcEncoderPool implements EncoderPool {
         if (best === undefined || tries.cost(endpoint) < tries.cost(best)) best = endpoint;
       }
       if (best !== undefined) {
-        return { endpoint: best, model: modelOf(best, options)!, open: best.begin(tokensOf(texts)) };
+        return {
+          endpoint: best,
+          model: modelOf(best, options)!,
+          open: best.begin(texts.reduce((sum, text) => sum + estimatedTokens(text), 1)),
+        };
       }
       if (tries.refusal !== undefined) throw tries.refusal;
       if (!(await this.#change(waitUntilMs, options.signal))) {
@@ -476,12 +478,6 @@ interface DocumentsCall extends Call {
 
 function modelOf(endpoint: Endpoint, { model }: EncodeOptions): EncoderModel | undefined {
   return endpoint.models.find(({ name, version }) => name === model.name && version === model.version);
-}
-
-function tokensOf(texts: Iterable<string>): number {
-  let tokens = 1;
-  for (const text of texts) tokens += text.length / charactersPerToken;
-  return tokens;
 }
 
 function target({ model, tenantId }: EncodeOptions): Pick<EncodeOptions, 'model' | 'tenantId'> {

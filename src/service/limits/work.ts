@@ -2,6 +2,7 @@
  * Estimates what a request costs before it is done, in units of work. A unit is the cost of encoding one token with the default
  * model: about 100 microseconds of one core. The constants say how much of other work costs one unit.
  */
+import { estimatedTokens } from '../../encoder/protocol/estimated-tokens.ts';
 import { invalid, unavailable, type ServiceError } from '../../errors.ts';
 
 export const unitsPerMs = 10;
@@ -10,8 +11,6 @@ const productsPerUnit = 1 << 18;
 const rowsPerUnit = 50;
 const bytesPerUnit = 16_384;
 
-/** A text has about this many bytes for each token. */
-const bytesPerToken = 4;
 /** The least that a search costs. */
 export const unitsOfSearch = 10;
 /** A grouped search looks at this many times the candidates on average, since few documents have many chunks. */
@@ -22,31 +21,40 @@ export const searchWorkMax = 50_000;
 /** The requests of a tenant that are here at the same time may cost this much together. */
 export const tenantWorkMax = 100_000;
 
-export interface SearchWork {
+/** The token vectors that a search scores: those of its candidates, or of an exact search all that match. */
+type Scored =
+  | { readonly candidateK: number; readonly grouped: boolean; readonly chunkTokensMax: number }
+  | { readonly tokenVectors: number };
+
+export interface QueryWork {
   readonly query: string;
-  readonly candidateK: number;
-  readonly grouped: boolean;
-  readonly chunkTokensMax: number;
-  /** The model reads no more tokens of a query than this. */
-  readonly queryTokensMax: number;
+  /** The model reads no more tokens of a query than this. Absent while the index is not known. */
+  readonly queryTokensMax?: number;
+  /** Absent while the index is not known. */
+  readonly scored?: Scored;
 }
 
-export function queryTokens({ query, queryTokensMax }: Pick<SearchWork, 'query' | 'queryTokensMax'>): number {
-  return Math.min(queryTokensMax, Math.ceil(Buffer.byteLength(query) / bytesPerToken));
+/** In units. */
+export interface QueryCost {
+  /** The encoder's part: its tokens. */
+  readonly encoding: number;
+  /** The engine's part, with all else that a search costs. */
+  readonly engine: number;
 }
 
-export function engineWork(search: SearchWork): number {
-  const { candidateK, grouped, chunkTokensMax } = search;
-  const candidates = candidateK * (grouped ? groupedFactor : 1);
-  return unitsOfSearch + scoringWork(candidates * chunkTokensMax, queryTokens(search));
+export function costOf({ query, queryTokensMax = Infinity, scored }: QueryWork): QueryCost {
+  const encoding = Math.min(queryTokensMax, estimatedTokens(query));
+  return { encoding, engine: unitsOfSearch + (scored === undefined ? 0 : workOfScored(scored, encoding)) };
 }
 
 /** An exact search reads far more token vectors than fit into caches. With short queries memory sets the time. */
 const exactQueryTokensMin = 16;
 
-/** The work of a search that scores this many token vectors, all that match. */
-export function exactWork(tokenVectors: number, query: Pick<SearchWork, 'query' | 'queryTokensMax'>): number {
-  return unitsOfSearch + scoringWork(tokenVectors, Math.max(exactQueryTokensMin, queryTokens(query)));
+function workOfScored(scored: Scored, queryTokens: number): number {
+  if ('tokenVectors' in scored)
+    return scoringWork(scored.tokenVectors, Math.max(exactQueryTokensMin, queryTokens));
+  const { candidateK, grouped, chunkTokensMax } = scored;
+  return scoringWork(candidateK * (grouped ? groupedFactor : 1) * chunkTokensMax, queryTokens);
 }
 
 /** The work of scoring this many token vectors exactly. */

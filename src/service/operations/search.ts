@@ -27,7 +27,7 @@ import {
 } from '../operation-deps.ts';
 import { componentsOf, textRangeAt } from './ranking.ts';
 import { readableIndex, type ReadableIndex } from './read-index.ts';
-import { assertAffordable, engineWork, exactWork, queryTokens } from '../limits/work.ts';
+import { assertAffordable, costOf, type QueryCost } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 import { hintFor } from './hints.ts';
 import { assertUnexpired, unexpired } from './unexpired.ts';
@@ -58,11 +58,8 @@ export async function runSearches(
 ): Promise<Searched> {
   const filters = await filtersOf(searches);
   const { row, model, read } = await readableIndex(deps, context, indexId);
-  const works = await worksOf(deps, context, { searches, filters, row, model, read });
-  const queryWork = sumOf(searches, ({ query }) =>
-    queryTokens({ query, queryTokensMax: model.windowTokensMax }),
-  );
-  const work = queryWork + sumOf(works, (one) => one);
+  const costs = await costsOf(deps, context, { searches, filters, row, model, read });
+  const work = sumOf(costs, ({ encoding, engine }) => encoding + engine);
   assertAffordable(work, searches.some(({ path }) => path !== '') ? 'queries' : 'query');
   const hold = await deps.allowance.open(context.tenant);
   const place = deps.engineQueue.enter(context.tenant.id, work);
@@ -77,7 +74,7 @@ export async function runSearches(
           assertInvariant(query !== undefined, 'every query was encoded');
           assertWanted(context, deps.nowMs());
           const ask = { ...filters[number], ...sizesOf(search), search, query };
-          const piece = pieceOf(context, works[number] ?? 0);
+          const piece = pieceOf(context, costs[number]?.engine ?? 0);
           const asker = {
             signal: context.signal,
             inTurn: <T>(task: () => Promise<T>) => place.run(piece, task),
@@ -134,8 +131,8 @@ export function filtersFor(
   };
 }
 
-/** The work of each search in the engine, in units (`work.ts`). For an exact search the engine counts what it would score. */
-async function worksOf(
+/** The cost of each search. For an exact search the engine counts what it would score. */
+async function costsOf(
   deps: OperationDeps,
   context: RequestContext,
   {
@@ -148,25 +145,24 @@ async function worksOf(
     readonly searches: readonly PlacedSearch[];
     readonly filters: readonly Filters[];
   },
-): Promise<readonly number[]> {
+): Promise<readonly QueryCost[]> {
   const queryTokensMax = model.windowTokensMax;
-  const works: number[] = [];
+  const costs: QueryCost[] = [];
   for (const [number, search] of searches.entries()) {
     const { query } = search;
     if (search.exact === true) {
       const ask = { ...filters[number], timeoutMs: timeLeftMs(context, deps.nowMs()) };
       const asker = askerOf(deps, context);
       const tokenVectors = await read((reader) => reader.tokenVectors(ask, asker));
-      works.push(exactWork(tokenVectors, { query, queryTokensMax }));
+      costs.push(costOf({ query, queryTokensMax, scored: { tokenVectors } }));
     } else {
       const { candidateK } = sizesOf(search);
       const grouped = search.groupByDocument === true;
-      works.push(
-        engineWork({ query, queryTokensMax, candidateK, grouped, chunkTokensMax: row.chunking.maxTokens }),
-      );
+      const scored = { candidateK, grouped, chunkTokensMax: row.chunking.maxTokens };
+      costs.push(costOf({ query, queryTokensMax, scored }));
     }
   }
-  return works;
+  return costs;
 }
 
 /** Runs one search on a snapshot and reads the documents of its results. */

@@ -1,30 +1,45 @@
 import { expect, it } from 'vitest';
 import {
   assertAffordable,
-  engineWork,
-  queryTokens,
+  costOf,
   readingWork,
   searchWorkMax,
+  unitsOfSearch,
+  type QueryWork,
 } from '../../../src/service/limits/work.ts';
 
+const totalOf = (query: QueryWork): number => {
+  const { encoding, engine } = costOf(query);
+  return encoding + engine;
+};
 /** The largest query of the contract, over the longest chunks of the default model. */
-const dearest = { query: 'x'.repeat(8 << 10), candidateK: 500, chunkTokensMax: 510, queryTokensMax: 510 };
+const dearest: QueryWork = {
+  query: 'x'.repeat(8 << 10),
+  queryTokensMax: 510,
+  scored: { candidateK: 500, chunkTokensMax: 510, grouped: true },
+};
 
 it('the dearest search of the contract is affordable, and so are 32 usual ones', () => {
-  const alone = engineWork({ ...dearest, grouped: true }) + queryTokens(dearest);
-  expect(() => assertAffordable(alone, 'query')).not.toThrow();
+  expect(() => assertAffordable(totalOf(dearest), 'query')).not.toThrow();
   const usual = {
     query: 'how do bees find flowers?',
-    candidateK: 200,
-    chunkTokensMax: 256,
     queryTokensMax: 510,
+    scored: { candidateK: 200, chunkTokensMax: 256, grouped: true },
   };
-  const many = 32 * (engineWork({ ...usual, grouped: true }) + queryTokens(usual));
-  expect(() => assertAffordable(many, 'queries')).not.toThrow();
+  expect(() => assertAffordable(32 * totalOf(usual), 'queries')).not.toThrow();
+});
+
+it('a query costs the encoder its tokens, no more than the model reads, whatever the engine scores', () => {
+  const query = 'x'.repeat(80);
+  expect(costOf({ query })).toEqual({ encoding: 20, engine: unitsOfSearch });
+  expect(costOf({ query, queryTokensMax: 5, scored: { tokenVectors: 1 << 18 } })).toEqual({
+    encoding: 5,
+    engine: unitsOfSearch + 16,
+  });
 });
 
 it('a refusal says what the request would cost and what it may cost', () => {
-  const work = 32 * (engineWork({ ...dearest, grouped: true }) + queryTokens(dearest));
+  const work = 32 * totalOf(dearest);
   expect(work).toBeGreaterThan(searchWorkMax);
   expect(() => assertAffordable(work, 'queries')).toThrow(
     expect.objectContaining({
