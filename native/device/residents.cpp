@@ -15,8 +15,6 @@ namespace {
 constexpr size_t copyBytes = 8 << 20;
 /// Room for chunks that tie with the last of the best.
 constexpr uint32_t tiesMost = 4096;
-/// A search waits no longer than this for the device, which scores 80 GB in 25 ms.
-constexpr auto answerMost = std::chrono::seconds(1);
 
 void attempt(const char* failure) {
   if (failure != nullptr) throw Error(ErrorCode::noMemory, failure);
@@ -58,8 +56,8 @@ Resident::Resident(const DeviceLibrary& library, void* device, const Segment& se
   attempt(library.create(device, &shape_, starts.data(), &matrix_));
 }
 
-Residents::Residents(const DeviceLibrary& library, uint32_t ordinal, uint64_t mostBytes, Clock::duration patience)
-    : library_(library), patience_(patience) {
+Residents::Residents(const DeviceLibrary& library, uint32_t ordinal, uint64_t mostBytes, ResidentTimes times)
+    : library_(library), times_(times) {
   if (const char* failure = library.open(ordinal, &info_, &device_)) {
     throw Error(ErrorCode::invalidArgument, "device " + std::to_string(ordinal) + ": " + failure);
   }
@@ -128,7 +126,7 @@ void Residents::dropGone(Leaving& leaving) {
 
 bool Residents::makeRoom(uint64_t bytes, Leaving& leaving) {
   dropGone(leaving);
-  const auto patient = Clock::now() - patience_;
+  const auto patient = Clock::now() - times_.patience;
   std::vector<std::map<const Segment*, Place>::iterator> idle;
   uint64_t taken = bytesTaken(), idleBytes = 0;
   for (auto place = places_.begin(); place != places_.end(); ++place) {
@@ -174,7 +172,7 @@ void Residents::make(const std::shared_ptr<const Segment>& segment) {
   place.resident = std::move(made);
   if (place.resident != nullptr) return;
   place.bytes = 0;
-  place.again = Clock::now() + patience_;
+  place.again = Clock::now() + times_.patience;
   if (!refusal.empty()) refusal_ = refusal;
 }
 
@@ -262,8 +260,8 @@ std::optional<std::vector<DeviceScored>> Residents::best(std::span<const Scan> s
       answerNext(lock);
     } else if (!isSearching_) {
       searched_.wait(lock);
-    } else if (searched_.wait_until(lock, began_ + answerMost) == std::cv_status::timeout && isSearching_ &&
-               Clock::now() >= began_ + answerMost) {
+    } else if (searched_.wait_until(lock, began_ + times_.answer) == std::cv_status::timeout && isSearching_ &&
+               Clock::now() >= began_ + times_.answer) {
       std::erase(waiting_, request);
       request->failure = "it does not answer";
       break;
@@ -272,7 +270,7 @@ std::optional<std::vector<DeviceScored>> Residents::best(std::span<const Scan> s
   const auto now = Clock::now();
   if (request->failure != nullptr) {
     failure_ = request->failure;
-    again_ = now + patience_;
+    again_ = now + times_.patience;
     return std::nullopt;
   }
   scored_ += scans.size();
@@ -287,13 +285,18 @@ void Residents::distrust() {
   Leaving leaving;
   const std::lock_guard lock(mutex_);
   failure_ = "its scores are not the CPU's";
-  again_ = Clock::now() + patience_;
+  again_ = Clock::now() + times_.patience;
   for (auto& [segment, place] : places_) {
     if (place.resident == nullptr) continue;
     leaving.push_back(std::move(place.resident));
     place.bytes = 0;
     place.again = again_;
   }
+}
+
+size_t Residents::waiting() {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size();
 }
 
 void Residents::settle() {

@@ -57,13 +57,18 @@ struct DeviceUse {
   std::string failure;
 };
 
+struct ResidentTimes {
+  /// How long a copy keeps its room after a search, and how long to wait before a failed copy or a failed device is
+  /// tried again.
+  Clock::duration patience = std::chrono::seconds(60);
+  /// A search waits no longer than this for the device, which scores 80 GB in 25 ms.
+  Clock::duration answer = std::chrono::seconds(1);
+};
+
 class Residents {
  public:
-  /// `mostBytes` = 0: half of the device's memory. `patience`: how long a copy keeps its room after a search, and how
-  /// long to wait before a failed copy or a failed device is tried again. `invalid_argument` if there is no such
-  /// device.
-  Residents(const DeviceLibrary& library, uint32_t ordinal, uint64_t mostBytes,
-            Clock::duration patience = std::chrono::seconds(60));
+  /// `mostBytes` = 0: half of the device's memory. `invalid_argument` if there is no such device.
+  Residents(const DeviceLibrary& library, uint32_t ordinal, uint64_t mostBytes, ResidentTimes times = {});
   ~Residents();
 
   const DeviceInfo& device() const { return info_; }
@@ -85,6 +90,8 @@ class Residents {
   void distrust();
   /// Waits until no copy is being made. For tests and benchmarks.
   void settle();
+  /// Searches that wait for the one on the device. For tests.
+  size_t waiting();
 
  private:
   struct Place {
@@ -139,7 +146,7 @@ class Residents {
   DeviceInfo info_{};
   void* device_ = nullptr;
   uint64_t most_;
-  const Clock::duration patience_;
+  const ResidentTimes times_;
   std::mutex mutex_;
   /// Whether a call is on the device (one at a time), and since when.
   bool isSearching_ = false;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 namespace maxsimd::test {
@@ -98,7 +97,10 @@ std::vector<float> scoresOf(const Documents& documents, const Queries& queries, 
 const char* best(void*, const DeviceQuery* queries, DeviceAnswer* answers, uint32_t queryCount, const DeviceScan* scans,
                  uint32_t scanCount) {
   if (emulatedState.failing) return "the emulated device fails";
-  std::this_thread::sleep_for(std::chrono::milliseconds(emulatedState.delayMs));
+  ++emulatedState.searching;
+  emulatedState.searching.notify_all();
+  emulatedState.held.wait(true);
+  --emulatedState.searching;
   emulatedState.mostQueries = std::max(emulatedState.mostQueries.load(), queryCount);
   uint32_t blocks = 0;
   for (uint32_t q = 0; q < queryCount; ++q)

@@ -14,8 +14,10 @@ const DeviceLibrary& emulatedLibrary();
 struct EmulatedState {
   uint64_t memoryBytes = 1 << 30;
   std::atomic<bool> failing{false};
-  /// Delays every search.
-  std::atomic<uint32_t> delayMs{0};
+  /// Searches begin, and wait until this is false.
+  std::atomic<bool> held{false};
+  /// Searches that have begun and not ended.
+  std::atomic<uint32_t> searching{0};
   /// Makes scores slightly wrong.
   std::atomic<bool> wrong{false};
   std::atomic<uint32_t> matrices{0};

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 namespace maxsimd::test {
@@ -14,6 +15,23 @@ namespace {
 
 constexpr uint32_t dim = 48;
 constexpr uint64_t exactTokenVectorsMax = 200;
+constexpr ResidentTimes patient{std::chrono::hours(1), std::chrono::hours(1)};
+/// Failed copies and devices are tried again soon.
+constexpr ResidentTimes soonAgain{std::chrono::milliseconds(300), std::chrono::hours(1)};
+/// No copy keeps its room.
+constexpr ResidentTimes hasty{std::chrono::hours(0), std::chrono::hours(1)};
+
+/// Runs `begin`, whose search the device holds, then `meanwhile`, and lets the device answer.
+template <typename Begin, typename Meanwhile>
+void whileHeld(const Begin& begin, const Meanwhile& meanwhile) {
+  emulatedState.held = true;
+  std::thread first(begin);
+  emulatedState.searching.wait(0);
+  meanwhile();
+  emulatedState.held = false;
+  emulatedState.held.notify_all();
+  first.join();
+}
 
 struct Fixture {
   TemporaryDirectory directory;
@@ -24,10 +42,9 @@ struct Fixture {
   uint64_t versions = 0;
   uint64_t generation = 0;
 
-  explicit Fixture(Random& random, uint64_t mostBytes = 0, Clock::duration patience = std::chrono::hours(1),
-                   uint32_t bits = 8)
+  explicit Fixture(Random& random, uint64_t mostBytes = 0, ResidentTimes times = patient, uint32_t bits = 8)
       : clusters(random, dim, 60, bits),
-        residents(emulatedLibrary(), 0, mostBytes, patience),
+        residents(emulatedLibrary(), 0, mostBytes, times),
         engine(2, "auto"),
         index(engine.kernel(), IndexOptions{{dim, bits}, exactTokenVectorsMax}, &residents) {}
 
@@ -95,7 +112,7 @@ void checkSame(const SearchOutcome& found, const SearchOutcome& wanted) {
 }
 
 void checkExact(Random& random, uint32_t bits) {
-  Fixture fixture(random, 0, std::chrono::hours(1), bits);
+  Fixture fixture(random, 0, patient, bits);
   fixture.addSealed(random, 1, 60);
   fixture.addSealed(random, 2, 45);
   CHECK(fixture.run(fixture.ask(random, 8), Plan::automatic).plan != Plan::device);
@@ -183,39 +200,39 @@ const Case room("device", "copies that nobody asks for make room, others keep it
   emulatedState.matrices = 0;
   {
     // Room for one copy of 60 records of at most 40 rows, not for two.
-    Fixture patient(random, 60 * 40 * 130, std::chrono::hours(1));
-    patient.addSealed(random, 1, 60);
-    patient.load(random);
-    CHECK(patient.residents.use().segments == 1 && patient.residents.use().refusal.empty());
-    patient.addSealed(random, 2, 200);
-    patient.load(random);
-    CHECK(patient.residents.use().segments == 1);
-    CHECK(patient.residents.use().refusal.find("2.seg: no room") != std::string::npos);
-    IndexSearch request = patient.ask(random, 8);
+    Fixture keeps(random, 60 * 40 * 130);
+    keeps.addSealed(random, 1, 60);
+    keeps.load(random);
+    CHECK(keeps.residents.use().segments == 1 && keeps.residents.use().refusal.empty());
+    keeps.addSealed(random, 2, 200);
+    keeps.load(random);
+    CHECK(keeps.residents.use().segments == 1);
+    CHECK(keeps.residents.use().refusal.find("2.seg: no room") != std::string::npos);
+    IndexSearch request = keeps.ask(random, 8);
     request.candidateK = 500;
-    const SearchOutcome mixed = patient.run(request, Plan::automatic);
+    const SearchOutcome mixed = keeps.run(request, Plan::automatic);
     CHECK(mixed.plan == Plan::device);
-    checkSame(mixed, patient.run(request, Plan::exact));
+    checkSame(mixed, keeps.run(request, Plan::exact));
 
-    Fixture hasty(random, 60 * 40 * 130, Clock::duration::zero());
-    hasty.addSealed(random, 1, 60);
-    hasty.load(random);
-    hasty.index.dropSegment(1);
-    hasty.addSealed(random, 2, 60);
-    hasty.load(random);
-    CHECK(hasty.residents.use().segments == 1 && hasty.residents.use().bytes <= 60 * 40 * 130);
-    CHECK(hasty.run(hasty.ask(random, 8), Plan::automatic).plan == Plan::device);
+    Fixture gives(random, 60 * 40 * 130, hasty);
+    gives.addSealed(random, 1, 60);
+    gives.load(random);
+    gives.index.dropSegment(1);
+    gives.addSealed(random, 2, 60);
+    gives.load(random);
+    CHECK(gives.residents.use().segments == 1 && gives.residents.use().bytes <= 60 * 40 * 130);
+    CHECK(gives.run(gives.ask(random, 8), Plan::automatic).plan == Plan::device);
     CHECK(emulatedState.matrices == 2);
-    hasty.index.dropSegment(2);
-    hasty.residents.use();
-    hasty.residents.settle();
-    CHECK(emulatedState.matrices == 1 && hasty.residents.use().bytes == 0);
+    gives.index.dropSegment(2);
+    gives.residents.use();
+    gives.residents.settle();
+    CHECK(emulatedState.matrices == 1 && gives.residents.use().bytes == 0);
   }
   CHECK(emulatedState.matrices == 0);
 });
 
 const Case failing("device", "searches go on without a device that failed, for a while", [](Random& random) {
-  Fixture fixture(random, 0, std::chrono::milliseconds(300));
+  Fixture fixture(random, 0, soonAgain);
   fixture.addSealed(random, 1, 60);
   fixture.load(random);
   const IndexSearch request = fixture.ask(random, 8);
@@ -247,41 +264,38 @@ const Case together("concurrency", "waiting searches of the same chunks share a 
     requests.push_back(fixture.ask(random, tokens));
   requests.back().terms = {term(1)};
   for (size_t i = 0; i < requests.size(); ++i) requests[i].topK = uint32_t(5 + i);
-  emulatedState.delayMs = 100;
-  std::vector<std::thread> searchers;
-  for (const IndexSearch& request : requests) {
-    searchers.emplace_back([&fixture, &request] {
-      const SearchOutcome found = fixture.run(request, Plan::automatic);
-      CHECK(found.plan == Plan::device && found.results.size() == request.topK);
-      checkSame(found, fixture.run(request, Plan::exact));
-    });
-    // The first begins before the others come.
-    if (searchers.size() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  for (std::thread& searcher : searchers) searcher.join();
-  emulatedState.delayMs = 0;
+  const auto searchOnce = [&fixture](const IndexSearch& request) {
+    const SearchOutcome found = fixture.run(request, Plan::automatic);
+    CHECK(found.plan == Plan::device && found.results.size() == request.topK);
+    checkSame(found, fixture.run(request, Plan::exact));
+  };
+  std::vector<std::thread> others;
+  whileHeld([&] { searchOnce(requests[0]); },
+            [&] {
+              for (size_t i = 1; i < requests.size(); ++i) others.emplace_back(searchOnce, std::cref(requests[i]));
+              while (fixture.residents.waiting() < others.size()) std::this_thread::yield();
+            });
+  for (std::thread& other : others) other.join();
   CHECK(emulatedState.mostQueries == deviceQueriesMost);
 });
 
 const Case silent("device", "a search that waits too long for the device goes on without it", [](Random& random) {
-  Fixture fixture(random);
+  Fixture fixture(random, 0, {std::chrono::hours(1), std::chrono::milliseconds(100)});
   fixture.addSealed(random, 1, 60);
   fixture.load(random);
   const IndexSearch request = fixture.ask(random, 8);
-  emulatedState.delayMs = 1500;
-  std::thread slow([&] { CHECK(fixture.run(request, Plan::automatic).plan == Plan::device); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  const SearchOutcome found = fixture.run(request, Plan::automatic);
-  CHECK(found.plan != Plan::device && found.results.size() == 10);
-  CHECK(fixture.residents.use().failure == "it does not answer");
-  slow.join();
-  emulatedState.delayMs = 0;
+  whileHeld([&] { CHECK(fixture.run(request, Plan::automatic).plan == Plan::device); },
+            [&] {
+              const SearchOutcome found = fixture.run(request, Plan::automatic);
+              CHECK(found.plan != Plan::device && found.results.size() == 10);
+              CHECK(fixture.residents.use().failure == "it does not answer");
+            });
   // The one that was answered does not clear the failure of the others.
   CHECK(fixture.residents.use().failure == "it does not answer");
 });
 
 const Case wrong("device", "a device whose scores differ from the CPU's is not used", [](Random& random) {
-  Fixture fixture(random, 0, std::chrono::milliseconds(300));
+  Fixture fixture(random, 0, soonAgain);
   fixture.addSealed(random, 1, 60);
   fixture.load(random);
   IndexSearch request = fixture.ask(random, 8);
@@ -299,7 +313,7 @@ const Case wrong("device", "a device whose scores differ from the CPU's is not u
 
 const Case beside("concurrency", "copies come and go beside searches, and segments beside both", [](Random& random) {
   // Room for one of the two.
-  Fixture fixture(random, 60 * 20 * 130, Clock::duration::zero());
+  Fixture fixture(random, 60 * 20 * 130, hasty);
   fixture.addSealed(random, 1, 60);
   fixture.addSealed(random, 2, 60);
   const IndexSearch request = fixture.ask(random, 4);
