@@ -11,12 +11,32 @@ import type { Harness } from '../support/http/http-server.ts';
 import { turnsOf } from '../support/turns.ts';
 
 const holdMsMax = 100;
+const usage = { inputTokens: 1, documentCount: 0, chunkCount: 100, candidateCount: 100, latencyMs: 1 };
 
 let http: Harness;
 let urls: Readonly<Record<'search' | 'score' | 'upsert' | 'create', string>>;
 
 beforeAll(async () => {
   http = await startHttp();
+  // The encoder of words would hold the event loop, so no document reaches it.
+  http.service.upsertDocuments = async (_context, indexId) => ({
+    indexId,
+    upsertedDocuments: 0,
+    upsertedChunks: 0,
+    failed: [],
+    unknownTokens: [],
+    usage,
+  });
+  http.service.score = async (_context, { documents }) => ({
+    results: documents.map(({ docId, metadata }) => ({
+      docId,
+      chunkId: docId,
+      chunkIndex: 0,
+      score: 1,
+      metadata,
+    })),
+    usage,
+  });
   const index = `/v1/indexes/${await http.createIndex()}`;
   urls = {
     search: `${index}/search`,
@@ -25,7 +45,7 @@ beforeAll(async () => {
     create: '/v1/indexes',
   };
 });
-afterAll(() => http.app.close());
+afterAll(() => http[Symbol.asyncDispose]());
 
 type Route = keyof typeof urls;
 
@@ -151,7 +171,7 @@ describe('a long answer leaves turns to others:', () => {
       await http.inject({
         method: 'POST',
         url: urls.create,
-        payload: `{"name":"n","metadata_schema":${text}}`,
+        payload: `{"name":"n${count}","metadata_schema":${text}}`,
       });
     }
     const { turns, response } = await countTurns(() => http.inject({ url: '/v1/indexes' }));
@@ -178,7 +198,7 @@ describe('a long answer leaves turns to others:', () => {
         metadata: text,
         components,
       })),
-      usage: { inputTokens: 1, documentCount: 0, chunkCount: 100, candidateCount: 100, latencyMs: 1 },
+      usage,
     };
     const payload = '{"query":"q","return_components":true}';
     const { turns, response } = await countTurns(() =>

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { parseResponse, startHttp, until } from '../support/http/http-server.ts';
 import { exchange, listen, open } from '../support/http/sockets.ts';
-import { authorization } from '../support/http/memory-service.ts';
+import { authorization } from '../support/http/watched-service.ts';
 
 const body = '{"query":"q","documents":[{"doc_id":"a","text":"t"}]}';
 const head = (line: string, ...headers: string[]) =>
@@ -183,7 +183,8 @@ test('health needs no key; readiness names what is wrong', async () => {
     200,
     { status: 'ready', checks: { catalog: 'ok', encoder: 'ok', disk: 'ok', draining: 'ok' } },
   ]);
-  http.service.ready = false;
+  const checks = { catalog: 'ok', encoder: 'no encoder is up', disk: 'ok', draining: 'ok' };
+  http.service.readiness = async () => ({ ready: false, checks });
   const unready = await http.app.inject({ url: '/readyz' });
   expect([unready.statusCode, unready.json()]).toEqual([
     503,

@@ -30,7 +30,7 @@ describe('the log', () => {
         timings_ms: {
           admission: expect.any(Number),
           body: expect.any(Number),
-          search: 0.5,
+          encode: expect.any(Number),
           answer: expect.any(Number),
         },
       },
@@ -98,7 +98,7 @@ describe('metrics', () => {
       'maxsimd_http_requests_total{method="GET",route="unmatched",status="401",code="authentication_failed"} 1',
       'maxsimd_http_requests_rejected_total{code="authentication_failed"} 2',
       'maxsimd_http_request_duration_seconds_count{route="/v1/usage"} 2',
-      'maxsimd_http_request_stage_seconds_count{route="/v1/usage",stage="usage"} 1',
+      'maxsimd_http_request_stage_seconds_count{route="/v1/usage",stage="service"} 1',
       'maxsimd_http_requests_in_flight 0',
     ]) {
       expect(text).toContain(line);

@@ -29,7 +29,7 @@ beforeEach(async () => {
   http = await startHttp();
   routes = routesOf(parseOpenApi((await http.app.inject({ url: '/openapi.json' })).json()));
 });
-afterEach(async () => http.app.close());
+afterEach(() => http[Symbol.asyncDispose]());
 
 async function send(route: Route) {
   const url = addressOf(route, { index_id: randomUUID(), doc_id: 'bee' });

@@ -53,5 +53,5 @@ it('ranks documents without a score last, not above a negative score', async () 
     [2, 0],
     [3, 0],
   ]);
-  await http.app.close();
+  await http[Symbol.asyncDispose]();
 });

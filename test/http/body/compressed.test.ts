@@ -12,7 +12,7 @@ let http: Harness;
 beforeAll(async () => {
   http = await startHttp();
 });
-afterAll(() => http.app.close());
+afterAll(() => http[Symbol.asyncDispose]());
 
 const score = (payload: Buffer, encoding = 'gzip') =>
   http.inject({

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseResponse, startHttp, until } from '../../support/http/http-server.ts';
 import { exchange, listen } from '../../support/http/sockets.ts';
 import type { Harness, RawResponse } from '../../support/http/http-server.ts';
-import { authorization } from '../../support/http/memory-service.ts';
+import { authorization } from '../../support/http/watched-service.ts';
 
 let http: Harness;
 let port: number;
@@ -17,7 +17,7 @@ beforeAll(async () => {
   indexId = await http.createIndex();
   port = await listen(http);
 });
-afterAll(() => http.app.close());
+afterAll(() => http[Symbol.asyncDispose]());
 
 const head = (line: string, ...headers: string[]) =>
   [`${line} HTTP/1.1`, 'Host: test', `Authorization: ${authorization}`, ...headers, '', ''].join('\r\n');

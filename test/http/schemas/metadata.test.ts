@@ -7,7 +7,7 @@ let http: Harness;
 beforeAll(async () => {
   http = await startHttp();
 });
-afterAll(() => http.app.close());
+afterAll(() => http[Symbol.asyncDispose]());
 
 /** Scores one document with this metadata (as JSON text) and returns the answer's text and status. */
 async function roundTrip(metadata: string) {

@@ -23,7 +23,7 @@ beforeAll(async () => {
   http = await startHttp();
   document = (await http.app.inject({ url: '/openapi.json' })).json();
 });
-afterAll(() => http.app.close());
+afterAll(() => http[Symbol.asyncDispose]());
 
 type Operation = OpenAPIV3_1.OperationObject;
 type Response = OpenAPIV3_1.ResponseObject;

@@ -1,4 +1,5 @@
 /** The service behind messages: what comes back, what is released, and what ends with the other thread. */
+import { randomUUID } from 'node:crypto';
 import { MessageChannel } from 'node:worker_threads';
 import { expect, it, onTestFinished } from 'vitest';
 import { ServiceError, toFailure, unavailable } from '../../../src/errors.ts';
@@ -6,14 +7,14 @@ import type { AdmittedRequest, RequestContext, Service } from '../../../src/serv
 import { Link } from '../../../src/service/threads/link.ts';
 import { hostService, remoteService } from '../../../src/service/threads/remote-service.ts';
 import { withCode } from '../../../src/system-errors.ts';
-import { authorization, createMemoryService } from '../../support/http/memory-service.ts';
+import { authorization, openWatchedService, tenantId } from '../../support/http/watched-service.ts';
 import { until } from '../../support/http/http-server.ts';
 import { contextOf, rejection } from '../../support/stages/service-stage.ts';
 
-function stage() {
+async function stage() {
   const { port1, port2 } = new MessageChannel();
   onTestFinished(() => port1.close());
-  const service = createMemoryService();
+  const service = await openWatchedService();
   const host = hostService(service, async () => undefined);
   const hosting = new Link(port2, host.handlers);
   const link = new Link(port1, {});
@@ -27,14 +28,19 @@ async function admitted(remote: Service, signal?: AbortSignal) {
   return { request, context };
 }
 
+const noUsage = { inputTokens: 0, documentCount: 0, chunkCount: 0, candidateCount: 0, latencyMs: 0 };
 const search = { query: 'river', returnComponents: false };
 
 it('an operation has its arguments, one context and its tenant; its result, stages and spent tokens come back', async () => {
-  const { service, remote } = stage();
-  service.before = ({ spent }) => void (spent.inputTokens += 3);
+  const { service, remote } = await stage();
+  service.before = ({ spent, timings }, name) => {
+    spent.inputTokens += 3;
+    timings.note(name, { startedAt: performance.now(), ms: 0.5 });
+  };
+  service.ranked = { results: [], usage: noUsage };
   const { request, context } = await admitted(remote);
-  const index = await remote.createIndex(context, { name: 'a', metadataSchema: '{}' });
-  expect(index).toMatchObject({ name: 'a' });
+  const index = await remote.createIndex(context, { name: randomUUID(), metadataSchema: '{}' });
+  expect(index).toMatchObject({ tenantId });
   expect(await remote.search(context, index.id, search)).toMatchObject({ results: [] });
   expect(context.spent.inputTokens).toBe(6);
   const [[first, { startedAt }] = ['', { startedAt: 0 }], [second] = ['']] = context.timings.entries();
@@ -51,7 +57,7 @@ it('an operation has its arguments, one context and its tenant; its result, stag
 });
 
 it('the permit is released once, and the request is known no more', async () => {
-  const { service, remote } = stage();
+  const { service, remote } = await stage();
   const { request, context } = await admitted(remote);
   expect(service.permitsHeld).toBe(1);
   request.permit.release();
@@ -63,7 +69,7 @@ it('the permit is released once, and the request is known no more', async () => 
 });
 
 it('requests of one tenant that are admitted in one message stay apart', async () => {
-  const { service, remote } = stage();
+  const { service, remote } = await stage();
   const [one, other] = await Promise.all([admitted(remote), admitted(remote)]);
   other.request.permit.release();
   await until(() => service.permitsHeld === 1);
@@ -73,9 +79,10 @@ it('requests of one tenant that are admitted in one message stay apart', async (
 });
 
 it('a request that its operation charged is not counted by a message of its own; another one is', async () => {
-  const { service, remote } = stage();
+  const { service, remote } = await stage();
   const { context } = await admitted(remote);
   service.before = ({ spent }, name) => void (name === 'score' && (spent.isCharged = true));
+  service.ranked = { results: [], usage: noUsage };
   await remote.score(context, { query: 'river', documents: [], returnComponents: false });
   await remote.countRequest(context);
   expect(service.counted).toHaveLength(0);
@@ -84,7 +91,7 @@ it('a request that its operation charged is not counted by a message of its own;
 });
 
 it('a refusal keeps all that its answer needs', async () => {
-  const { service, remote } = stage();
+  const { service, remote } = await stage();
   const rate = { limit: 60, remaining: 0, resetSeconds: 12.5 };
   const cause = withCode('ENOSPC', 'no space left on device');
   const given = new ServiceError('rate_limit_exceeded', 'too many', {
@@ -92,7 +99,7 @@ it('a refusal keeps all that its answer needs', async () => {
     retryAfterSeconds: 13,
     rate,
     httpStatus: 413,
-    tenantId: 'tenant-1',
+    tenantId,
     cause,
   });
   service.admitFailure = given;
@@ -106,7 +113,7 @@ it.each([
   ['an abort', new DOMException('gone', 'AbortError'), { name: 'AbortError' }],
   ['the system', withCode('ENOSPC', 'no space'), { code: 'service_unavailable' }],
 ])('a failure of an operation is what it was: %s', async (_, thrown, expected) => {
-  const { service, remote } = stage();
+  const { service, remote } = await stage();
   const { context } = await admitted(remote);
   service.before = ({ spent }) => {
     spent.inputTokens = 9;
@@ -117,7 +124,7 @@ it.each([
 });
 
 it('answers that come late, after others have gone, are not lost', async () => {
-  const { service, remote } = stage();
+  const { service, remote } = await stage();
   const { context } = await admitted(remote);
   const ends = [1, 2, 3].map(() => Promise.withResolvers<void>());
   service.before = () => ends[service.calls.length - 1]!.promise;
@@ -125,12 +132,12 @@ it('answers that come late, after others have gone, are not lost', async () => {
   await until(() => service.calls.length === 3);
   for (const at of [1, 2, 0]) {
     ends[at]!.resolve();
-    expect(await operations[at]).toMatchObject({ periodStartMs: Date.UTC(2026, 0, 1) });
+    expect(await operations[at]).toMatchObject({ tenant: 'Test' });
   }
 });
 
 it('when the client leaves, the operation is cancelled, and goes on until it has ended', async () => {
-  const { service, remote } = stage();
+  const { service, remote } = await stage();
   const client = new AbortController();
   const { context } = await admitted(remote, client.signal);
   const ended = Promise.withResolvers<void>();
@@ -149,14 +156,14 @@ it('when the client leaves, the operation is cancelled, and goes on until it has
 });
 
 it('an operation of a client that has left before is cancelled at once', async () => {
-  const { service, remote } = stage();
+  const { service, remote } = await stage();
   const { context } = await admitted(remote, AbortSignal.abort());
   await remote.countLeft(context);
   expect(service.left[0]?.signal.aborted).toBe(true);
 });
 
 it('a thread that has ended holds no permit: its operations are cancelled and waited for', async () => {
-  const { service, host, remote } = stage();
+  const { service, host, remote } = await stage();
   const { context } = await admitted(remote);
   await admitted(remote);
   const ended = Promise.withResolvers<void>();
@@ -175,7 +182,7 @@ it('a thread that has ended holds no permit: its operations are cancelled and wa
 });
 
 it('calls to a thread that has ended fail', async () => {
-  const { service, link, remote } = stage();
+  const { service, link, remote } = await stage();
   const { context } = await admitted(remote);
   service.before = () => new Promise(() => {});
   const operation = rejection(remote.usage(context));

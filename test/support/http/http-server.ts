@@ -1,4 +1,5 @@
-/** A server over the in-memory service, with its log lines at hand. Tests reach it by `inject()`, which needs no port. */
+/** A server over the whole service, watched, with its log lines at hand. Tests reach it by `inject()`, which needs no port. */
+import { randomUUID } from 'node:crypto';
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
 import { createRequestObserver } from '../../../src/http/observation.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
@@ -6,12 +7,11 @@ import type { HttpServerOptions } from '../../../src/http/server.ts';
 import { createLogger } from '../../../src/observation/logging.ts';
 import { createMetrics } from '../../../src/observation/metrics.ts';
 import type { Metrics } from '../../../src/observation/metrics.ts';
-import { authorization, createMemoryService } from './memory-service.ts';
-import type { MemoryService } from './memory-service.ts';
+import { authorization, openWatchedService, type WatchedService } from './watched-service.ts';
 
 export interface Harness {
   readonly app: FastifyInstance;
-  readonly service: MemoryService;
+  readonly service: WatchedService;
   readonly metrics: Metrics;
   readonly logLines: Record<string, unknown>[];
   readonly logText: () => string;
@@ -23,7 +23,7 @@ export interface Harness {
 }
 
 export async function startHttp(options: Partial<HttpServerOptions> = {}): Promise<Harness> {
-  const service = createMemoryService();
+  const service = await openWatchedService();
   const metrics = createMetrics();
   const lines: string[] = [];
   const logLines: Record<string, unknown>[] = [];
@@ -60,7 +60,7 @@ export async function startHttp(options: Partial<HttpServerOptions> = {}): Promi
       const response = await harness.inject({
         method: 'POST',
         url: '/v1/indexes',
-        payload: { name: 'index' },
+        payload: { name: randomUUID() },
       });
       return response.json<{ id: string }>().id;
     },
