@@ -153,7 +153,7 @@ describe('large bodies', () => {
   });
 
   test('in chunks of one byte are read slowly, and hold the event loop never for long', async () => {
-    await using http = await startHttp();
+    await using http = await startHttp({ timeouts: { searchMs: 100_000 } });
     const port = await listen(http);
     const body = '{"query":"q","documents":[{"doc_id":"a","text":"t"}]}'.padEnd(60_000);
     const chunks = body.replaceAll(/./g, '1\r\n$&\r\n');
