@@ -23,8 +23,8 @@
 //     listOffsets  u32 [blocks][centroids + 1]  a block is 65,536 chunks; in block b the list of centroid k is
 //                                               lists[listOffsets[b][k], listOffsets[b][k+1])
 //   then
-//     codes        u32 [codes]                  ascending and unique within a chunk; the low 24 bits are the centroid, the
-//                                               high 8 count the token vectors that have it; 255 = so many or more
+//     codes        u32 [codes]                  ascending and unique within a chunk; the low 24 bits are the centroid,
+//                                               the high 8 count token vectors that have it; 255 = so many or more
 //     residuals    u8  [rows][16]               the codewords nearest to token vector - share * centroid, by chunk and
 //                                               code; the low half of a byte is for an even subspace
 //     lists        u16 [codes]                  chunks, counted from the first of their block, ascending
