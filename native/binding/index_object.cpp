@@ -153,7 +153,8 @@ Napi::Function IndexObject::define(Napi::Env env) {
 
 Napi::Value IndexObject::create(Napi::Env env, const std::shared_ptr<AsyncHub>& hub, Napi::Object engine,
                                 IndexOptions options) {
-  if (options.exactTokenVectorsMax == 0) options.exactTokenVectorsMax = hub->engine().exactTokenVectorsMax(options.shape.dim);
+  if (options.exactTokenVectorsMax == 0)
+    options.exactTokenVectorsMax = hub->engine().exactTokenVectorsMax(options.shape.dim);
   const Napi::Object object = env.GetInstanceData<EnvironmentData>()->indexConstructor.New({});
   IndexObject* self = Unwrap(object);
   self->hub_ = hub;

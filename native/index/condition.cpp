@@ -70,8 +70,8 @@ class ConditionReader {
       const std::string& given = hasLow ? *low : *high;
       const bool numbers = given < stringKeys;
       require(!hasLow || !hasHigh || numbers == (*high < stringKeys), "where holds bounds of two types");
-      step.range = {std::string(numbers ? numberKeys : stringKeys), std::string(numbers ? stringKeys : behindKeys), false,
-                    true};
+      step.range = {std::string(numbers ? numberKeys : stringKeys), std::string(numbers ? stringKeys : behindKeys),
+                    false, true};
     }
     if (hasLow) std::tie(step.range.low, step.range.lowExcluded) = std::pair(*low, !(flags & lowItself));
     if (hasHigh) std::tie(step.range.high, step.range.highExcluded) = std::pair(*high, !(flags & highItself));

@@ -8,8 +8,8 @@ namespace maxsimd {
 namespace {
 
 /// Records of one segment, ascending.
-std::vector<uint32_t> matchingRecords(const SegmentSnapshot& snapshot, uint64_t generation, const MetadataFilter& filter,
-                                      const Checkpoint& checkpoint) {
+std::vector<uint32_t> matchingRecords(const SegmentSnapshot& snapshot, uint64_t generation,
+                                      const MetadataFilter& filter, const Checkpoint& checkpoint) {
   std::vector<uint32_t> matching;
   if (filter.terms) matching = snapshot.segment->recordsMatching(*filter.terms, snapshot.records, checkpoint);
   if (!filter.where) return matching;

@@ -82,7 +82,8 @@ bool agrees(const Kernel& kernel, const Size& size, int8_t divisor, Bytes& bytes
 bool agreesWithScalar(const Kernel& kernel) {
   Bytes bytes;
   for (const uint32_t bits : {1, 2, 4, 8}) {
-    for (const Size& size : {Size{{128, bits}, 32, {1, 17, 40}}, Size{{96, bits}, 19, {5, 33}}, Size{{7, bits}, 3, {2, 16}}}) {
+    for (const Size& size :
+         {Size{{128, bits}, 32, {1, 17, 40}}, Size{{96, bits}, 19, {5, 33}}, Size{{7, bits}, 3, {2, 16}}}) {
       // Queries of small values are packed differently (small_values.h).
       if (!agrees(kernel, size, 1, bytes) || !agrees(kernel, size, 16, bytes)) return false;
     }

@@ -27,7 +27,8 @@ bool Segment::isDescribed(const RecordView& view, uint32_t record) const {
   const RecordEntry& entry = records_[record];
   const RecordHeader& header = view.header();
   return header.magic == recordMagic && header.bytes == view.layout.bytes && header.versionId == entry.versionId &&
-         header.chunks == entry.chunks && header.rows == entry.rows && header.terms == entry.terms && header.rangeBytes == entry.rangeBytes;
+         header.chunks == entry.chunks && header.rows == entry.rows && header.terms == entry.terms &&
+         header.rangeBytes == entry.rangeBytes;
 }
 
 bool Segment::metaIntact(const Mapping& mapping, uint32_t record) const {

@@ -116,7 +116,7 @@ struct LaneKernel {
     const uint32_t dim = shape.dim;
     const uint32_t used = tokensUsed(tokens);
     packTiles<PackedElement, Ops::bias>(vectors, dim, tokens, stepsOf(dim), tileTokens, used,
-                                          static_cast<int32_t*>(packed));
+                                        static_cast<int32_t*>(packed));
     // The rest is never multiplied.
     const size_t words = wordsOf(dim) * used;
     std::memset(static_cast<int32_t*>(packed) + words, 0, packedBytes(shape, tokens) - words * 4);

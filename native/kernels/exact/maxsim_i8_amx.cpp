@@ -10,8 +10,7 @@
 #if defined(__x86_64__)
 
 #if !defined(TARGET)
-#define TARGET \
-  __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,amx-tile,amx-int8")))
+#define TARGET __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,amx-tile,amx-int8")))
 #endif
 
 #include "kernels/exact/amx_tiles.h"
@@ -284,8 +283,8 @@ struct Rows {
 
 }  // namespace
 
-const Kernel amxKernel = ByRowBits<Rows>::kernel("amx", [](const CpuFeatures& cpu) { return cpu.amx; }, dot,
-                                                 &avx2CodeLoops);
+const Kernel amxKernel =
+    ByRowBits<Rows>::kernel("amx", [](const CpuFeatures& cpu) { return cpu.amx; }, dot, &avx2CodeLoops);
 
 }  // namespace maxsimd
 

@@ -18,9 +18,7 @@ namespace {
 
 template <uint32_t rowBits>
 struct AvxVnni : Bytes256<rowBits> {
-  TARGET_INLINE void accumulate(__m256i& sum, __m256i query, __m256i document) {
-    VPDPBUSD(sum, query, document);
-  }
+  TARGET_INLINE void accumulate(__m256i& sum, __m256i query, __m256i document) { VPDPBUSD(sum, query, document); }
 };
 
 template <uint32_t rowBits>

@@ -94,8 +94,7 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                    const Kernel& kernel = *findKernel("auto");
                    Pool pool(2);
                    const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 300);
-                   const auto codes =
-                       ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 128), keepAll(), {});
+                   const auto codes = ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 128), keepAll(), {});
                    const auto mapping = segment->mapping();
                    double coarse = 0, fine = 0;
                    for (int round = 0; round < 10; ++round) {
@@ -169,8 +168,8 @@ void checkCodes(const Kernel& kernel, const Segment& segment, const Codebook& co
   for (uint32_t c = 0; c < codes->chunks(); ++c) {
     const ChunkEntry& entry = segment.chunk(c);
     std::vector<uint32_t> own(segment.chunkRows(c));
-    codebook.assign(segment.view(*mapping, entry.record).vectors() + size_t(entry.firstRow) * dim,
-                    uint32_t(own.size()), own.data());
+    codebook.assign(segment.view(*mapping, entry.record).vectors() + size_t(entry.firstRow) * dim, uint32_t(own.size()),
+                    own.data());
     std::map<uint32_t, uint32_t> runs;
     for (const uint32_t code : own) ++runs[code];
     const auto of = codes->of(c);
@@ -198,31 +197,29 @@ const Case sized("codes", "centroids grow with the root of the token vectors", [
   CHECK(SearchTuning::centroids(1ull << 36) == centroidsMax);
 });
 
-const Case wide("codes", "searches with more than 65,536 centroids find what they find exactly",
-                [](Random& random) {
-                  const TemporaryDirectory directory;
-                  const Clusters clusters(random, dim, 60);
-                  const Kernel& kernel = *findKernel("auto");
-                  const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 200);
-                  checkCodes(kernel, *segment, wideCodebook(kernel, random, clusters));
+const Case wide("codes", "searches with more than 65,536 centroids find what they find exactly", [](Random& random) {
+  const TemporaryDirectory directory;
+  const Clusters clusters(random, dim, 60);
+  const Kernel& kernel = *findKernel("auto");
+  const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 200);
+  checkCodes(kernel, *segment, wideCodebook(kernel, random, clusters));
 
-                  Pool pool(2);
-                  Index index(kernel, {dim, 0});
-                  index.openSegment(7, segment->path(), segment->recordCount(), true);
-                  CHECK(index.segments().front().centroids > 65'536);
-                  std::vector<Index::LifespanChange> born;
-                  for (uint32_t r = 0; r < segment->recordCount(); ++r) born.push_back({7, r});
-                  index.publish(1, born, {});
-                  const std::vector<float> query = clusters.near(random, 5);
-                  const auto found = [&](Plan plan) {
-                    const IndexSearch request = searchOf(query, 1, 1, 100, plan);
-                    return search(index, pool, request).results.front();
-                  };
-                  for (const Plan plan : {Plan::codes, Plan::lists}) {
-                    CHECK(found(plan).versionId == found(Plan::exact).versionId &&
-                          found(plan).score == found(Plan::exact).score);
-                  }
-                });
+  Pool pool(2);
+  Index index(kernel, {dim, 0});
+  index.openSegment(7, segment->path(), segment->recordCount(), true);
+  CHECK(index.segments().front().centroids > 65'536);
+  std::vector<Index::LifespanChange> born;
+  for (uint32_t r = 0; r < segment->recordCount(); ++r) born.push_back({7, r});
+  index.publish(1, born, {});
+  const std::vector<float> query = clusters.near(random, 5);
+  const auto found = [&](Plan plan) {
+    const IndexSearch request = searchOf(query, 1, 1, 100, plan);
+    return search(index, pool, request).results.front();
+  };
+  for (const Plan plan : {Plan::codes, Plan::lists}) {
+    CHECK(found(plan).versionId == found(Plan::exact).versionId && found(plan).score == found(Plan::exact).score);
+  }
+});
 
 /// What stands in the file of codes of a segment.
 class CodesFile {
@@ -255,8 +252,7 @@ const Case damaged("codes", "a cut, foreign or later codes file, or a damaged di
                      const Clusters clusters(random, dim, 20);
                      const Kernel& kernel = *findKernel("auto");
                      const auto segment = sealedSegment(random, clusters, directory.file("7.seg"), 20);
-                     const auto built =
-                         ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 64), keepAll(), {});
+                     const auto built = ChunkCodes::build(*segment, kernel, fitted(kernel, segment, 64), keepAll(), {});
                      const CodesFile file(ChunkCodes::pathOf(*segment));
                      const auto opensWith = [&](const std::vector<char>& bytes) {
                        file.write(bytes);
@@ -404,7 +400,8 @@ const Case live("codes", "live chunks are those the lifespans show, whatever was
       case 2:
         if (records > 0) {
           const auto record = uint32_t(random() % records);
-          if (segment->lifespan(record).died() != generationNever || segment->lifespan(record).born() > generation) break;
+          if (segment->lifespan(record).died() != generationNever || segment->lifespan(record).born() > generation)
+            break;
           segment->setLifespan(record, segment->lifespan(record).born(), ++generation);
           tracker.note(generation, record);
         }
@@ -414,7 +411,8 @@ const Case live("codes", "live chunks are those the lifespans show, whatever was
         // Lifespans that are loaded tell of deaths that were noted elsewhere, if anywhere.
         for (uint32_t r = 0; r < records && r < 3; ++r) {
           const uint32_t record = records - 1 - r;
-          if (segment->lifespan(record).alive()) segment->setLifespan(record, segment->lifespan(record).born(), ++generation);
+          if (segment->lifespan(record).alive())
+            segment->setLifespan(record, segment->lifespan(record).born(), ++generation);
         }
         tracker.reset(generation);
         break;

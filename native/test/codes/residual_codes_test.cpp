@@ -32,83 +32,86 @@ bool isWorthy(const ResidualTable& table, const std::vector<uint32_t>& codes, ui
   return false;
 }
 
-const Case plain("codewords", "entries, codewords and residual sums of every kernel match plain loops", [](Random& random) {
-  for (const CodeLoops* loops : comparedLoops()) for (int round = 0; round < 60; ++round) {
-    const uint32_t tokens = between(random, 1, 70), stride = paddedTokens(tokens), padded = tableTokens(tokens);
-    const uint32_t centroids = between(random, 1, 300);
-    std::uniform_real_distribution<float> value(-1.5f, 1.5f);
-    std::vector<float> similarities(size_t(centroids) * stride), floors(stride), factors(stride);
-    for (auto* values : {&similarities, &floors, &factors}) {
-      for (float& one : *values) one = value(random);
-    }
-    for (float& factor : factors) factor = std::abs(factor) * 120.0f;
-    AlignedVector<uint8_t> entries(size_t(std::bit_ceil(centroids)) * padded, 0);
-    loops->quantizeEntries(similarities.data(), centroids, stride, stride, floors.data(), factors.data(), entries.data(),
-                   padded);
-    for (uint32_t k = 0; k < centroids; ++k) {
-      for (uint32_t i = 0; i < stride; ++i) {
-        const float entry = (similarities[k * stride + i] - floors[i]) * factors[i] + 0.5f;
-        CHECK(entries[k * padded + i] == uint8_t(std::clamp(entry, 0.0f, 255.0f)));
-      }
-    }
-
-    // Sums stay within a byte, as the engine sees to.
-    const auto factor = uint16_t(between(random, 0, 100));
-    AlignedVector<uint8_t> residuals(size_t(subspaces) * codewords * padded);
-    for (auto& byte : residuals) byte = uint8_t(random() % (150 / subspaces));
-    std::vector<uint32_t> codes(between(random, 1, 40));
-    std::vector<uint32_t> stored;
-    std::vector<uint8_t> bytes;
-    for (auto& code : codes) {
-      code = uint32_t(random() % centroids);
-      stored.push_back(code | between(random, 1, 8) << centroidBits);
-      for (uint32_t b = 0; b < (stored.back() >> centroidBits) * residualBytes; ++b) bytes.push_back(uint8_t(random()));
-    }
-    AlignedVector<uint8_t> margins(padded);
-    for (auto& margin : margins) margin = uint8_t(round % 3 == 0 ? 255 : random() % 60);
-    const uint32_t mask = std::bit_ceil(centroids) - 1;
-    const ResidualTable table{padded, entries.data(), mask, factor, residuals.data(), margins.data()};
-    auto rows = uint32_t(bytes.size() / residualBytes);
-    // Runs that claim more than there is.
-    if (round % 5 == 0) rows -= std::min(rows, between(random, 0, 6));
-    uint32_t sumOfHighest = 0, expected = 0;
-    for (uint32_t i = 0; i < padded; ++i) {
-      uint32_t most = 0, mostByBoth = 0, row = 0;
-      for (size_t k = 0; k < codes.size(); ++k) {
-        most = std::max<uint32_t>(most, entries[codes[k] * padded + i]);
-        const bool counts = isWorthy(table, codes, codes[k], i / tableLanes * tableLanes);
-        for (uint32_t j = 0; j < stored[k] >> centroidBits && row < rows; ++j, ++row) {
-          uint32_t similarity = uint32_t(entries[codes[k] * padded + i]) * factor >> 8;
-          for (uint32_t m = 0; m < subspaces; ++m) {
-            const uint32_t codeword = bytes[row * residualBytes + m / 2] >> (m % 2 * 4) & 15;
-            similarity += residuals[((i / tableLanes * subspaces + m) * codewords + codeword) * tableLanes + i % tableLanes];
+const Case plain(
+    "codewords", "entries, codewords and residual sums of every kernel match plain loops", [](Random& random) {
+      for (const CodeLoops* loops : comparedLoops())
+        for (int round = 0; round < 60; ++round) {
+          const uint32_t tokens = between(random, 1, 70), stride = paddedTokens(tokens), padded = tableTokens(tokens);
+          const uint32_t centroids = between(random, 1, 300);
+          std::uniform_real_distribution<float> value(-1.5f, 1.5f);
+          std::vector<float> similarities(size_t(centroids) * stride), floors(stride), factors(stride);
+          for (auto* values : {&similarities, &floors, &factors}) {
+            for (float& one : *values) one = value(random);
           }
-          if (counts) mostByBoth = std::max(mostByBoth, similarity);
-        }
-      }
-      sumOfHighest += most;
-      expected += mostByBoth;
-    }
-    CHECK(loops->sumOfMaxima(table, stored) == sumOfHighest);
-    CHECK(loops->sumOfResidualMaxima(table, {stored, bytes.data(), rows}) == expected);
+          for (float& factor : factors) factor = std::abs(factor) * 120.0f;
+          AlignedVector<uint8_t> entries(size_t(std::bit_ceil(centroids)) * padded, 0);
+          loops->quantizeEntries(similarities.data(), centroids, stride, stride, floors.data(), factors.data(),
+                                 entries.data(), padded);
+          for (uint32_t k = 0; k < centroids; ++k) {
+            for (uint32_t i = 0; i < stride; ++i) {
+              const float entry = (similarities[k * stride + i] - floors[i]) * factors[i] + 0.5f;
+              CHECK(entries[k * padded + i] == uint8_t(std::clamp(entry, 0.0f, 255.0f)));
+            }
+          }
 
-    AlignedVector<uint8_t> least(padded, 0);
-    for (uint32_t i = 0; i < tokens; ++i) least[i] = uint8_t(between(random, 0, 255));
-    std::vector<TableHit> hits;
-    loops->collectHits(entries.data(), centroids, padded, least.data(), hits);
-    size_t hit = 0;
-    for (uint32_t k = 0; k < centroids; ++k) {
-      for (uint32_t i = 0; i < padded; ++i) {
-        const uint8_t entry = entries[k * padded + i];
-        if (least[i] == 0 || entry < least[i]) continue;
-        CHECK(hit < hits.size() && hits[hit].code == k && hits[hit].token == i &&
-              hits[hit].entry == entry);
-        ++hit;
-      }
-    }
-    CHECK(hit == hits.size());
-  }
-});
+          // Sums stay within a byte, as the engine sees to.
+          const auto factor = uint16_t(between(random, 0, 100));
+          AlignedVector<uint8_t> residuals(size_t(subspaces) * codewords * padded);
+          for (auto& byte : residuals) byte = uint8_t(random() % (150 / subspaces));
+          std::vector<uint32_t> codes(between(random, 1, 40));
+          std::vector<uint32_t> stored;
+          std::vector<uint8_t> bytes;
+          for (auto& code : codes) {
+            code = uint32_t(random() % centroids);
+            stored.push_back(code | between(random, 1, 8) << centroidBits);
+            for (uint32_t b = 0; b < (stored.back() >> centroidBits) * residualBytes; ++b)
+              bytes.push_back(uint8_t(random()));
+          }
+          AlignedVector<uint8_t> margins(padded);
+          for (auto& margin : margins) margin = uint8_t(round % 3 == 0 ? 255 : random() % 60);
+          const uint32_t mask = std::bit_ceil(centroids) - 1;
+          const ResidualTable table{padded, entries.data(), mask, factor, residuals.data(), margins.data()};
+          auto rows = uint32_t(bytes.size() / residualBytes);
+          // Runs that claim more than there is.
+          if (round % 5 == 0) rows -= std::min(rows, between(random, 0, 6));
+          uint32_t sumOfHighest = 0, expected = 0;
+          for (uint32_t i = 0; i < padded; ++i) {
+            uint32_t most = 0, mostByBoth = 0, row = 0;
+            for (size_t k = 0; k < codes.size(); ++k) {
+              most = std::max<uint32_t>(most, entries[codes[k] * padded + i]);
+              const bool counts = isWorthy(table, codes, codes[k], i / tableLanes * tableLanes);
+              for (uint32_t j = 0; j < stored[k] >> centroidBits && row < rows; ++j, ++row) {
+                uint32_t similarity = uint32_t(entries[codes[k] * padded + i]) * factor >> 8;
+                for (uint32_t m = 0; m < subspaces; ++m) {
+                  const uint32_t codeword = bytes[row * residualBytes + m / 2] >> (m % 2 * 4) & 15;
+                  similarity += residuals[((i / tableLanes * subspaces + m) * codewords + codeword) * tableLanes +
+                                          i % tableLanes];
+                }
+                if (counts) mostByBoth = std::max(mostByBoth, similarity);
+              }
+            }
+            sumOfHighest += most;
+            expected += mostByBoth;
+          }
+          CHECK(loops->sumOfMaxima(table, stored) == sumOfHighest);
+          CHECK(loops->sumOfResidualMaxima(table, {stored, bytes.data(), rows}) == expected);
+
+          AlignedVector<uint8_t> least(padded, 0);
+          for (uint32_t i = 0; i < tokens; ++i) least[i] = uint8_t(between(random, 0, 255));
+          std::vector<TableHit> hits;
+          loops->collectHits(entries.data(), centroids, padded, least.data(), hits);
+          size_t hit = 0;
+          for (uint32_t k = 0; k < centroids; ++k) {
+            for (uint32_t i = 0; i < padded; ++i) {
+              const uint8_t entry = entries[k * padded + i];
+              if (least[i] == 0 || entry < least[i]) continue;
+              CHECK(hit < hits.size() && hits[hit].code == k && hits[hit].token == i && hits[hit].entry == entry);
+              ++hit;
+            }
+          }
+          CHECK(hit == hits.size());
+        }
+    });
 
 const Case encoded("codewords", "token vectors of any dimension have the nearest codewords of their remainders",
                    [](Random& random) {

@@ -41,8 +41,8 @@ Napi::Value run(const Napi::CallbackInfo& info) {
   all.Set("faulty", outcomesOf(env, faultyKernels(), random));
   Napi::Array others = Napi::Array::New(env);
   for (const CodeLoops* loops : testedLoops())
-    others.Set(others.Length(), outcome(env, std::string("loops over codes, ") + loops->name, false,
-                                        faultsOfLoops(*loops, random)));
+    others.Set(others.Length(),
+               outcome(env, std::string("loops over codes, ") + loops->name, false, faultsOfLoops(*loops, random)));
   others.Set(others.Length(), outcome(env, "rows of few bits", false, faultsOfFewBits(random)));
   all.Set("others", others);
   return all;

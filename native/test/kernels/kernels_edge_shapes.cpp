@@ -173,8 +173,9 @@ void checkEdge(const Kernel& kernel, const Edge& edge, int32_t most, Random& ran
   std::vector<float> scores(count);
   scalarKernel.maxsim(reference.query, chunks, count, scores.data());
   const Guarded<float> ownScores(count);
-  faults.check("maxsim" + of, [&] { kernel.maxsim(packed, chunks, count, ownScores.data()); },
-               [&] { return ownScores == scores; });
+  faults.check(
+      "maxsim" + of, [&] { kernel.maxsim(packed, chunks, count, ownScores.data()); },
+      [&] { return ownScores == scores; });
   for (size_t c = 0; c < count; ++c) {
     std::vector<float> best(padded), all(rows[c] * padded);
     std::vector<uint32_t> row(padded);
@@ -182,20 +183,24 @@ void checkEdge(const Kernel& kernel, const Edge& edge, int32_t most, Random& ran
     scalarKernel.similarities(reference.query, chunks[c], all.data());
     const Guarded<float> ownBest(padded), ownAll(rows[c] * padded);
     const Guarded<uint32_t> ownRow(padded);
-    faults.check("best" + of, [&] { kernel.best(packed, chunks[c], ownBest.data(), ownRow.data()); }, [&] {
-      return std::memcmp(ownBest.data(), best.data(), tokens * sizeof(float)) == 0 &&
-             std::memcmp(ownRow.data(), row.data(), tokens * sizeof(uint32_t)) == 0;
-    });
-    faults.check("similarities" + of, [&] { kernel.similarities(packed, chunks[c], ownAll.data()); },
-                 [&] { return ownAll == all; });
+    faults.check(
+        "best" + of, [&] { kernel.best(packed, chunks[c], ownBest.data(), ownRow.data()); },
+        [&] {
+          return std::memcmp(ownBest.data(), best.data(), tokens * sizeof(float)) == 0 &&
+                 std::memcmp(ownRow.data(), row.data(), tokens * sizeof(uint32_t)) == 0;
+        });
+    faults.check(
+        "similarities" + of, [&] { kernel.similarities(packed, chunks[c], ownAll.data()); },
+        [&] { return ownAll == all; });
   }
   if (shape.bits != 8) return;
   const Guarded<int8_t> other(shape.dim);
   for (size_t d = 0; d < shape.dim; ++d) other[d] = int8_t(random());
   const int8_t* const last = given.data() + given.size() - shape.dim;
   int32_t dot = 0;
-  faults.check("dot" + of, [&] { dot = kernel.dot(last, other.data(), shape.dim); },
-               [&] { return dot == scalarKernel.dot(last, other.data(), shape.dim); });
+  faults.check(
+      "dot" + of, [&] { dot = kernel.dot(last, other.data(), shape.dim); },
+      [&] { return dot == scalarKernel.dot(last, other.data(), shape.dim); });
 }
 
 }  // namespace
@@ -238,7 +243,8 @@ std::vector<std::string> faultsOfLoops(const CodeLoops& loops, Random& random) {
       const uint32_t rows = codeCount * 2;
       const std::string of = " of " + std::to_string(tokens) + " tokens, " + std::to_string(codeCount) + " codes";
       const Guarded<uint8_t> entries(8 * tokens, 64), margins(tokens, 64), least(tokens, 64);
-      const Guarded<uint8_t> tables(size_t(tokens) * subspaces * codewords, 64), residuals(size_t(rows) * residualBytes);
+      const Guarded<uint8_t> tables(size_t(tokens) * subspaces * codewords, 64),
+          residuals(size_t(rows) * residualBytes);
       const Guarded<uint32_t> codes(codeCount);
       for (const auto* bytes : {&entries, &margins, &least, &tables, &residuals}) {
         for (size_t at = 0; at < bytes->size(); ++at) (*bytes)[at] = uint8_t(random() % 4);
@@ -249,20 +255,24 @@ std::vector<std::string> faultsOfLoops(const CodeLoops& loops, Random& random) {
       const std::span<const uint32_t> all(codes.data(), codeCount);
       const CodedChunk chunk{all, residuals.data(), rows};
       uint32_t sum = 0;
-      faults.check("sumOfMaxima" + of, [&] { sum = loops.sumOfMaxima(table, all); },
-                   [&] { return sum == baselineCodeLoops.sumOfMaxima(table, all); });
-      faults.check("sumOfResidualMaxima" + of, [&] { sum = loops.sumOfResidualMaxima(table, chunk); },
-                   [&] { return sum == baselineCodeLoops.sumOfResidualMaxima(table, chunk); });
+      faults.check(
+          "sumOfMaxima" + of, [&] { sum = loops.sumOfMaxima(table, all); },
+          [&] { return sum == baselineCodeLoops.sumOfMaxima(table, all); });
+      faults.check(
+          "sumOfResidualMaxima" + of, [&] { sum = loops.sumOfResidualMaxima(table, chunk); },
+          [&] { return sum == baselineCodeLoops.sumOfResidualMaxima(table, chunk); });
       std::vector<TableHit> hits, expected;
       const uint32_t entryRows = std::min(codeCount, 8u);
       const uint8_t* const last = entries.data() + (8 - entryRows) * tokens;
-      faults.check("collectHits" + of, [&] { loops.collectHits(last, entryRows, tokens, least.data(), hits); }, [&] {
-        baselineCodeLoops.collectHits(last, entryRows, tokens, least.data(), expected);
-        return hits.size() == expected.size() &&
-               std::equal(hits.begin(), hits.end(), expected.begin(), [](const TableHit& a, const TableHit& b) {
-                 return a.code == b.code && a.token == b.token && a.entry == b.entry;
-               });
-      });
+      faults.check(
+          "collectHits" + of, [&] { loops.collectHits(last, entryRows, tokens, least.data(), hits); },
+          [&] {
+            baselineCodeLoops.collectHits(last, entryRows, tokens, least.data(), expected);
+            return hits.size() == expected.size() &&
+                   std::equal(hits.begin(), hits.end(), expected.begin(), [](const TableHit& a, const TableHit& b) {
+                     return a.code == b.code && a.token == b.token && a.entry == b.entry;
+                   });
+          });
       const Guarded<float> similarities(size_t(entryRows) * tokens), floors(tokens), factors(tokens);
       for (const auto* floats : {&similarities, &floors, &factors}) {
         for (size_t at = 0; at < floats->size(); ++at) (*floats)[at] = float(random() % 64);
@@ -272,10 +282,12 @@ std::vector<std::string> faultsOfLoops(const CodeLoops& loops, Random& random) {
       const auto quantise = [&](const CodeLoops& of, uint8_t* out) {
         of.quantizeEntries(similarities.data(), entryRows, tokens, tokens, floors.data(), factors.data(), out, tokens);
       };
-      faults.check("quantizeEntries" + of, [&] { quantise(loops, quantised.data()); }, [&] {
-        quantise(baselineCodeLoops, expectedEntries.data());
-        return quantised == expectedEntries;
-      });
+      faults.check(
+          "quantizeEntries" + of, [&] { quantise(loops, quantised.data()); },
+          [&] {
+            quantise(baselineCodeLoops, expectedEntries.data());
+            return quantised == expectedEntries;
+          });
     }
   }
   return faults.found;
@@ -294,17 +306,18 @@ std::vector<std::string> faultsOfFewBits(Random& random) {
           for (size_t at = 0; at < floats->size(); ++at) (*floats)[at] = float(random() % 64) - 32.5f;
         }
         const std::span<float> all(vectors.data(), vectors.size());
-        faults.check("quantizeRows" + of,
-                     [&] { quantizeRows(all, shape, {stored.data(), stored.size()}, {scales.data(), rows}); },
-                     [&] {
-                       for (uint32_t r = 0; r < rows; ++r) {
-                         if (!std::isfinite(scales[r])) return false;
-                       }
-                       return true;
-                     });
-        faults.check("rotateRows" + of,
-                     [&] { rotateRows(all, dim, {mean.data(), dim}, {factors.data(), factors.size()}); },
-                     [] { return true; });
+        faults.check(
+            "quantizeRows" + of,
+            [&] { quantizeRows(all, shape, {stored.data(), stored.size()}, {scales.data(), rows}); },
+            [&] {
+              for (uint32_t r = 0; r < rows; ++r) {
+                if (!std::isfinite(scales[r])) return false;
+              }
+              return true;
+            });
+        faults.check(
+            "rotateRows" + of, [&] { rotateRows(all, dim, {mean.data(), dim}, {factors.data(), factors.size()}); },
+            [] { return true; });
       }
     }
   }

@@ -109,48 +109,49 @@ std::vector<uint64_t> range(uint64_t first, uint64_t last) {
   return numbers;
 }
 
-const Case fewBits("search", "rows of few bits rank as float64 does, by their codes too, and survive a copy", [](Random& random) {
-  for (const uint32_t bits : {1, 2, 4}) {
-    Fixture fixture(random, 2, bits);
-    fixture.index->createSegment(1, fixture.directory.file("1.seg"));
-    fixture.add(random, 1, 300);
-    fixture.publish(5, range(0, 300));
-    fixture.index->seal(1);
-    fixture.index->createSegment(2, fixture.directory.file("2.seg"));
-    const std::vector<uint32_t> all = [] {
-      std::vector<uint32_t> records(300);
-      std::iota(records.begin(), records.end(), 0u);
-      return records;
-    }();
-    fixture.index->copyRecords(1, all, 2, {});
-    fixture.index->copyLifespans(1, all, 2, 0);
-    fixture.index->seal(2);
-    fixture.index->dropSegment(1);
-    fixture.index->buildCodes(2, {});
-    std::set<uint64_t> visible;
-    for (const uint64_t version : range(0, 300)) visible.insert(version);
-    size_t found = 0, asked = 0;
-    for (int round = 0; round < 20; ++round) {
-      const IndexSearch request = fixture.request(random, 5, Plan::exact);
-      const auto expected = bruteForce(fixture, request, visible);
-      const SearchOutcome outcome = search(*fixture.index, fixture.engine.compute(), request);
-      std::set<Key> best;
-      for (size_t i = 0; i < 10; ++i) {
-        CHECK(std::abs(outcome.results[i].score - expected[i].first) < 0.02 * tokens);
-        best.insert(expected[i].second);
-      }
-      for (const Plan plan : {Plan::codes, Plan::graph}) {
-        IndexSearch coded = request;
-        coded.plan = plan;
-        for (const auto& result : search(*fixture.index, fixture.engine.compute(), coded).results) {
-          found += best.contains({result.versionId, result.chunkIndex});
-        }
-        asked += 10;
-      }
-    }
-    CHECK(found * 10 >= asked * 8);
-  }
-});
+const Case fewBits("search", "rows of few bits rank as float64 does, by their codes too, and survive a copy",
+                   [](Random& random) {
+                     for (const uint32_t bits : {1, 2, 4}) {
+                       Fixture fixture(random, 2, bits);
+                       fixture.index->createSegment(1, fixture.directory.file("1.seg"));
+                       fixture.add(random, 1, 300);
+                       fixture.publish(5, range(0, 300));
+                       fixture.index->seal(1);
+                       fixture.index->createSegment(2, fixture.directory.file("2.seg"));
+                       const std::vector<uint32_t> all = [] {
+                         std::vector<uint32_t> records(300);
+                         std::iota(records.begin(), records.end(), 0u);
+                         return records;
+                       }();
+                       fixture.index->copyRecords(1, all, 2, {});
+                       fixture.index->copyLifespans(1, all, 2, 0);
+                       fixture.index->seal(2);
+                       fixture.index->dropSegment(1);
+                       fixture.index->buildCodes(2, {});
+                       std::set<uint64_t> visible;
+                       for (const uint64_t version : range(0, 300)) visible.insert(version);
+                       size_t found = 0, asked = 0;
+                       for (int round = 0; round < 20; ++round) {
+                         const IndexSearch request = fixture.request(random, 5, Plan::exact);
+                         const auto expected = bruteForce(fixture, request, visible);
+                         const SearchOutcome outcome = search(*fixture.index, fixture.engine.compute(), request);
+                         std::set<Key> best;
+                         for (size_t i = 0; i < 10; ++i) {
+                           CHECK(std::abs(outcome.results[i].score - expected[i].first) < 0.02 * tokens);
+                           best.insert(expected[i].second);
+                         }
+                         for (const Plan plan : {Plan::codes, Plan::graph}) {
+                           IndexSearch coded = request;
+                           coded.plan = plan;
+                           for (const auto& result : search(*fixture.index, fixture.engine.compute(), coded).results) {
+                             found += best.contains({result.versionId, result.chunkIndex});
+                           }
+                           asked += 10;
+                         }
+                       }
+                       CHECK(found * 10 >= asked * 8);
+                     }
+                   });
 
 const Case exact("search", "the exact plan ranks as float64 does and sees exactly the snapshot", [](Random& random) {
   Fixture fixture(random, 3);

@@ -132,7 +132,8 @@ const Case segmentFields("crafted", "no field of a segment leads outside of it",
          mendFooter, look);
 
   const uint64_t record = footer + sizeof(RecordEntry), chunks = footer + records * sizeof(RecordEntry);
-  tryAll(files.sealed, {{record, 8}, {record + 16, 4}, {record + 20, 4}, {record + 24, 4}, {record + 28, 4}, {record + 32, 4}},
+  tryAll(files.sealed,
+         {{record, 8}, {record + 16, 4}, {record + 20, 4}, {record + 24, 4}, {record + 28, 4}, {record + 32, 4}},
          mendFooter, look);
   tryAll(files.sealed, {{chunks + 8, 4}, {chunks + 12, 4}, {chunks + 16, 4}}, mendFooter, look);
 });

@@ -24,7 +24,8 @@ const Case ranges("store", "a segment keeps where its chunks and rows lie in the
       const auto place = segment.view(*mapping, 0).placeOf(c);
       CHECK(place && place->start == known.ranges[c].start && place->end == known.ranges[c].end);
       const auto first = known.places.begin() + (c == 0 ? 0 : known.ranges[0].placeBytes);
-      CHECK(place->rows.size() == known.ranges[c].placeBytes && std::equal(place->rows.begin(), place->rows.end(), first));
+      CHECK(place->rows.size() == known.ranges[c].placeBytes &&
+            std::equal(place->rows.begin(), place->rows.end(), first));
     }
     CHECK(!segment.view(*mapping, 1).placeOf(0));
   };
