@@ -1,4 +1,4 @@
-/** What an operator is woken for, and what to do then: the Prometheus rules and the runbook of the guide are made of it. */
+/** The alerts, and the steps to take for each. The Prometheus rules and the runbook of the guide are made of them. */
 
 export interface Alert {
   readonly name: string;

@@ -20,7 +20,7 @@ const selector = 'instance=~"$instance"';
 const perSecond = (name: string, more = ''): string => `rate(${name}{${selector}${more}}[$__rate_interval])`;
 const searchRoute = 'route="/v1/indexes/:index_id/search"';
 
-/** What an operator looks at first; the rest is by metric. */
+/** The panels that an operator looks at first. The others follow by metric. */
 const glance: readonly Panel[] = [
   {
     title: 'Encoders ready',

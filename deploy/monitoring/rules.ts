@@ -4,7 +4,7 @@ import { alerts, type Alert } from './alerts.ts';
 
 export const rulesFile = 'alerts.yml';
 
-/** What stands in an alert besides its labels. */
+/** The fields of an alert besides its labels. */
 export function annotationsOf({ name, summary }: Alert): Readonly<Record<'summary' | 'runbook', string>> {
   return { summary, runbook: `docs/guide/operate.md#alerts, ${name}` };
 }

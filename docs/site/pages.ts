@@ -1,5 +1,5 @@
 /**
- * What the site is made of: the documents, and those that lie beside what they describe. Their links to each other stay; links
+ * Makes the pages of the site from the documents in `docs` and beside the code. Their links to each other stay; links
  * to sources, which have no page, become their words.
  */
 import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -125,8 +125,8 @@ class Index {
     std::vector<double> versionIds;
   };
   SeenRecords recordsSeenSince(uint64_t id, uint64_t generation) const;
-  /// Those of them whose keys for one of the columns (`columnName`) are not known. `addValues` takes their metadata as
-  /// compact JSON.
+  /// The records of these whose values for one of the columns (`columnName`) are not known yet. `addValues` takes their
+  /// metadata as compact JSON.
   SeenRecords recordsWithoutValues(uint64_t id, uint64_t generation, std::span<const std::string> columns) const;
   void addValues(uint64_t id, std::span<const std::string> columns, std::span<const uint32_t> records,
                  std::span<const std::string> objects);

@@ -14,7 +14,7 @@ export interface CommandLine {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Aborted when the process is asked to end. Only `serve` has it. */
   readonly asked: AbortSignal | undefined;
-  /** Those that tests change. */
+  /** Constants that tests change. */
   readonly constants?: Partial<Constants>;
 }
 

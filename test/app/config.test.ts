@@ -1,4 +1,4 @@
-/** What the configuration takes, what it ignores, and in which words it refuses. */
+/** The configuration takes some variables, ignores others, and says why it refuses one. */
 import { removedSettings } from '../../src/app/removed-settings.ts';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, describeConfig, parseConfig, serviceLinksIn } from '../../src/app/config.ts';
@@ -92,7 +92,7 @@ describe('a setting of an earlier version', () => {
 });
 
 describe('variables that Kubernetes sets for Services', () => {
-  /** What two Services bring: `maxsimd`, with a named port, and `maxsimd-metrics`, with one of UDP. */
+  /** The variables of two Services: `maxsimd` with a named port, and `maxsimd-metrics` with a UDP port. */
   const links = {
     MAXSIMD_SERVICE_HOST: '10.0.0.11',
     MAXSIMD_SERVICE_PORT: '8080',

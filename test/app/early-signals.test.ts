@@ -96,7 +96,7 @@ test.each(
   await pause(afterMs);
   await launched.terminate();
   expect(await within(60_000, 'the end', launched.exited)).toEqual([0, null]);
-  // What a runtime prints that is ended in the middle of a run.
+  // A runtime prints this if its process is ended during a run.
   expect(launched.logged()).not.toMatch(/terminate called/);
 });
 

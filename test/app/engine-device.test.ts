@@ -1,4 +1,4 @@
-/** What the log says of the engine's device. */
+/** The log says whether the engine scores on a GPU. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { watchEngineDevice } from '../../src/app/engine-device.ts';
 import type { EngineDevice, NativeEngine } from '../../src/index/engine/native.ts';

@@ -36,7 +36,7 @@ export class Model {
     return index.versions.filter(({ died }) => died === 0);
   }
 
-  /** Those that are in no answer any more, although they are stored. */
+  /** An expired version is in no answer any more, although it is still stored. */
   isExpired({ expiresAtMs }: ModelVersion): boolean {
     return expiresAtMs !== undefined && expiresAtMs <= this.nowMs;
   }

@@ -23,7 +23,7 @@ beforeAll(async () => {
   whyNot = installMissingTools({ zsh: 'zsh', fish: 'fish' });
 }, 600_000);
 
-/** What the shell offers after `words`, the last of which is being typed. */
+/** The words that the shell offers after `words`, the last of which is being typed. */
 function offers(shell: Shell, words: readonly string[]): readonly string[] {
   const list = words.map((word) => `'${word}'`).join(' ');
   const scripts: Readonly<Record<Shell, readonly string[]>> = {

@@ -1,4 +1,4 @@
-/** What is seen of work that takes long, where standard error is no terminal. */
+/** Commands that take long report progress on standard error also if it is no terminal. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { startProgress } from '../../src/cli/progress.ts';
 

@@ -18,7 +18,7 @@ import { announceRandom, type Random } from '../support/running/random.ts';
 const smallBytes = 64 << 10;
 /** Linear is 4 here; a quarter of the time is lost in the clock's ticks. */
 const growthMax = 12;
-/** What takes no longer than this at the larger size cannot be judged, and need not. */
+/** A reader that takes less than this at the larger size is too quick to be judged. */
 const judgedMs = 40;
 
 interface Reader {

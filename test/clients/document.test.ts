@@ -1,4 +1,4 @@
-/** What others' tools make of the OpenAPI document: two that check it, three that make clients from it. */
+/** Other tools accept the OpenAPI document: two check it, and three make clients from it. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

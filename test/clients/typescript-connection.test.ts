@@ -23,7 +23,7 @@ afterEach(() => double.close());
 
 const connect = (options: object = {}): Maxsimd => new Maxsimd({ url, apiKey: 'k', ...options });
 
-/** What the call fails with, and after how long. */
+/** The error that a call fails with, and the time that it took. */
 async function failure(call: () => Promise<unknown>): Promise<{ error: unknown; ms: number }> {
   const startedMs = performance.now();
   try {

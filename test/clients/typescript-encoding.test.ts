@@ -1,4 +1,4 @@
-/** What the caller of the TypeScript client gives reaches the service as it is, or nothing is sent. */
+/** Values that a caller gives the TypeScript client reach the service unchanged, or nothing is sent. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Document, Maxsimd, MaxsimdError } from '../../clients/typescript/src/index.ts';
 import { ApiDouble } from '../support/http/api-double.ts';

@@ -1,4 +1,4 @@
-/** What the TypeScript client does when the service refuses, breaks or stays silent: a double stands in for it. */
+/** The TypeScript client retries when the service refuses, breaks off or stays silent. A double takes the place of the service. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   ApiError,

@@ -7,7 +7,7 @@ import { makeIndex, put } from '../support/running/requests.ts';
 
 const stage = useSharedStage();
 
-/** What these tests look at. */
+/** The fields of an answer that these tests read. */
 interface Answered {
   readonly results?: unknown;
   readonly usage?: unknown;

@@ -1,4 +1,4 @@
-/** What `npm run cluster` and the tests install and start. */
+/** The servers that `npm run cluster` and the tests install and start. */
 import { execFile } from 'node:child_process';
 import { chmod, readFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';

@@ -12,7 +12,7 @@ import { makeIndex, put } from '../support/running/requests.ts';
 
 /** Services follow what operators do within so long. */
 const followMs = 5_000;
-/** What these commands print, as far as it matters here. */
+/** The fields of the printed documents that these tests read. */
 const printed = z.object({
   tenant_id: z.string().default(''),
   api_key: z.string().default(''),

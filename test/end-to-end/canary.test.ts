@@ -79,9 +79,9 @@ describe('Canary', () => {
   let server: ServerProcess;
   let collector: TraceCollector;
   let tenant: TestTenant;
-  /** What must be nowhere. */
+  /** Texts that must not appear anywhere, by their names. */
   const secrets = new Map<string, string>();
-  /** What is stored by contract, to prove that the search would find it. */
+  /** Texts that the contract lets the service store. Finding them proves that the search for secrets works. */
   const stored = new Map<string, string>();
 
   function secret(name: string): string {

@@ -70,7 +70,7 @@ test('every example of the document succeeds', async () => {
   expect(sent.length).toBeGreaterThan(operations.length);
 });
 
-/** Whatever is not named comes between; deleting the index comes last. */
+/** The position of an operation in the run. Operations without a named position come in between; deleting the index is last. */
 function place(operationId: string): number {
   if (operationId === 'deleteIndex') return order.length + 1;
   return order.includes(operationId) ? order.indexOf(operationId) : order.length;

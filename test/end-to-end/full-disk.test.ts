@@ -71,7 +71,7 @@ describe.skipIf(noDisks !== undefined)('a disk', { timeout: 180_000 }, () => {
     }
     expect(await search()).toBe(documents - 10);
     searches += 1;
-    // What the reserve gave is not for documents.
+    // Documents cannot use the space of the reserve.
     expectError(
       await client.upsert(indexId, [{ doc_id: 'more', text: textOfTokens(20) }]),
       503,

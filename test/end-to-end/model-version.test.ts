@@ -139,7 +139,7 @@ describe('Model versions', () => {
     );
     const missing = inspected.data.filter((each) => !each.model_installed);
     expect(missing.map((each) => each.index_id)).toEqual([id]);
-    // What needs no model works, and says which version the index has.
+    // Operations that need no model work, and answer with the version of the index.
     expect(expectReply(await client.send('GET', `/v1/indexes/${id}`), index)).toEqual({
       ...indexes.two,
       recall: null,

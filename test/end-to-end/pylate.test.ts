@@ -193,7 +193,7 @@ async function storedVectors({ pool }: Encoders, expected: Expected): Promise<re
   return all;
 }
 
-/** What PyLate's own scoring makes of them. */
+/** The scores that PyLate's own code computes from these vectors. */
 function scoresOfPyLate(name: string, vectors: readonly Float32Array[]): readonly (readonly number[])[] {
   const folder = path.join(left, name);
   writeFileSync(
@@ -211,8 +211,8 @@ function scoresOfPyLate(name: string, vectors: readonly Float32Array[]): readonl
 }
 
 /**
- * What 8 bits may change of a score at most. For unit vectors q and d, stored as r and e, |q.d - r.e| is at most
- * |q - r| |d| + |r| |d - e| (Cauchy and Schwarz), and a score is a sum of largest ones.
+ * The most by which storing vectors in 8 bits can change a score. For unit vectors q and d, stored as r and e, |q.d - r.e| is
+ * at most |q - r| |d| + |r| |d - e| (Cauchy and Schwarz). A score is a sum of the largest of these products.
  */
 function mostLost(
   stored: readonly Float32Array[],

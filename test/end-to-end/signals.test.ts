@@ -15,7 +15,7 @@ import { connect } from '../support/running/client.ts';
 const seconds = rounds({ short: 3, nightly: 61 });
 const moments = Array.from({ length: seconds }, (_, i) => (seconds > 3 ? i : [0, 1, 5][i]!));
 
-/** What a runtime prints that ends by itself, and not by our hand. */
+/** A runtime prints one of these when it crashes instead of ending as asked. */
 const fatal = /terminate called|Napi::Error|core dumped|FATAL ERROR|Segmentation fault/;
 
 describe('SIGTERM', () => {

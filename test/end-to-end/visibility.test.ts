@@ -1,4 +1,4 @@
-/** What an answer promises to the searches that start after it, while others write. */
+/** A search that starts after an upsert's answer sees the upsert, while others write. */
 import { describe, expect, test } from 'vitest';
 
 import { expectReply } from '../support/running/client.ts';

@@ -1,4 +1,4 @@
-/** What a client can make the server hold: requests, answers, bodies, connections. */
+/** A client cannot make the server hold unbounded requests, answers, bodies or connections. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
@@ -55,7 +55,7 @@ describe('pipelined requests', () => {
     const port = await listen(http);
     const hold = Promise.withResolvers<void>();
     http.service.before = () => hold.promise;
-    // What one read of 64 KiB brings.
+    // As many requests as one read of 64 KiB brings.
     const many = 'GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(1_700);
     const last = head('GET /healthz', 'Connection: close');
     const answers = [1, 2, 3].map(() => exchange(port, head('GET /v1/usage') + many + last));

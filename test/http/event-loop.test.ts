@@ -1,7 +1,7 @@
 /**
- * What one request may cost the others: no body and no answer holds the event loop for long. Times are of the
- * processor, of this thread alone, and the least of a few runs, so that a busy machine does not count; the
- * bound has room for one at half the speed. A reader that builds before it looks needs 400 to 1,500 ms.
+ * One request must not delay the others: no body and no answer holds the event loop for long. Times are processor time of
+ * this thread, and the least of a few runs, so a busy machine does not matter. The bound also holds for a machine of half
+ * the speed. A reader that builds the whole value before it checks the bounds needs 400 to 1,500 ms.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bodyBytesMax, textBytesMax } from '../../src/http/limits.ts';

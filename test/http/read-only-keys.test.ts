@@ -1,4 +1,4 @@
-/** What a key that may only read is let do, for every operation of the served document. */
+/** A key that may only read can call the operations that read, and no other operation of the served document. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { startHttp, type Harness } from '../support/http/http-server.ts';

@@ -42,7 +42,7 @@ interface Version {
   readonly chunks: number;
 }
 
-/** What each generation holds, by document. */
+/** The documents of each generation. */
 class History {
   readonly generations: ReadonlyMap<string, Version>[] = [new Map()];
   /** The generation in which a version came, by its number. */

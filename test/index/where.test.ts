@@ -77,7 +77,7 @@ async function play(stage: Stage, { texts, replaced, wheres }: Planned): Promise
   await compare(stage, stored, wheres);
 }
 
-/** Those of the values that meet the condition. A document has one of them, or none for the empty text. */
+/** Returns the values that meet the condition. A document has one of them, or none for the empty text. */
 async function findsOf(values: readonly string[], condition: string): Promise<readonly string[]> {
   await using stage = await openStage(host);
   await stage.upsert(values.map((text) => document(`id ${text}`, text === '' ? '{}' : `{"v":${text}}`)));

@@ -46,7 +46,7 @@ beforeAll(async () => {
     MAXSIMD_HTTP_PORT: '0',
     MAXSIMD_METRICS_PORT: '-1',
   });
-  // What npm tells its scripts of the checkout would be taken for the user's settings.
+  // Without these variables: npm sets them for its scripts, and they would count as settings of the user.
   for (const name of Object.keys(environment))
     if (/^(npm_|NODE_COMPILE)/i.test(name)) delete environment[name];
   writeFileSync(path.join(folder, 'package.json'), '{}');

@@ -11,17 +11,17 @@ export function missingBrowser(): string | undefined {
 }
 
 export function startBrowser(): Promise<Browser> {
-  // In a container there is no sandbox to be had; it loads our own pages alone.
+  // The browser's sandbox does not work in a container. Without it only our own pages are loaded.
   return chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 }
 
-/** What a page breaks of WCAG 2.2 AA, contrast among it, as axe-core finds it. */
+/** The rules of WCAG 2.2 AA that a page breaks, contrast included, as axe-core finds them. */
 export async function accessibilityFaults(page: Page): Promise<readonly string[]> {
   const { violations } = await new AxeBuilder({ page }).analyze();
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
 }
 
-/** Whether a person must scroll sideways. */
+/** Whether a person must scroll sideways to read the page. */
 export function isTooWide(page: Page): Promise<boolean> {
   return page.evaluate<boolean>(
     'document.documentElement.scrollWidth > document.documentElement.clientWidth',

@@ -1,11 +1,11 @@
-/** Conditions on metadata for tests: any that a request may hold, and what each of them means. */
+/** Makes random conditions on metadata, and evaluates them plainly. Tests compare the engine with that. */
 import * as fc from 'fast-check';
 import { conditionDepthMax } from '../../src/index/terms/condition.ts';
 import { instantOf } from '../../src/index/terms/instant.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 
-/** Numbers in several spellings, all of them doubles; strings beyond ASCII, beyond the BMP and beyond Unicode. */
+/** JSON values: doubles in several spellings, and strings with characters beyond ASCII and the BMP, and lone surrogates. */
 const scalars = [
   '0',
   '-0',
@@ -138,7 +138,10 @@ export function whereOf(others: readonly fc.Arbitrary<string>[]): fc.Arbitrary<s
   return object(1);
 }
 
-/** What `where` means, of values as `JSON.parse` reads them: the last of a key given twice, -0 the same as 0. */
+/**
+ * Whether a document meets a condition `where`. Values are as `JSON.parse` reads them: of a key that is given twice the last
+ * counts, and -0 equals 0.
+ */
 export function meets(
   document: { readonly [name: string]: Json },
   wanted: { readonly [name: string]: Json },
@@ -149,7 +152,7 @@ export function meets(
   });
 }
 
-/** The same of JSON texts. */
+/** Whether a document meets a condition. Both are JSON texts. */
 export function meetsText(document: string, wanted: string): boolean {
   return meets(JSON.parse(document) as Record<string, Json>, JSON.parse(wanted) as Record<string, Json>);
 }

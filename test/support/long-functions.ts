@@ -1,4 +1,4 @@
-/** Functions of more than 80 lines, as `file name`. */
+/** Finds functions of more than 80 lines. Each is `file name`. */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,7 +10,7 @@ const oxlintSchema = z.object({
   diagnostics: z.array(z.object({ filename: z.string(), message: z.string() })),
 });
 
-/** By oxlint's own count, which begins at the signature and leaves nothing out. */
+/** Functions of TypeScript, as oxlint counts them: from the signature on, with comments and empty lines. */
 export async function longFunctionsOfTypeScript(root: string): Promise<readonly string[]> {
   const config = path.join(await newDirectory(), 'oxlint.json');
   writeFileSync(
@@ -35,7 +35,7 @@ export async function longFunctionsOfTypeScript(root: string): Promise<readonly 
   });
 }
 
-/** A function begins at column 0, or at 2 in a class, and ends at the brace under its first letter. */
+/** Functions of C++. A function begins at column 0, or at 2 in a class. It ends at the brace below its first letter. */
 export function longFunctionsOfCpp(texts: ReadonlyMap<string, string>): readonly string[] {
   const found: string[] = [];
   for (const [file, content] of [...texts].filter(([name]) => name.startsWith('native/'))) {

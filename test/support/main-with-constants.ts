@@ -1,4 +1,4 @@
-/** The entry of the command line, with constants that no variable sets: the first argument holds them as JSON. */
+/** Runs the command line with other constants than its own. The first argument has them as JSON. No variable sets them. */
 import type { Constants } from '../../src/app/config.ts';
 import { runCommandLine } from '../../src/cli/run.ts';
 import { catchEndSignals } from '../../src/process/end-signals.ts';

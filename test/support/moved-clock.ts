@@ -1,4 +1,4 @@
-/** Imported first by a server of the tests: each SIGUSR2 moves its clock `TEST_CLOCK_STEP_MS` forward, as if it had waited. */
+/** Moves the clock of a server forward: `TEST_CLOCK_STEP_MS` for each SIGUSR2. The server imports this file before all others. */
 const stepMs = Number(process.env['TEST_CLOCK_STEP_MS']);
 const now = performance.now.bind(performance);
 let movedMs = 0;

@@ -1,13 +1,13 @@
-/** Runs before each file of unit tests: what starts a process or listens on a port throws, and fails the file. */
+/** Is loaded before each file of unit tests. Code that starts a process or listens on a port throws, and its file fails. */
 import { syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
 import { afterAll } from 'vitest';
 
-// An import of it would make every importer of this file no unit test.
+// `import` is avoided, because a file that imports `node:child_process` counts as no unit test, and so do its importers.
 const childProcess = process.getBuiltinModule('node:child_process');
 const refused: string[] = [];
 
-/** Takes note of what was refused so far, so that a test of the refusal passes. */
+/** Returns and forgets what was refused so far. A test of the refusal calls it, so that it passes. */
 export function takeRefused(): readonly string[] {
   return refused.splice(0);
 }
@@ -26,7 +26,7 @@ for (const name of ['spawn', 'spawnSync', 'exec', 'execSync', 'execFile', 'execF
 refuse(net.Server.prototype, 'listen');
 syncBuiltinESMExports();
 
-// Code that catches the error above hides it from its test, not from here.
+// Code may catch the error above, so that its test passes. The file fails here all the same.
 afterAll(() => {
   if (refused.length > 0)
     throw new Error(`a unit test called ${refused.join(', ')}: see test/support/unit-tests.ts`);

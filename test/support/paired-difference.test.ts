@@ -6,7 +6,7 @@ import { announceRandom } from './running/random.ts';
 
 const random = announceRandom('paired difference');
 
-/** Times of a busy machine: most near 1 ms, some many times that. The first of a pair takes `factor` as long. */
+/** Pairs of times on a busy machine: most near 1 ms, some much longer. The first of a pair takes `factor` times as long. */
 const pairs = (count: number, factor: number): (readonly [number, number])[] =>
   Array.from({ length: count }, () => {
     const time = (): number => (1 + random.next() * 0.4) * (random.next() < 0.1 ? 10 : 1);

@@ -1,14 +1,14 @@
 /**
- * Whether two kinds of request, asked in turn, take different times. A machine with other work makes single times
- * useless, but comes over both kinds alike: of pairs without a difference either is the longer one as often.
+ * Decides whether two kinds of request, sent in turn, take different times. Single times mean nothing on a busy machine. But other
+ * work slows both kinds alike. So if there is no difference, either kind is the longer one in half of the pairs.
  */
 
-/** A ratio that would be of use to nobody over a network. */
+/** A smaller ratio cannot be measured over a network, so it tells nobody anything. */
 const ratioMax = 1.05;
-/** Standard deviations; pure chance passes it once in 500 million. */
+/** Bound in standard deviations. Chance alone exceeds it once in 500 million. */
 const deviationsMax = 6;
 
-/** What the difference is, for a test's message; undefined where there is none. */
+/** Describes the difference, for the message of a test; `undefined` = there is none. */
 export function pairedDifference(pairs: readonly (readonly [number, number])[]): string | undefined {
   const longer = pairs.filter(([one, other]) => one > other).length;
   const deviations = Math.abs(longer - pairs.length / 2) / Math.sqrt(pairs.length / 4);

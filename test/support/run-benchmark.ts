@@ -7,24 +7,24 @@ import { newDirectory } from './machine/temporary-directory.ts';
 
 export const root = path.resolve(import.meta.dirname, '../..');
 
-/** Nothing of this process's settings but where compiled code is kept. */
+/** The environment has no settings of this process, except the folder for compiled code. */
 export const benchmarkEnvironment = {
   PATH: process.env['PATH'],
   NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
 };
-/** What a benchmark of the service does is the same with a small model. */
+/** The small model. A benchmark of the service runs the same code with it. */
 export const tinyModel = {
   MAXSIMD_MODELS_DIR: path.join(root, 'test/fixtures'),
   MAXSIMD_MODEL: 'colbert-tiny/1',
 };
 
-/** The report and what was printed; fails with the benchmark's words. */
+/** Runs a benchmark. Returns its report and its output. Throws with its output if it fails. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- a test says what it reads of the report
 export async function runBenchmark<Report>(...args: readonly string[]): Promise<Ran<Report>> {
   return run(args, benchmarkEnvironment);
 }
 
-/** The same for a benchmark that starts the service, with the small model. */
+/** Runs a benchmark that starts the service, with the small model. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as above
 export async function runServiceBenchmark<Report>(...args: readonly string[]): Promise<Ran<Report>> {
   return run(args, { ...benchmarkEnvironment, ...tinyModel });

@@ -1,7 +1,7 @@
 /**
- * Services that many test files share: a server, on which each file has tenants of its own, an encoder, a PostgreSQL with a
- * database for each catalog, and an object store with a prefix for each. They run beside the process of vitest, which starts
- * each when the first file asks for it, and ends them after the last.
+ * Services that many test files share: a server on which each file has tenants of its own, an encoder, a PostgreSQL with a
+ * database for each catalog, and an object store with a prefix for each. The main process of vitest starts each service when the
+ * first file asks for it, and ends all of them after the last file.
  */
 import { chmod } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -17,7 +17,7 @@ import { killLaunched, launchServer, makeScratch, type ReadyLine } from './runni
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Below it each of `SharedServices` has a page, which answers once the service is ready. */
+    /** Each of `SharedServices` has a page below this URL. The page answers once the service is ready. */
     readonly sharedServicesUrl: string;
   }
 }
@@ -38,7 +38,7 @@ export interface SharedServices {
 
 type Starts = { readonly [Name in keyof SharedServices]: () => Promise<SharedServices[Name]> };
 
-/** vitest's `globalSetup`. */
+/** Vitest calls this before all test files (`globalSetup`). */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const scratch = await makeScratch();
   const ends: (() => Promise<void>)[] = [];
@@ -53,7 +53,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       return { url: readyLine.url, readyLine, scratch };
     },
     postgres: async () => {
-      // The user that it runs as must get there.
+      // PostgreSQL runs as another user, which must be able to enter the directory.
       await chmod(scratch.root, 0o755);
       const { postgres: programs } = await installServers();
       const directory = path.join(scratch.root, 'postgres');
@@ -100,7 +100,7 @@ async function answer(project: TestProject, starts: Starts): Promise<() => void>
   return () => void pages.close();
 }
 
-/** For test files; `url` is `inject('sharedServicesUrl')`. */
+/** Waits for a service. Test files call it, with `inject('sharedServicesUrl')` as `url`. */
 export async function sharedService<Name extends keyof SharedServices>(
   url: string,
   name: Name,

@@ -1,20 +1,20 @@
 /**
- * What work costs the event loop. The processor's time of a thread leaves out what else the machine does, but some
- * kernels count it in ticks; the clock is fine, but goes on while others run. A turn took no more than either says.
+ * Measures how long work holds the event loop. The processor time of the thread excludes other processes, but some kernels count
+ * it in ticks. The clock is precise, but includes other processes. A turn took no longer than either of them says.
  */
 
 export interface Turns {
-  /** What the longest turn took. */
+  /** The time of the longest turn. */
   readonly longestMs: number;
-  /** Sum over the turns that did something; between them the watch itself spins. */
+  /** The sum over all turns in which something was done. Between these turns only the measurement runs. */
   readonly busyMs: number;
-  /** Time of the processor from the beginning to the end, the watch included. */
+  /** Processor time from the beginning to the end. It includes the measurement. */
   readonly processorMs: number;
 }
 
-/** What a count in ticks may leave out. */
+/** The largest time that a count in ticks may leave out. */
 const tickMs = 4;
-/** A turn with nothing but the watch takes a few microseconds. */
+/** A turn of the measurement alone takes a few microseconds, so a shorter turn than this did nothing else. */
 const idleMs = 0.05;
 
 export async function turnsOf<Result>(work: () => Promise<Result>): Promise<Turns & { result: Result }> {

@@ -1,4 +1,4 @@
-/** A folder of a user's own that has the TypeScript client as it is published. */
+/** Makes a user's project that has the TypeScript client in the form in which it is published. */
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { run } from '../../clients/tools/install.ts';

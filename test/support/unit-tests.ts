@@ -8,20 +8,20 @@ import path from 'node:path';
 const startsOrListens = /from 'node:(child_process|cluster)'|\.(listen|bindAsync)\(/;
 const imports = /^(?:import|export) (?!type )[^;'"]*['"](\.[^'"]+)['"]/gm;
 
-/** The test files, relative to `root`, of which neither they nor what they import starts a process or listens. */
+/** The unit tests, relative to `root`: test files that start no process and do not listen, neither they nor their imports. */
 export function unitTests(root: string): readonly string[] {
   const known = new Map<string, boolean>();
-  // A benchmark installs its peers beside it.
+  // Benchmarks install the packages of their peers in `bench`. These are no tests of ours.
   return globSync(['test/**/*.test.ts', 'bench/**/*.test.ts'], { cwd: root, exclude: ['**/node_modules/**'] })
     .filter((file) => !reachesProcess(root, file, known))
     .toSorted();
 }
 
-/** Imports are followed through test code, up to the first files of `src`: much of `src` can listen, if asked to. */
+/** Follows imports through test code, up to the first files of `src`. It stops there, because much of `src` can listen. */
 function reachesProcess(root: string, file: string, known: Map<string, boolean>): boolean {
   const found = known.get(file);
   if (found !== undefined) return found;
-  // A cycle leads to no file that is not looked at anyway.
+  // In a cycle every file is looked at anyway.
   known.set(file, false);
   const text = readFileSync(path.join(root, file), 'utf8');
   const imported = file.startsWith('src/') ? [] : [...text.matchAll(imports)].map(([, name = '']) => name);

@@ -12,7 +12,7 @@ import type { Device } from './device.ts';
 export interface Encoders {
   readonly addresses: readonly string[];
   readonly pool: EncoderPool;
-  /** Those that were started here. */
+  /** Encoders that were started here. */
   readonly processIds: () => readonly number[];
   /** Options of a call for the one model that is served. */
   readonly callOptions: () => EncodeOptions;

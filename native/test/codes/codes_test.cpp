@@ -130,7 +130,8 @@ const Case finer("codes", "with codewords the approximate MaxSim follows the exa
                    CHECK(fine < coarse * 0.4);
                  });
 
-/// More centroids than fit two bytes: token vectors of the clusters, in groups as they come.
+/// A codebook with more centroids than two bytes can number. They are token vectors of the clusters, grouped in their
+/// order.
 Codebook wideCodebook(const Kernel& kernel, Random& random, const Clusters& clusters) {
   constexpr uint32_t count = 65'536 + 999, groups = 64;
   CodebookData data;
@@ -153,7 +154,7 @@ Codebook wideCodebook(const Kernel& kernel, Random& random, const Clusters& clus
   return Codebook(kernel, std::move(data));
 }
 
-/// Codes and lists of the segment say the same, and what assigning each chunk alone says.
+/// Checks that codes and lists of the segment agree with each other, and with assigning each chunk alone.
 void checkCodes(const Kernel& kernel, const Segment& segment, const Codebook& codebook) {
   ChunkCodes::build(segment, kernel, codebook, keepAll(), {});
   const auto codes = ChunkCodes::open(segment, kernel, keepAll());
@@ -221,7 +222,7 @@ const Case wide("codes", "searches with more than 65,536 centroids find what the
   }
 });
 
-/// What stands in the file of codes of a segment.
+/// Reads and changes the bytes of a segment's file of codes.
 class CodesFile {
  public:
   explicit CodesFile(std::string path) : path_(std::move(path)) {
@@ -231,7 +232,7 @@ class CodesFile {
 
   const std::vector<char>& whole() const { return whole_; }
   const std::string& path() const { return path_; }
-  /// Where the directory ends: the codes of the first chunk are what follows it.
+  /// The end of the directory. The codes of the first chunk follow it.
   size_t directoryEnd(const ChunkCodes& codes) const {
     const auto* own = reinterpret_cast<const char*>(codes.of(0).data());
     const auto found = std::search(whole_.begin(), whole_.end(), own, own + codes.of(0).size_bytes());
@@ -367,7 +368,7 @@ const Case shared("codes", "segments share one codebook file, and a damaged one 
     bytes[at] = char(bytes[at] ^ (1 << (random() % 8)));
     if (round < 5) bytes.resize(at);
     file.write(bytes);
-    // Zeros between sections say nothing.
+    // Zeros between sections have no meaning, so damage there is not found.
     CHECK(openedAnew({1, 2}) == (damageOf(1).empty() ? 2 : 0));
     CHECK(round >= 5 || !damageOf(1).empty());
   }
@@ -408,7 +409,7 @@ const Case live("codes", "live chunks are those the lifespans show, whatever was
         break;
       case 3:
         if (random() % 20 != 0) break;
-        // Lifespans that are loaded tell of deaths that were noted elsewhere, if anywhere.
+        // Deaths in loaded lifespans were noted by another tracker, or by none.
         for (uint32_t r = 0; r < records && r < 3; ++r) {
           const uint32_t record = records - 1 - r;
           if (segment->lifespan(record).alive())

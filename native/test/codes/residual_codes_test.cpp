@@ -1,4 +1,4 @@
-// What stands between codes and scores, against plain loops: entries, codewords, sums.
+// Compares the loops over codes with plain loops: entries, codewords and sums.
 #include "codes/codebook_fit.h"
 #include "runtime/query.h"
 #include "kernels/dispatch.h"
@@ -54,7 +54,7 @@ const Case plain(
             }
           }
 
-          // Sums stay within a byte, as the engine sees to.
+          // Sums fit a byte. The engine makes sure of that.
           const auto factor = uint16_t(between(random, 0, 100));
           AlignedVector<uint8_t> residuals(size_t(subspaces) * codewords * padded);
           for (auto& byte : residuals) byte = uint8_t(random() % (150 / subspaces));
@@ -72,7 +72,7 @@ const Case plain(
           const uint32_t mask = std::bit_ceil(centroids) - 1;
           const ResidualTable table{padded, entries.data(), mask, factor, residuals.data(), margins.data()};
           auto rows = uint32_t(bytes.size() / residualBytes);
-          // Runs that claim more than there is.
+          // Runs that claim more token vectors than the chunk has.
           if (round % 5 == 0) rows -= std::min(rows, between(random, 0, 6));
           uint32_t sumOfHighest = 0, expected = 0;
           for (uint32_t i = 0; i < padded; ++i) {

@@ -1,4 +1,4 @@
-/** What surrounds every view: the sections and the way out. Without a session, the way in. */
+/** The frame of every view: the sections and the button to sign out. Without a session it shows the form to sign in. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Connection } from '../connection.ts';

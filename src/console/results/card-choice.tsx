@@ -1,4 +1,4 @@
-/** What a result shows of its metadata, and where it links to. This browser keeps the choice, by index. */
+/** Chooses which metadata a result shows, and where it links to. The browser keeps the choice for each index. */
 import { useState } from 'preact/hooks';
 import { Check, Choice, Field, tied } from '../parts/field.tsx';
 

@@ -1,4 +1,4 @@
-/** What an index is, and its name and end for those who may change it. */
+/** Shows the settings of an index. Users who may change it can rename or delete it here. */
 import { useState } from 'preact/hooks';
 import type { Api, Index } from '../api.ts';
 import { Fact } from '../parts/fact.tsx';

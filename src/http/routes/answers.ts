@@ -13,11 +13,11 @@ export const admissionErrors = [
   'service_unavailable',
 ] as const satisfies readonly ErrorCode[];
 
-/** Those of a request that reads one index. */
+/** Errors of a request that reads one index. */
 export const readErrors = [...admissionErrors, 'not_found', 'validation_error'] as const;
-/** Those of a request that changes an index or what it holds. */
+/** Errors of a request that changes an index or its documents. */
 export const writeErrors = [...readErrors, 'permission_denied'] as const;
-/** Those of a request that encodes its texts. */
+/** Errors of a request that encodes its texts. */
 export const scoreErrors = [...admissionErrors, 'validation_error', 'usage_limit_exceeded'] as const;
 
 interface DescribedAnswer {

@@ -179,7 +179,7 @@ describe('a data directory', () => {
     expect(node.errors).toEqual([]);
     await node.close();
 
-    // What has been merged answers the same again, at home.
+    // Merged segments give the same answers when they are moved back into a data directory.
     const merged = path.join(place, 'merged.tar');
     await outOfCluster(config, merged);
     const home = path.join(place, 'home');
@@ -391,7 +391,7 @@ describe('restore into a cluster', () => {
     await intoCluster(config);
     expect(await verifyObjects(config, { index: undefined })).toMatchObject({ failed: false });
 
-    // What was put for nothing is garbage after a day, and nothing else is.
+    // Objects that no restore came to name are garbage after a day, and no others are.
     await queryDatabase(
       config.MAXSIMD_CATALOG_URL,
       `UPDATE segments SET since = now() - interval '25 hours'`,

@@ -22,7 +22,7 @@ beforeEach(async () => {
   for (const id of [1, 2]) await writeFile(file(id), `segment ${id}`);
 });
 
-/** What the catalog names at one moment after the other; the last one stays. */
+/** A catalog that names other segments at each moment. The last of them stay. */
 function moments(...named: readonly (readonly number[])[]) {
   let at = 0;
   return {

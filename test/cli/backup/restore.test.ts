@@ -1,4 +1,4 @@
-/** What `maxsimd restore` does with a directory, and with the key pepper. */
+/** `maxsimd restore` makes a data directory, and its key pepper. */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';

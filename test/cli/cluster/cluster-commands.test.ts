@@ -1,4 +1,4 @@
-/** What `maxsimd index verify`, `index inspect` and `cluster status` say of what several nodes share. */
+/** `maxsimd index verify`, `index inspect` and `cluster status` describe indexes that several nodes share. */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -270,7 +270,7 @@ describe('cluster status', () => {
     ])
       expect(text).toMatch(words);
 
-    // What goes with its index is garbage, until it is collected.
+    // Objects of a deleted index are garbage until they are collected.
     await own.catalog.deleteIndex(own.tenantId, own.indexId);
     await queryDatabase(own.url, `UPDATE segments SET since = now() - interval '90 seconds'`);
     expect((await clusterStatus(own.config)).document).toMatchObject({

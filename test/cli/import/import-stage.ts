@@ -1,4 +1,4 @@
-/** What imports as a process are run against: a double of the service, an input, a state directory. */
+/** Runs imports as processes, against a double of the service, with an input and a state directory. */
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -87,7 +87,7 @@ export function writeInput(
   return writeFile(directory, name, name.endsWith('.gz') ? gzipSync(text) : text);
 }
 
-/** Those that imports left in the state directory. */
+/** Names of the files that imports left in the state directory. */
 export function stateFilesIn(stateHome: string): readonly string[] {
   const folder = path.join(stateHome, 'maxsimd');
   return existsSync(folder) ? readdirSync(folder) : [];

@@ -1,4 +1,4 @@
-/** What the values of a Parquet file become, to the digit. The fixture is written by `write_types.py` beside it. */
+/** Values of a Parquet file become JSON that is right to the digit. `write_types.py` beside the fixture writes it. */
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { FileMetaData, SchemaElement, SchemaTree } from 'hyparquet';

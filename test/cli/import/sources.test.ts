@@ -1,4 +1,4 @@
-/** What `maxsimd import` takes: Parquet, JSONL, standard input, folders of datasets; and what it refuses before anything else. */
+/** `maxsimd import` takes Parquet, JSONL, standard input and folders of datasets. It refuses other input at once. */
 import { cpSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';

@@ -25,7 +25,7 @@ afterEach(() => api.close());
 
 const input = (objects: readonly (object | string)[], name?: string): string =>
   writeInput(directory, objects, name);
-/** Those that imports left in the state directory. */
+/** Names of the files that imports left in the state directory. */
 const stateFiles = (): readonly string[] => stateFilesIn(stateHome);
 
 const importFile = (file: string, ...more: string[]): ReturnType<typeof runJson> =>

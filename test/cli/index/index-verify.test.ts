@@ -1,4 +1,4 @@
-/** What `maxsimd index verify` names of a data directory that is not whole, wherever the service would refuse to start. */
+/** `maxsimd index verify` names the damage of a data directory wherever the service would refuse to start. */
 import { copyFile, cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';

@@ -111,7 +111,7 @@ it('a graph by another name is taken alone, or by its path where there are sever
 
 it('weights in files of any name come with the graph that names them, and are checked with it', async () => {
   cpSync(external, source, { recursive: true });
-  // What no tensor names stays behind.
+  // A file that no tensor names is not copied.
   writeFileSync(path.join(source, 'model.onnx.data'), 'of another graph');
   expect((await add(source)).document.version).toBe('1');
   const installed = path.join(models, 'an-export/1');

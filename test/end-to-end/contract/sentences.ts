@@ -5,7 +5,7 @@
 
 /** Quotes of the interface specification, by its sections. */
 export const sentences = {
-  // What the service does
+  // Section "What the service does"
   'what-the-service-does-1': 'A tenant creates named indexes, each bound to an immutable model version.',
   'what-the-service-does-2':
     'The tenant upserts documents (source text plus customer metadata) into an index.',

@@ -10,7 +10,7 @@ import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 import { Expectation, type Contents } from './expectation.ts';
 import type { Note, StageIds } from './load.ts';
 
-/** What a cut left, and what was found there. */
+/** A directory as a power cut left it, and the contents that were found in it. */
 export interface Left {
   readonly directory: string;
   readonly ids: StageIds | undefined;
@@ -19,7 +19,7 @@ export interface Left {
 
 export interface Cutting {
   readonly disk: Disk;
-  /** What the process began with. */
+  /** The directory that the process started from; absent = an empty one. */
   readonly from?: Left | undefined;
   readonly cuts: number;
   readonly seed: number;

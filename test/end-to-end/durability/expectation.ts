@@ -1,4 +1,4 @@
-/** What must be found after a cut of power or a failure, by the notes of the load. */
+/** Derives from the notes of the load which documents must be found after a power cut or a failure. */
 import assert from 'node:assert/strict';
 import { verifyIndexes } from '../../../src/cli/index/index-verify.ts';
 import { parseConfig } from '../../../src/app/config.ts';

@@ -27,7 +27,7 @@ export interface Operation {
   readonly versions: readonly Version[];
 }
 
-/** What an index is known by, noted once its tenant and it are acknowledged. */
+/** The ids of an index and of its tenant, noted once both are acknowledged. */
 export type StageIds = Pick<Stage, 'tenantId' | 'indexId'>;
 
 export type Note =

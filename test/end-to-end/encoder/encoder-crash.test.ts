@@ -114,7 +114,7 @@ describe('kill -9 of the encoder', () => {
     }
     console.log(`statuses under three kills: ${JSON.stringify(Object.fromEntries(statuses))}`);
 
-    // What was answered with 200 is there; what was answered with 503 was neither stored nor charged.
+    // Documents that were answered with 200 are there. Documents that were answered with 503 were neither stored nor charged.
     const { usage } = await readUsage(client);
     expect(usage.documents - before.documents).toBe(stored.length);
     expect(usage.document_upserts - before.document_upserts).toBe(stored.length);

@@ -1,4 +1,4 @@
-/** What `/metrics` tells of the encoders, after work that is known. */
+/** `/metrics` counts the work of the encoders, compared with known work. */
 import { expect, test } from 'vitest';
 
 import { expectReply } from '../../support/running/client.ts';

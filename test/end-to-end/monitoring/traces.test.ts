@@ -208,7 +208,7 @@ test('OTEL_TRACES_SAMPLER_ARG leaves out the others, but none that the caller sa
   const { client } = await createTenant(server);
   await client.usage();
   await client.send('GET', '/v1/usage', { headers: parentHeader(traceOf(9), '01') });
-  // What waits is sent before the end.
+  // Spans that wait are sent before the process ends.
   await server.stop();
   expect(new Set(collector.spans().map(({ traceId }) => traceId))).toEqual(new Set([traceOf(9)]));
   await server.scratch.remove();

@@ -85,7 +85,7 @@ test('a thousand aborted requests leave nothing behind', async () => {
   });
   await put(tenant.client, id, [{ doc_id: 'last', text: textOfTokens(5) }]);
 
-  // What was committed before its client left is whole, and nobody else's answers changed.
+  // A document that was committed before its client left is whole, and the answers to others did not change.
   expect((await readUsage(tenant.client)).usage.documents).toBe(usage.documents + 1);
   expect(await ask()).toEqual(before);
   const resident = await readMetric(stage.server, 'maxsimd_process_resident_memory_bytes');

@@ -1,4 +1,4 @@
-/** What the configuration says of the listener, at the real server. */
+/** The real server's listener behaves as its configuration says. */
 import { rename } from 'node:fs/promises';
 import { request } from 'node:https';
 import { expect, test } from 'vitest';

@@ -88,7 +88,7 @@ describe('an unencodable text', () => {
         usage: { input_tokens: 5, document_count: 2 },
       });
       const { results } = await find(client, id, { query, top_k: 10 });
-      // What was stored under the id of the failed one is as it was.
+      // The document that was stored under the id of the failed one is unchanged.
       expect(Object.fromEntries(results.map(({ doc_id: docId, metadata }) => [docId, metadata]))).toEqual({
         first: {},
         last: {},

@@ -16,8 +16,8 @@ import { makeIndex, put } from '../../support/running/requests.ts';
 const given = process.env['TEST_SCHEMATHESIS'];
 const seconds = given === undefined ? rounds({ short: 0, nightly: 1200 }) : Number(given);
 /**
- * What we decided otherwise: an unknown method is 404, a schema cannot say all that is 422 (a name twice, an unknown model), and
- * a document of an upsert that is 200 may stand in `failed`, so that it cannot be got afterwards.
+ * Checks of Schemathesis that do not fit our contract. An unknown method is 404. A request that meets the schema may be 422, for
+ * a name that exists or an unknown model. A document of an upsert with status 200 may be in `failed`, so it cannot be got.
  */
 const excluded = 'unsupported_method,positive_data_acceptance,ensure_resource_availability';
 const noPython = seconds === 0 ? 'runs every night' : missingPython();

@@ -18,7 +18,7 @@ const slowText = 'POST /v1/score HTTP/1.1\r\nhost: x\r\ncontent-type: applicatio
 );
 const searches = rounds({ short: 60, nightly: 1000 });
 const timesMax = 2;
-/** What a median may be off by on a machine that does other things too. */
+/** The error of a median on a machine that does other work too. */
 const noiseMs = 5;
 
 const sockets = new Set<Socket>();

@@ -41,7 +41,7 @@ describe('the dearest bodies', () => {
   beforeAll(async () => {
     stage = await openOneThreadStage();
     const { body } = await stage.app.inject({ url: '/openapi.json' });
-    // Whoever sends a body to a route without one has it read all the same.
+    // A body is read even if its route takes none, so these routes are tested too.
     routes = routesOf(parseOpenApi(JSON.parse(body))).filter(({ method }) => method !== 'GET');
     const created = await send('POST', '/v1/indexes', '{"name":"searched"}');
     indexId = created.json<{ id: string }>().id;
@@ -82,7 +82,7 @@ describe('the dearest bodies', () => {
     for (let n = 1; n < 2 * tries; n += 1) {
       const shape = n < tries ? randomShape(random) : changed(worst.shape, random);
       let cost = await costOf(route, shape, searchedBytes);
-      // What was long by chance is not so again.
+      // A turn that was long by chance is short in a second run.
       if (of(cost) > of(worst)) cost = await costOf(route, shape, searchedBytes);
       if (of(cost) > of(worst)) worst = cost;
     }
@@ -91,7 +91,7 @@ describe('the dearest bodies', () => {
 
   /** The run whose longest turn is least, of a few at the whole size. */
   async function atFullSize({ shape, status }: Cost, route: Route): Promise<Cost> {
-    // What is refused is refused soon; megabytes of text take seconds.
+    // A refusal is quick at any size. Encoding megabytes of text would take seconds, so accepted bodies are smaller.
     const bytes = status < 300 ? acceptedBytesMax : bodyBytesMax;
     let least = await costOf(route, shape, bytes);
     for (let run = 1; run < 4 && least.longestMs > holdMsMax / 4; run += 1) {

@@ -1,7 +1,7 @@
 /**
- * What a key learns of others: every route of the OpenAPI document x ids that are own, foreign, random and malformed x
- * keys that are missing, bad, revoked, of a suspended tenant and of another tenant. A route joins by being served; one
- * with a parameter that is not known here, or without an example of its body, fails.
+ * A key learns nothing of other tenants. The test asks every route of the OpenAPI document with own, foreign, random and
+ * malformed ids, and with keys that are missing, bad, revoked, of a suspended tenant and of another tenant. A new route is
+ * tested as soon as it is served. It fails if it has a parameter that is not known here, or no example of its body.
  */
 import { randomUUID } from 'node:crypto';
 

@@ -77,7 +77,7 @@ describe('who gets in', () => {
     }
     const keys = new OperatorKeys(`\r\n${key}\r\n\n${'l'.repeat(40)}`);
     const names = [key, 'l'.repeat(40)].map((good) => keys.identify(`Bearer ${good}`));
-    // What `printf %s KEY | sha256sum` begins with.
+    // The name is the first 16 digits that `printf %s KEY | sha256sum` prints.
     expect(names).toEqual(['operator:5e318f8cf9cbe249', 'operator:271d85a6ab391d57']);
     for (const bad of [undefined, '', 'Bearer ', `Basic ${key}`, `Bearer ${key}${key}`]) {
       expect(keys.identify(bad), bad).toBeUndefined();

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
 import { CustomerObject, readJsonBody } from '../../../src/http/body/json-body.ts';
 
-/** What the reader makes of a text, or the first issue it has with it. */
+/** The value that the reader makes of a text, or its first issue with the text. */
 function read(text: string): { readonly value?: unknown; readonly issue?: { path: string; code: string } } {
   try {
     return { value: readJsonBody(Buffer.from(text)) };
@@ -180,7 +180,7 @@ describe('the reader of bodies', () => {
     ],
   ])('stops at %s', (_name, text, path, code) => {
     expect(read(text).issue).toEqual({ path, code });
-    // What follows is not looked at.
+    // The reader does not look at the rest of the text.
     expect(read(`${text.slice(0, -1)}nonsense`).issue).toEqual({ path, code });
   });
 });

@@ -65,7 +65,7 @@ interface Check {
   readonly run: (folder: string) => Promise<unknown>;
   readonly of: string;
   readonly by: string;
-  /** What it says then. */
+  /** The message that the check gives for such a file. */
   readonly says: string;
 }
 

@@ -1,4 +1,4 @@
-/** Certificates made for a test: an authority, and what it signs for 127.0.0.1. */
+/** Certificates for a test: an authority, and the certificates that it signs for 127.0.0.1. */
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';

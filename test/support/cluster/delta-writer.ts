@@ -1,4 +1,4 @@
-/** Upserts as nodes make them: each writes a segment of its own, which its commit names. */
+/** Commits upserts in the way of nodes: each upsert has a segment of its own, a delta, which its commit names. */
 import { randomUUID } from 'node:crypto';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
 import type {
@@ -14,7 +14,7 @@ export interface Delta {
   readonly documents: readonly NewVersion[];
 }
 
-/** The segment is `uploading` from then on. */
+/** Makes a delta. Its segment is `uploading` in the catalog from then on. */
 export async function newDelta(
   catalog: ClusterCatalog,
   indexId: string,
@@ -56,7 +56,7 @@ export function commitDelta(
   return catalog.commitUpsert(deltaUpsert(index, delta, options));
 }
 
-/** Returns the generation; throws for every other outcome. */
+/** Makes a delta and commits it. Returns the generation. Throws if the catalog does not commit it. */
 export async function upsertDelta(
   catalog: ClusterCatalog,
   index: { readonly tenantId: string; readonly id: string },

@@ -1,4 +1,4 @@
-/** A PostgreSQL that loses what it had committed last: it falls back to a copy of itself, while nodes go on asking it. */
+/** Makes a PostgreSQL lose its last commits: it goes back to a copy of itself, while nodes use it. */
 import { execFile } from 'node:child_process';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -10,12 +10,12 @@ import { queryDatabase } from './servers.ts';
 const run = promisify(execFile);
 
 /**
- * `promoted replica`: a replica that was behind is promoted, and begins another timeline. `older copy`: the files of an
- * earlier moment are put back, and the timeline stays.
+ * `promoted replica`: a replica that was behind is promoted. It begins another timeline. `older copy`: the files of an
+ * earlier moment are put back. The timeline stays.
  */
 export type FallBack = 'promoted replica' | 'older copy';
 
-/** What it has committed by the call, and maybe some of what it commits meanwhile. */
+/** Copies the server. The copy has all commits before the call, and perhaps some of those that come meanwhile. */
 export async function copyOf(postgres: RunningPostgres): Promise<string> {
   const { postgres: programs } = await installServers();
   const copy = `${postgres.data}.copy`;
@@ -26,7 +26,7 @@ export async function copyOf(postgres: RunningPostgres): Promise<string> {
   return copy;
 }
 
-/** Resolves when it can be written again. What it committed after the copy is lost. */
+/** Puts the copy in place of the server, so later commits are lost. Resolves when the server takes writes again. */
 export async function fallBack(postgres: RunningPostgres, copy: string, way: FallBack): Promise<void> {
   await postgres.stop('SIGQUIT');
   await rm(postgres.data, { recursive: true });

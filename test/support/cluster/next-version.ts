@@ -1,6 +1,6 @@
 /**
- * Makes a program the next version's: loaded before the program, by `--import`, it adds planted migrations, up to the
- * one that `TEST_MIGRATION` names, to what the program knows.
+ * Makes a program act as the next version. It is loaded before the program by `--import`, and adds planted migrations to those
+ * that the program knows, up to the one that `TEST_MIGRATION` names.
  */
 import { catalogMigrations, type Migration } from '../../../src/catalog/postgres/schema.ts';
 import { expanding, lying } from './planted-migrations.ts';

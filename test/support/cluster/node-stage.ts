@@ -38,18 +38,18 @@ export interface Node {
   readonly id: string;
   readonly catalog: ClusterCatalog;
   readonly cache: BlobCache;
-  /** The folder of its copies. */
+  /** The folder of its cached segments. */
   readonly folder: string;
   readonly objects: ObjectStore;
   readonly errors: unknown[];
   readonly storage: IndexStore;
   index(): OpenIndex;
-  /** Returns the generation. `written` is awaited between the records and the commit. */
+  /** Upserts documents and returns the generation. `written` is awaited after the records are written, before the commit. */
   upsert(documents: readonly TestDocument[], written?: () => Promise<void>): Promise<number>;
   remove(docId: string): Promise<boolean>;
   /** Replaces the metadata of a document. Returns whether it is there and has not changed meanwhile. */
   update(docId: string, metadata: TestDocument['metadata'], read?: () => Promise<void>): Promise<boolean>;
-  /** Document ids with their metadata, in order, by an exact scan. */
+  /** Finds documents by an exact scan. Returns their ids with their metadata, in order. */
   found(filter?: Readonly<Record<string, unknown>>, where?: string): Promise<readonly string[]>;
   statistics(): Promise<IndexStatistics>;
   /** Closes the index and opens it again. */
@@ -58,11 +58,11 @@ export interface Node {
 }
 
 export interface NodeStage {
-  /** The database of its catalog. */
+  /** The URL of the catalog's database. */
   readonly url: string;
-  /** The configuration for the command line. */
+  /** The configuration with which the command line reaches the same catalog and object store. */
   readonly config: Config;
-  /** The nodes put their objects there. */
+  /** The object store of the nodes. */
   readonly objects: ObjectStore;
   readonly tenantId: string;
   readonly indexId: string;
@@ -74,11 +74,11 @@ export interface NodeStage {
 export interface NodeOptions {
   readonly settings?: Partial<IndexSettings>;
   readonly exactTokenVectorsMax?: number;
-  /** The schema of its program, if that is of another version. */
+  /** The migrations that the node's program knows, if it is of another version. */
   readonly migrations?: readonly Migration[];
   /** An existing cache; absent = a new one. */
   readonly directory?: string;
-  /** Stands between the node and the object store. */
+  /** Wraps the object store of the node. */
   readonly objects?: (real: ObjectStore) => ObjectStore;
   readonly catalog?: (real: ClusterCatalog) => ClusterCatalog;
 }

@@ -1,4 +1,4 @@
-/** Three nodes of the tests' cluster as one server: every request goes to another node than the last. */
+/** Three nodes that tests use like one server: each request goes to another node than the one before. */
 import { startHaproxy } from '../../../deploy/local/haproxy.ts';
 import { installServers } from '../../../deploy/local/install.ts';
 import { freePort } from '../../../deploy/local/free-port.ts';

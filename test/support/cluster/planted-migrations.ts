@@ -1,9 +1,9 @@
-/** What a program of the next version knows beyond this one. */
+/** Migrations of a made-up next version, for tests of upgrades. */
 import { catalogMigrations, type Migration } from '../../../src/catalog/postgres/schema.ts';
 
 const known = catalogMigrations.length;
 
-/** The first step: what the next version needs is there beside what this one uses, and is kept by a trigger. */
+/** The first step adds the columns that the next version needs. A trigger fills them, so this version works too. */
 export const expanding: Migration = {
   worksWith: known,
   sql: `
@@ -22,11 +22,11 @@ CREATE TABLE migrated_once (at timestamptz NOT NULL DEFAULT now());
 INSERT INTO migrated_once DEFAULT VALUES;`,
 };
 
-/** The second: what only older versions used goes. */
+/** The second step removes a column that only older versions use. */
 export const contracting: Migration = {
   worksWith: known + 1,
   sql: 'ALTER TABLE versions RENAME COLUMN metadata TO attributes',
 };
 
-/** Takes away what it says it keeps. */
+/** A wrong migration: it removes the column although it claims to work with this version. */
 export const lying: Migration = { ...contracting, worksWith: known };

@@ -1,4 +1,4 @@
-/** The servers that nodes share. Those that are started here are for one file, which may stop them. */
+/** The servers that nodes share. A server that is started here belongs to one test file, which may stop it. */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmod } from 'node:fs/promises';
@@ -14,13 +14,13 @@ import { eventually } from '../running/eventually.ts';
 import { sharedService, type SharedServices } from '../shared-services.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
 
-/** Installing and starting them. */
+/** The most time for installing and starting the servers. */
 export const serversMs = 300_000;
 
 export async function startTestPostgres(settings?: PostgresOptions['settings']): Promise<RunningPostgres> {
   const { postgres: programs } = await installServers();
   const directory = await newDirectory();
-  // The user that it runs as must get there.
+  // The server runs as another user, which must be able to enter the directory.
   await chmod(directory, 0o755);
   return startPostgres({
     programs,
@@ -43,12 +43,12 @@ export async function newDatabase(server: SharedServices['postgres']): Promise<s
   return Object.assign(new URL(server.url), { pathname: name }).href;
 }
 
-/** The same on the PostgreSQL that many files share. */
+/** The URL of a new, empty database on the PostgreSQL that many test files share. */
 export async function newSharedDatabase(): Promise<string> {
   return newDatabase(await sharedService(inject('sharedServicesUrl'), 'postgres'));
 }
 
-/** For what no catalog offers: the age of rows, another schema version. Returns the rows. */
+/** Runs a statement, for changes that no catalog offers, such as older rows. Returns the rows. */
 export async function queryDatabase(
   url: string,
   text: string,
@@ -62,10 +62,10 @@ export async function queryDatabase(
   }
 }
 
-/** Holds the rows that a statement locks until it is released. */
+/** Runs a statement that locks rows, and keeps them locked until `release`. */
 export async function lockRows(url: string, text: string): Promise<{ release(): Promise<void> }> {
   const client = new Client({ connectionString: url });
-  // A test that failed has not released it when the server ends.
+  // If a test fails, the rows are still locked when the server ends, and the connection breaks.
   client.on('error', () => undefined);
   await client.connect();
   await client.query('BEGIN');
@@ -78,7 +78,7 @@ export async function startTestSeaweed(options?: Pick<SeaweedOptions, 'tls'>): P
   return startSeaweed({ program, directory: await newDirectory(), port: await freePort(), ...options });
 }
 
-/** `settings` of the port that it gets. */
+/** `settings` is called with the port of the server. */
 export async function startTestRedis(
   settings: (port: number) => Readonly<Record<string, string>> = () => ({}),
 ): Promise<RunningRedis> {
@@ -93,7 +93,7 @@ export async function redisCommand({ url }: RunningRedis, ...words: readonly str
   return (await promisify(execFile)('redis-cli', ['-e', '-p', port, ...words], { env })).stdout;
 }
 
-/** Three nodes of one cluster, each with a third of the slots. Nothing is copied to others. */
+/** A Redis Cluster of three members, each with a third of the hash slots. There are no replicas. */
 export async function startTestRedisCluster(): Promise<readonly RunningRedis[]> {
   const { redis: program } = await installServers();
   const password = randomUUID();
@@ -113,7 +113,7 @@ export async function startTestRedisCluster(): Promise<readonly RunningRedis[]> 
   await promisify(execFile)('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes'], {
     env: { ...process.env, REDISCLI_AUTH: password },
   });
-  // Each member learns of the others by itself.
+  // The members learn of each other by themselves.
   for (const { node } of nodes)
     await eventually(
       async () => /cluster_state:ok/.exec(await redisCommand(node, 'CLUSTER', 'INFO')) ?? undefined,

@@ -1,17 +1,17 @@
-/** The shared PostgreSQL and object store, and stages on them. */
+/** Opens stages with nodes on the PostgreSQL and the object store that many test files share. */
 import { beforeAll, inject } from 'vitest';
 import { sharedService, type SharedServices } from '../shared-services.ts';
 import { openNodeStage, type NodeStage } from './node-stage.ts';
 import { serversMs } from './servers.ts';
 
 export interface StageServers {
-  /** Only while tests and their hooks run. */
+  /** Set while tests and their hooks run. */
   readonly postgres: SharedServices['postgres'];
   readonly weed: SharedServices['seaweed'];
   openStage(): Promise<NodeStage>;
 }
 
-/** Asks for them before the hooks and tests that come after this call. */
+/** The servers are ready before the hooks and tests that are declared after this call. */
 export function useStageServers(): StageServers {
   const servers = {} as { postgres: SharedServices['postgres']; weed: SharedServices['seaweed'] };
   beforeAll(async () => {

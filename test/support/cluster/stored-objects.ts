@@ -1,4 +1,4 @@
-/** What the catalog names is there and whole; once garbage is collected, nothing else is. */
+/** Checks an object store: every object that the catalog names is intact, and after the garbage is collected no other is left. */
 import { ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,11 +9,11 @@ import { newDirectory } from '../machine/temporary-directory.ts';
 import { queryDatabase } from './servers.ts';
 
 export interface Stored {
-  /** The database. */
+  /** The URL of the catalog's database. */
   readonly url: string;
   readonly catalog: ClusterCatalog;
   readonly objects: ObjectStore;
-  /** `s3://bucket/prefix`; the AWS variables lead there. */
+  /** `s3://bucket/prefix`. The AWS variables of the environment say where that is. */
   readonly blobsUrl: string;
 }
 
@@ -23,15 +23,15 @@ interface NamedObject {
   readonly sha256: string;
 }
 
-/** Live versions that do not lie in exactly one segment of now. */
+/** Live versions that do not lie in exactly one sealed segment. */
 const liveElsewhere = `SELECT FROM versions v WHERE v.died = 0 AND 1 <> (
   SELECT count(*) FROM placements p JOIN segments s ON s.id = p.segment_id
   WHERE p.version_id = v.version_id AND s.state = 'sealed')`;
 const placedNowhere = `SELECT FROM placements p WHERE NOT EXISTS (SELECT FROM segments s WHERE s.id = p.segment_id)`;
 
 /**
- * Call it when no node runs. Returns how many objects there are. `lostCommits`: the catalog has lost names of objects that
- * were put.
+ * Checks the objects and returns their number. No node may run meanwhile. `lostCommits`: the catalog has lost commits, so there
+ * may be objects that it does not name.
  */
 export async function assertStoredWhole(stored: Stored, lostCommits = false): Promise<number> {
   const { url, catalog, objects, blobsUrl } = stored;
@@ -39,7 +39,7 @@ export async function assertStoredWhole(stored: Stored, lostCommits = false): Pr
   const directory = await newDirectory();
   for (const { key, bytes, sha256 } of named) {
     const file = path.join(directory, 'object');
-    // Refuses what is not there, and what has another SHA-256.
+    // It rejects if the object is missing or has another SHA-256.
     await objects.getFile(key, file, { bytes, sha256 });
     await rm(file);
   }

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { environmentOf, runAndReport } from '../../../src/cli/run.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
 
-/** No state of commands in the home of who runs the tests. */
+/** Commands keep their state here, and not in the home directory of the user who runs the tests. */
 export const stateHome = await newDirectory();
 
 export interface Finished {
@@ -19,13 +19,13 @@ export interface RunOptions {
   readonly cwd?: string;
   /** The content of standard input; absent = it is empty. */
   readonly input?: string | Buffer;
-  /** It does not end there. */
+  /** Standard input stays open after `input`. */
   readonly inputStaysOpen?: boolean;
 }
 
 /**
- * Runs in this process, which costs a tenth of one of its own: for what a command does, and not how a process ends, what
- * the environment of its own holds, or what it keeps running.
+ * Runs a command in this process, which takes a tenth of the time of a new process. It serves tests of what a command does. Tests
+ * of exit codes, of the environment and of work that goes on need a real process.
  */
 export async function runHere(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   const texts = { stdout: '', stderr: '' };

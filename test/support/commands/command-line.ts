@@ -1,4 +1,4 @@
-/** The command line as real processes, and what operators do with it: tenants and keys. */
+/** Runs the command line as real processes, and makes tenants and keys by it. */
 import { z } from 'zod';
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -40,7 +40,7 @@ export async function runJson<Schema extends z.ZodType>(
   return schema.parse(JSON.parse(result.stdout));
 }
 
-/** A tenant made by a process of the command line beside the running server. */
+/** Makes a tenant by the command line, beside the running server. */
 export function createTenant(server: SharedServer, limits?: TenantLimits): Promise<TestTenant> {
   return made.createTenant(operated(server), limits);
 }
@@ -57,12 +57,12 @@ export function operate(server: SharedServer, ...args: readonly string[]): Promi
   return made.operate(operated(server), ...args);
 }
 
-/** The command line as processes of their own. */
+/** Runs the commands of operators as processes. */
 export function operated({ url, scratch }: SharedServer): made.Operated {
   return {
     url,
     run: (args) => runCommand(args, { MAXSIMD_DATA_DIR: scratch.data }),
-    // One node that refuses says nothing of the others: each keeps what it has read of a key for two seconds.
+    // Each node keeps the row of a key for two seconds. So one node may refuse a key that the others still take.
     settled: () => (isClustered() ? pause(keyAgeMs) : Promise.resolve()),
   };
 }

@@ -11,7 +11,7 @@ export interface Running {
   readonly finished: Promise<Finished>;
 }
 
-/** Only what is given here reaches the process: no MAXSIMD_* of the machine that runs the tests. */
+/** The environment of the process. It has no MAXSIMD_* variables of the machine that runs the tests. */
 export function start(args: readonly string[], options: RunOptions = {}): Running {
   const child = spawn(process.execPath, [options.entry ?? sourceEntry, ...args], {
     cwd: options.cwd ?? root,
@@ -47,7 +47,7 @@ export function run(args: readonly string[], options: RunOptions = {}): Promise<
   return start(args, options).finished;
 }
 
-/** Runs with `--json` and parses the one document. */
+/** Runs a command with `--json` and parses the document that it prints. */
 export async function runJson(
   args: readonly string[],
   options: RunOptions = {},
@@ -58,7 +58,7 @@ export async function runJson(
   return { ...finished, document: JSON.parse(finished.stdout) };
 }
 
-/** The same in this process. */
+/** Runs a command with `--json` in this process and parses the document that it prints. */
 export function runJsonHere(args: readonly string[], options?: RunOptions): ReturnType<typeof runJson> {
   return runJson(args, options, runHere);
 }

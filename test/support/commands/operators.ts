@@ -1,4 +1,4 @@
-/** What operators do with tenants and keys, by the command line, beside a service that runs. */
+/** Commands of operators for tenants and keys, run beside a running service. */
 import { z } from 'zod';
 import { connect, type Client } from '../running/client.ts';
 import type { Finished } from './command-here.ts';
@@ -7,7 +7,7 @@ import type { Finished } from './command-here.ts';
 export interface Operated {
   readonly url: string;
   readonly run: (args: readonly string[]) => Promise<Finished>;
-  /** Resolves once every node follows the command before. */
+  /** Resolves once every node acts by the last command. */
   readonly settled?: () => Promise<void>;
 }
 

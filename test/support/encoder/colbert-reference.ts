@@ -18,7 +18,7 @@ const queryLength = 12;
 const documentLength = 24;
 const punctuation = '!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~';
 
-/** Word pieces of ASCII text: the longest piece first. */
+/** Cuts ASCII text into word pieces: always the longest piece that fits. */
 export function pieces(text: string): string[] {
   const words = text.toLowerCase().match(/[a-z0-9]+|[^a-z0-9\s]/g) ?? [];
   return words.flatMap((word) => {
@@ -34,7 +34,7 @@ export function pieces(text: string): string[] {
   });
 }
 
-/** f64 rows of a query: `[CLS] [Q] q1 ... [SEP] [MASK] ...`, every position scores, MASK is not attended. */
+/** f64 rows of a query: `[CLS] [Q] q1 ... [SEP] [MASK] ...`. Every position gives a row. No position attends to MASK. */
 export function queryRows(text: string): number[][] {
   const kept = pieces(text).slice(0, queryLength - 3);
   const real = ['[CLS]', '[unused0]', ...kept, '[SEP]'];
@@ -52,7 +52,7 @@ export function documentRows(window: readonly string[]): number[][] {
   });
 }
 
-/** Symmetric int8 with a half-precision scale, as f64 values again. */
+/** The values after rounding to int8 with a half-precision scale, as f64. */
 export function quantised(row: readonly number[]): { values: number[]; scale: number } {
   const scale = Math.max(...row.map((value) => Math.abs(value))) / 127;
   return { values: row.map((value) => value / scale), scale: Math.f16round(scale) };

@@ -72,7 +72,7 @@ export async function startEncoders(
   return { supervisor, pool, events, logs, close };
 }
 
-/** The same, but they are closed at the end of the test. */
+/** Spawns encoders and waits until the pool is ready. They are closed at the end of the test. */
 export async function encodersOfTest(
   options: Partial<EncoderSupervisorOptions> = {},
   poolOptions: Partial<EncoderPoolOptions> = {},

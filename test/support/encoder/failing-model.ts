@@ -26,7 +26,7 @@ const hidden = 16;
 const embeddingValue = (token: number, column: number): number =>
   Math.sin(12.9898 * token + 78.233 * column + 1);
 
-/** Makes the model. It is removed after the tests of the file. */
+/** Makes the model directory. It is removed after the tests of the file. */
 export async function makeFailingModel(): Promise<FailingModel> {
   const root = await newDirectory();
   // A model directory is NAME/VERSION.
@@ -59,7 +59,7 @@ export async function makeFailingModel(): Promise<FailingModel> {
   };
 }
 
-/** The same model, in every encoder that the tests of the file spawn. `crashing` kills such an encoder. */
+/** Makes the model for encoders that the tests of the file spawn. In these, `crashing` ends the process. */
 export async function serveFailingModel(): Promise<FailingModel> {
   const model = await makeFailingModel();
   process.env['NODE_OPTIONS'] = model.nodeOptions;

@@ -1,6 +1,6 @@
 /**
- * A fake encoder that ends when it runs a text with the word `unencodable`: all connections break, and some time later another one
- * answers at the same address. A real encoder takes a second for each end.
+ * A fake encoder that ends when it runs a text with the word `unencodable`. All connections break, and some time later a new
+ * encoder answers at the same address. It takes the place of real encoders, which need a second to start again.
  */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -10,15 +10,15 @@ import { startForeignEncoder } from '../network/foreign-encoder.ts';
 
 export interface MortalEncoder {
   readonly address: string;
-  /** Texts that were run, in their order. */
+  /** Texts that were run, in the order of their runs. */
   readonly runs: readonly string[];
-  /** The texts that were running at each end. */
+  /** For each time that the encoder ended, the texts that were running then. */
   readonly ends: readonly (readonly string[])[];
   /** The time to run a text, and the time between an end and the next start. */
   readonly times: { runMs: number; goneMs: number };
-  /** Ends it at once. */
+  /** Ends the encoder at once. */
   kill(): void;
-  /** Breaks its connections while it runs on. */
+  /** Breaks the connections. The encoder goes on. */
   cut(): void;
 }
 

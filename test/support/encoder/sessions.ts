@@ -1,4 +1,4 @@
-/** Sessions for the tests: real workers on the CPU. */
+/** Opens pools of inference sessions: real worker threads on the CPU. */
 import { onTestFinished } from 'vitest';
 import type { ServedModel } from '../../../src/encoder/model/served-model.ts';
 import { SessionPool } from '../../../src/encoder/inference/session-pool.ts';

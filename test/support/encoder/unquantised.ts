@@ -1,4 +1,4 @@
-/** Token vectors of a model's graph, before they are quantised. */
+/** Computes the token vectors of a text as the model's graph gives them, before they are quantised. */
 import { documentSequence, querySequence, type Sequence } from '../../../src/encoder/model/colbert-rules.ts';
 import type { SessionPool } from '../../../src/encoder/inference/session-pool.ts';
 import type { ServedModel } from '../../../src/encoder/model/served-model.ts';
@@ -7,19 +7,19 @@ export function queryOf({ rules, tokenizer }: ServedModel, text: string): Sequen
   return querySequence(rules, tokenizer.encode(rules.queryLead + text));
 }
 
-/** The first window, as long as the model allows. */
+/** Token vectors of the first window of a document. The window is as long as the model allows. */
 export function documentOf({ rules, tokenizer, windowTokensMax }: ServedModel, text: string): Sequence {
   return documentSequence(rules, tokenizer.encode(rules.documentLead + text).subarray(0, windowTokensMax));
 }
 
-/** The rows that a sequence yields, one after the other. */
+/** Token vectors of a sequence, one after the other. */
 export async function unquantisedRows(
   sessions: SessionPool,
   dim: number,
   { ids, attended, kept }: Sequence,
 ): Promise<Float32Array> {
   const { output } = await sessions.run({
-    // Only query batches have vectors that are not quantised.
+    // A query batch, because only these have vectors that are not quantised.
     kind: 'query',
     modelIndex: 0,
     ids,

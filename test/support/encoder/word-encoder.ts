@@ -32,7 +32,7 @@ export const wordModel: EncoderModel = {
 
 export class WordEncoder implements EncoderPool {
   served: readonly EncoderModel[] = [wordModel];
-  /** Texts that were encoded, without those whose tokens were only counted. */
+  /** Texts that were encoded. Texts whose tokens were only counted are not in it. */
   readonly inferred: string[] = [];
   /** Awaited before each document is yielded. */
   beforeDocument: (text: string) => Promise<void> = async () => undefined;
@@ -91,7 +91,7 @@ export class WordEncoder implements EncoderPool {
     options: EncodeDocumentsOptions,
   ): AsyncGenerator<EncodedDocument, void, undefined> {
     await options.onTokenCounts(texts.map((text) => wordsOf(text).length));
-    // Any order is allowed.
+    // Documents come in another order than their texts, which the contract allows.
     for (const [documentIndex, text] of [...texts.entries()].toReversed()) {
       await unlessAborted(this.beforeDocument(text), options.signal);
       this.inferred.push(text);

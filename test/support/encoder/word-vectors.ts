@@ -26,12 +26,12 @@ export function placesOfWords(text: string): { readonly starts: Uint32Array; rea
   return { starts: Uint32Array.from(starts), ends: Uint32Array.from(ends) };
 }
 
-/** As documents hold them: int8 [words x dim]. */
+/** The vectors of words as a document has them: int8 [words x dim]. */
 export function documentVectors(words: readonly string[]): Int8Array {
   return Int8Array.from(words.flatMap((word) => [...vectorOf(word)]));
 }
 
-/** As queries hold them: f32 [words x dim]. */
+/** The vectors of words as a query has them: f32 [words x dim]. */
 export function queryVectors(words: readonly string[]): Float32Array {
   return Float32Array.from(words.flatMap((word) => [...vectorOf(word)].map((value) => value / 32)));
 }

@@ -1,6 +1,6 @@
 /**
- * Bodies that are dear to read, found by search: an example of the route in which one place is blown up. A shape says
- * which place and how, so that two shapes can be compared, changed a little, and printed.
+ * Makes bodies that take long to read. A body is the example of a route in which one value is made very large. A shape says
+ * which value and how. A search compares shapes, changes them a little, and prints the worst.
  */
 import { bodyBytesMax } from '../../../src/http/limits.ts';
 import type { Random } from '../running/random.ts';
@@ -19,19 +19,19 @@ const wraps = [
   'raw',
 ] as const;
 const endings = ['whole', 'cut', 'wrong'] as const;
-/** Beside the whole body: the bounds of the contract, and less. */
+/** Bytes of the large value: the whole body, the bounds of the contract, and less. */
 const sizes = [64, 1024, 8 * 1024 - 64, 16 * 1024 - 64, 64 * 1024, 100 * 1024, bodyBytesMax] as const;
 const documentCounts = [1, 50] as const;
 
 export interface Shape {
   readonly example: number;
-  /** Which of the example's values is replaced. */
+  /** The position of the replaced value among the values of the example. */
   readonly place: number;
   readonly wrap: (typeof wraps)[number];
-  /** What is repeated: of JSON, and inside strings. */
+  /** The repeated parts: `value` is JSON, `text` is inside a string. */
   readonly value: string;
   readonly text: string;
-  /** Each repetition has its number. */
+  /** Each repetition has a number, so that no two are equal. */
   readonly distinct: boolean;
   readonly bytes: number;
   readonly documents: number;
@@ -95,7 +95,7 @@ export function randomShape(random: Random): Shape {
   };
 }
 
-/** The same but for one or two of its traits. */
+/** A copy of a shape in which one or two properties are changed. */
 export function changed(shape: Shape, random: Random): Shape {
   const other = randomShape(random);
   const keys = Object.keys(shape) as (keyof Shape)[];
@@ -113,7 +113,7 @@ function randomText(random: Random): string {
 
 const marker = '@here@';
 
-/** The body, of at most `bytesMax` bytes. */
+/** The body of a shape. It has at most `bytesMax` bytes. */
 export function bodyOf(route: Route, shape: Shape, bytesMax: number, unique: string): string {
   const examples = route.examples.length === 0 ? [{}] : route.examples;
   const body = structuredClone(examples[shape.example % examples.length]) as Record<string, unknown>;
@@ -140,14 +140,14 @@ export function bodyOf(route: Route, shape: Shape, bytesMax: number, unique: str
 
 type Path = readonly (string | number)[];
 
-/** Ways to every value; what stands in the first document stands in each of them. */
+/** The paths to all values of the example. Paths within the first document stand for those of every document. */
 function placesOf(value: unknown, path: Path = []): readonly Path[] {
   if (typeof value !== 'object' || value === null) return [path];
   const inner = Array.isArray(value) ? [['0', value[0]] as const] : Object.entries(value);
   return [path, ...inner.flatMap(([key, each]) => placesOf(each, [...path, key]))];
 }
 
-/** The body's text with a marker at the place: for its value, or as one more member of it. */
+/** The text of the body with a marker in place of a value, or as one more member of it. */
 function marked(body: object, path: Path, asMember: boolean): string {
   const put = (value: unknown, rest: Path): unknown => {
     const [key, ...further] = rest;

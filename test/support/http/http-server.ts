@@ -1,4 +1,4 @@
-/** A server over the whole service, watched, with its log lines at hand. Tests reach it by `inject()`, which needs no port. */
+/** The HTTP layer on the whole service, and its log lines. Tests call it by `inject()`, which needs no port. */
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
 import { createRequestObserver } from '../../../src/http/observation.ts';
@@ -15,7 +15,7 @@ export interface Harness {
   readonly metrics: Metrics;
   readonly logLines: Record<string, unknown>[];
   readonly logText: () => string;
-  /** An authenticated request; JSON bodies may be given as text. */
+  /** Sends a request with a key. A JSON body may be given as text. */
   inject(options: InjectOptions): Promise<LightMyRequestResponse>;
   /** Creates an index and returns its id. */
   createIndex(): Promise<string>;
@@ -75,7 +75,7 @@ export interface RawResponse {
   readonly body: string;
 }
 
-/** One response of raw bytes: status, headers (lower case) and body. */
+/** Parses the bytes of a response: status, headers (lower case) and body. */
 export function parseResponse(raw: string): RawResponse {
   const end = raw.indexOf('\r\n\r\n');
   const [statusLine = '', ...lines] = raw.slice(0, end).split('\r\n');

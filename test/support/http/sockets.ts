@@ -1,4 +1,4 @@
-/** Raw sockets to a server that listens, for what `inject()` cannot say. */
+/** Raw sockets to a server that listens, for requests that `inject()` cannot make. */
 import { connect, type AddressInfo, type Server, type Socket } from 'node:net';
 
 interface Listener {

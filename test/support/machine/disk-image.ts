@@ -1,17 +1,18 @@
 /**
- * What a disk may hold after its power was cut, made from a log of what was done to it.
+ * Makes the contents that a disk may have after a power cut, from a log of the calls that changed it.
  *
- * Files. What was written before a sync that ended before the cut is there. Of what was written since, each sector of
- * 512 bytes of each write is there or not, whatever the order of the writes: torn writes, lost ones and reordered ones.
- * Lengths change in the order of the calls, up to any of them; bytes that a length includes and no write reached are zeros.
+ * Files: everything is there that was written before a sync which ended before the cut. Of later writes each sector of 512 bytes
+ * is there or not, whatever their order. So writes may be torn, lost or reordered. Changes of the length take effect in the
+ * order of the calls, and any number of the last ones may be lost. Bytes that no surviving write has reached are zeros.
  *
- * Directories. Their entries change in the order of the calls, up to any of them behind the last sync of this directory;
- * directories do not wait for each other, and the sync of a file does not include its name. Journalling file systems keep
- * more order than this.
+ * Directories: changes of names take effect in the order of the calls, and any number of those since the last sync of the
+ * directory may be lost. Directories are independent of each other, and the sync of a file does not include its name. A
+ * journalling file system keeps more order than that.
  *
- * After a sync that failed, what was not synced by then is never taken to be durable, whatever a later sync says, unless it
- * is written again: the kernel forgets that those pages are dirty. Not modelled: sectors that hold neither the old
- * bytes nor the new ones, and a disk that loses what it said it had synced.
+ * A failed sync: the kernel forgets that the pages are dirty. So what was not synced by then does not become durable by a later
+ * sync, unless it is written again.
+ *
+ * Not modelled: sectors with neither the old bytes nor the new ones, and disks that lose data that they have synced.
  */
 import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -21,19 +22,19 @@ import { pathsOf, type DiskLogEntry } from './disk-log.ts';
 const sectorBytes = 512;
 const pageBytes = 4096;
 
-/** Chooses what of the unsynced survives; each called with numbers in [0, 1) behind it. */
+/** Chooses which changes survive a cut that were not synced. */
 export interface Survival {
-  /** How many of `count` changes, the first ones, made to names in a directory or to the length of a file. */
+  /** How many of `count` changes survive, counted from the first: changes of names in a directory, or of a file's length. */
   readonly changes: (count: number) => number;
-  /** Whether one sector of a write is there. */
+  /** Whether the next sector of a write survives. */
   readonly sector: () => boolean;
 }
 
-/** Nothing that was not synced, and everything. */
+/** The two extremes: no change survives that was not synced, and every change survives. */
 export const nothingSurvives: Survival = { changes: () => 0, sector: () => false };
 export const everythingSurvives: Survival = { changes: (count) => count, sector: () => true };
 
-/** Differs from file to file: all, nothing, most, few or half of the sectors. */
+/** Chooses for each file whether all, most, half, few or none of its sectors survive. */
 export function randomSurvival(random: () => number): Survival {
   const shares = [0, 0.1, 0.5, 0.9, 1];
   let share = 0;
@@ -57,7 +58,7 @@ type FileChange =
   | (Write & {
       readonly place: number;
       readonly kind: 'write';
-      /** By a sync that failed. */ readonly lost?: boolean;
+      /** A sync of it has failed. */ readonly lost?: boolean;
     })
   | { readonly place: number; readonly kind: 'resize'; readonly length: number };
 
@@ -83,14 +84,14 @@ export class DiskImage {
   readonly #syncs = new Map<number, number>();
   #place = 0;
 
-  /** A disk that holds what is in the directory now, all of it durable. */
+  /** The disk begins with the present content of the directory. All of it is durable. */
   constructor(directory: string) {
     const root = this.#load(directory);
     assertInvariant(root.kind === 'directory', 'a disk is a directory');
     this.#root = root;
   }
 
-  /** Goes on by one entry of the log. */
+  /** Applies the next entry of the log. */
   apply(entry: DiskLogEntry): void {
     this.#place += 1;
     switch (entry.kind) {
@@ -117,7 +118,7 @@ export class DiskImage {
     }
   }
 
-  /** Writes what the disk holds if its power is cut now. */
+  /** Writes the content of the disk if its power were cut now. */
   write(directory: string, survival: Survival): void {
     writeNode(directory, this.#root, survival);
   }
@@ -209,7 +210,7 @@ export class DiskImage {
     node.unsynced = node.unsynced.filter((change) => !isSynced(change));
   }
 
-  /** What was written is lost page by page; names and lengths belong to the journal, which a later sync writes. */
+  /** Written pages are lost. Names and lengths are in the journal of the file system, and a later sync writes them. */
   #failSync(node: Node): void {
     if (node.kind === 'directory') return;
     let { length } = node.durable;
@@ -242,7 +243,7 @@ function writeNode(place: string, node: Node, survival: Survival): void {
   for (const [name, child] of names) writeNode(path.join(place, name), child, survival);
 }
 
-/** The bytes of a file of which some changes have reached the disk. */
+/** The bytes of a file after the changes that survive. */
 function fileAfter(durable: Buffer, changes: readonly FileChange[], survival: Survival): Buffer {
   if (changes.length === 0) return durable;
   const lengthsKept = survival.changes(changes.length);
@@ -266,7 +267,7 @@ function fileAfter(durable: Buffer, changes: readonly FileChange[], survival: Su
   return bytes.subarray(0, length);
 }
 
-/** Cut at every multiple of `size`. */
+/** Cuts a write at every multiple of `size`. */
 function piecesOf({ offset, data }: Write, size: number): readonly Write[] {
   const pieces: Write[] = [];
   for (let from = 0; from < data.length;) {

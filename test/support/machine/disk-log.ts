@@ -1,4 +1,4 @@
-/** The log that `disk-shim.cpp` writes of what was done to a disk (`LogEntry` in `disk-shim.h`). */
+/** Reads the log of calls that changed a disk, which `disk-shim.cpp` writes (`LogEntry` in `disk-shim.h`). */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
 const kinds = [
@@ -68,7 +68,7 @@ function readFrom(file: string, offset: number): Buffer {
   }
 }
 
-/** The path, or the two paths, that an entry names, relative to the disk's directory. */
+/** The path or the two paths that an entry names, relative to the directory of the disk. */
 export function pathsOf({ data }: DiskLogEntry): readonly string[] {
   return data.toString().split('\0');
 }

@@ -1,14 +1,14 @@
-// A disk that tests can fill, make read-only, make unreadable, fail and cut the power of: loaded into a process before
-// the C library, it stands in front of the calls that change files below one directory.
+// Simulates a disk that tests can fill, make read-only or unreadable, let fail, or cut the power of. This library is loaded
+// into a process before the C library, and replaces the calls that change files below one directory.
 //
 // Environment:
 //   DISK_SHIM_ROOT   the directory
 //   DISK_SHIM_STATE  a file that holds a `DiskState`
-//   DISK_SHIM_LOG    a file that gets a `LogEntry` for each call, in their order; then nothing is synced in truth
-//   DISK_SHIM_NOTES  a file: what is written to it goes to the log as well
+//   DISK_SHIM_LOG    a file that gets a `LogEntry` for each call, in their order; syncs are logged and not made
+//   DISK_SHIM_NOTES  a file; text that the process writes to it goes to the log as well
 //
-// A file takes the bytes of its length. Not seen is what is written through a mapping: of this only SQLite's index of its
-// log (`-shm`), which it makes anew after a crash.
+// A file takes as much space as its length. Writes through a mapping are not seen. Only SQLite's index of its log (`-shm`) is
+// written in that way, and SQLite makes it anew after a crash.
 #include "disk-shim.h"
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@
 
 namespace {
 
-/// A sync in the log takes so long: time for others to write meanwhile.
+/// The time of a logged sync. It lets other threads write meanwhile.
 constexpr useconds_t syncMicroseconds = 200;
 
 template <typename Function>
@@ -60,7 +60,7 @@ bool isInside(const std::string& path) {
   return path.size() > root().size() && path.compare(0, root().size(), root()) == 0 && path[root().size()] == '/';
 }
 
-/// Absolute paths are all that the service uses.
+/// Whether a path is on the disk. The service uses absolute paths only.
 bool isInside(const char* path) { return path != nullptr && isInside(std::string(path)); }
 
 bool isInsideOrRoot(const std::string& path) { return path == root() || isInside(path); }
@@ -93,7 +93,7 @@ int logFile() {
   return fd;
 }
 
-/// Appended whole: the log is right up to its last entry whenever the process is killed.
+/// Appends an entry by one call, so that the log ends with a whole entry whenever the process is killed.
 void log(LogEntry::Kind kind, uint64_t inode, int64_t number, const void* payload = nullptr, size_t bytes = 0) {
   if (logFile() < 0) return;
   LogEntry entry{kind, static_cast<uint32_t>(bytes), inode, number};
@@ -106,7 +106,7 @@ void log(LogEntry::Kind kind, uint64_t inode, const std::string& text, int64_t n
   log(kind, inode, number, text.data(), text.size());
 }
 
-/// One call at a time changes the disk, so that the log has them in their order.
+/// Lets one call at a time change the disk, so that the log has the calls in their order.
 std::lock_guard<std::mutex> turn() {
   static auto* const mutex = new std::mutex;
   return std::lock_guard(*mutex);
@@ -125,7 +125,7 @@ bool isRefused(LogEntry::Kind kind, const std::string& path) {
   return true;
 }
 
-/// Takes up to `bytes` of what is free; returns how many.
+/// Takes up to `bytes` of the free space. Returns how many it got.
 int64_t take(int64_t bytes) {
   int64_t free = state().freeBytes.load();
   int64_t taken;
@@ -148,7 +148,7 @@ bool takeAll(int64_t bytes) {
   return false;
 }
 
-/// How many of `bytes` fit at `offset`; -1 and errno for none.
+/// How many of `bytes` can be written at `offset`. If none can, -1 and errno.
 ssize_t fitting(int fd, size_t bytes, int64_t offset) {
   struct stat found;
   if (fstat(fd, &found) != 0) return -1;
@@ -164,7 +164,7 @@ ssize_t fitting(int fd, size_t bytes, int64_t offset) {
   return -1;
 }
 
-/// The reserve of space is 8 MiB that nobody reads: of these the length is enough.
+/// Logs a write. Of the file `reserve`, 8 MiB that nobody reads, only the length is logged.
 void logWrite(int fd, const std::string& path, off_t offset, const void* bytes, size_t count) {
   struct stat found;
   if (!path.ends_with("/reserve")) log(LogEntry::write, inodeOf(fd), offset, bytes, count);
@@ -224,7 +224,7 @@ ssize_t readAt(const char* name, int fd, void* bytes, size_t count, off_t offset
   return real<ssize_t(int, void*, size_t, off_t)>(name)(fd, bytes, count, offset);
 }
 
-/// `call` gives the file its new length.
+/// Changes the length of a file by `call`.
 template <typename Call>
 int resize(int fd, Call call) {
   const std::string path = pathOf(fd);
@@ -291,7 +291,7 @@ int openFile(const char* name, const char* path, int flags, mode_t mode) {
   return fd;
 }
 
-/// Whether the kind of the file has its bit.
+/// Whether `kinds` has the bit for this kind of file.
 bool isAmong(int64_t kinds, const std::string& path) {
   static const char* const endings[] = {".seg", "catalog.db-wal", "catalog.db", "usage.db-wal", "usage.db", ".tmp"};
   struct stat found;

@@ -1,4 +1,4 @@
-// What `disk-shim.cpp` shares with the test: the state that the test sets, and the log of what was done to the disk.
+// The data that `disk-shim.cpp` shares with a test: the state that the test sets, and the log of calls.
 #pragma once
 
 #include <atomic>
@@ -6,20 +6,20 @@
 
 /// The file `DISK_SHIM_STATE`: 64-bit integers, shared by all processes and the test.
 struct DiskState {
-  /// How many bytes are free (files may grow by so much); negative: no bound.
+  /// Free bytes: files may grow by this number. Negative = no bound.
   std::atomic<int64_t> freeBytes;
   std::atomic<int64_t> readOnly;
-  /// Which bytes of each segment `pread` fails to read: the first, and the one behind the last.
+  /// The bytes of each segment that `pread` fails to read: the first, and one past the last.
   std::atomic<int64_t> unreadFirst;
   std::atomic<int64_t> unreadEnd;
-  /// Calls so far that change or sync what is on the disk.
+  /// Number of calls so far that changed or synced something on the disk.
   std::atomic<int64_t> calls;
-  /// Which of them fail, the first and the one behind the last, and with what; with 0, a fault to be found, writes do
-  /// nothing and succeed.
+  /// The calls that fail, by this number: the first, and one past the last. `failErrno` is their error. If it is 0, writes do
+  /// nothing and succeed: a planted fault, which tests must find.
   std::atomic<int64_t> failFirst;
   std::atomic<int64_t> failEnd;
   std::atomic<int64_t> failErrno;
-  /// A fault to be found: syncs of files of these kinds (the bits of `isAmong`) do nothing and succeed.
+  /// A planted fault, which tests must find: syncs of files of these kinds (the bits of `isAmong`) do nothing and succeed.
   std::atomic<int64_t> lostSyncs;
   /// Syncs of files of these kinds fail with EIO.
   std::atomic<int64_t> failedSyncs;

@@ -1,7 +1,7 @@
 /** The state that a test shares with `disk-shim.cpp`: `DiskState` in `disk-shim.h`, as a file. */
 import { closeSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 
-/** In the order of the struct. */
+/** The fields, in the order of the struct. */
 const fields = [
   'freeBytes',
   'readOnly',
@@ -18,7 +18,7 @@ const fieldBytes = 8;
 
 export type DiskField = (typeof fields)[number];
 
-/** The bits of `lostSyncs` and `failedSyncs`. */
+/** The bits of the kinds of files in `lostSyncs` and `failedSyncs`. */
 export const syncedFiles = {
   directories: 1,
   segments: 2,

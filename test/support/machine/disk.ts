@@ -1,6 +1,6 @@
 /**
- * A disk to fill, to make read-only, to make unreadable, to let fail and to cut the power of, for processes of their own:
- * `disk-shim.cpp` stands between them and the C library. So these tests need neither a mount nor the rights to make one.
+ * A simulated disk that a test can fill, make read-only or unreadable, let fail, or cut the power of. Processes that use it load
+ * `disk-shim.cpp` before the C library. So these tests need neither a mount nor the rights to make one.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -11,7 +11,7 @@ import { DiskState } from './disk-state.ts';
 import { hasCompiler, sharedLibrary } from './shared-library.ts';
 import { newDirectory } from './temporary-directory.ts';
 
-/** Why there are no such disks here; `undefined`: there are. */
+/** The reason why there are no simulated disks here; `undefined` = there are. */
 export const noDisks: string | undefined =
   process.platform !== 'linux'
     ? 'the C library of this system cannot be stood in front of'
@@ -20,14 +20,14 @@ export const noDisks: string | undefined =
       : 'there is no C++ compiler';
 
 export interface DiskOptions {
-  /** Where it is found, absolute; a fresh place by default. */
+  /** The directory of the disk, as an absolute path; absent = a new directory. */
   readonly directory?: string;
-  /** What is done to it is logged, so that its power can be cut. Then it survives no power cut of the machine itself. */
+  /** Calls that change the disk are logged, so that its power can be cut. Nothing is really synced then. */
   readonly logged?: boolean;
 }
 
 export class Disk {
-  /** What is on it; for processes of their own to make. */
+  /** The directory of the disk. Only processes with `environment` must change it. */
   readonly directory: string;
   readonly state: DiskState;
   readonly environment: Readonly<Record<string, string>>;
@@ -35,7 +35,7 @@ export class Disk {
   readonly #log: { readonly entries: DiskLog; readonly image: DiskImage } | undefined;
   #cuts = 0;
 
-  /** Without a bound, and empty, but for what is in `directory` already. */
+  /** Makes a disk without a bound. It is empty, or has the present content of `directory`. */
   static async make(options: DiskOptions = {}): Promise<Disk> {
     const root = await newDirectory();
     return new Disk(root, options.directory ?? path.join(root, 'disk'), options.logged ?? false);
@@ -62,7 +62,7 @@ export class Disk {
     this.#log = logged ? { entries: new DiskLog(log), image: new DiskImage(directory) } : undefined;
   }
 
-  /** By so much its files may grow; `undefined`: without a bound. */
+  /** Sets by how many bytes files may grow; `undefined` = without a bound. */
   setFreeBytes(bytes: number | undefined): void {
     this.state.set('freeBytes', bytes ?? -1);
   }
@@ -75,18 +75,18 @@ export class Disk {
     this.state.set('readOnly', readOnly ? 1 : 0);
   }
 
-  /** What it held when logging began, and what was done to it since; both are the caller's to go on with. */
+  /** The content of the disk when logging began, and the log since. The caller reads on from there. */
   recording(): { readonly entries: DiskLog; readonly image: DiskImage } {
     assertInvariant(this.#log !== undefined, 'a logged disk');
     return this.#log;
   }
 
-  /** Before the tests of the file are over, where there are many disks. */
+  /** Removes the disk early. Tests with many disks need that for space. */
   remove(): void {
     for (const directory of [this.directory, this.#root]) rmSync(directory, { recursive: true, force: true });
   }
 
-  /** A directory with what a power cut is sure to leave now. */
+  /** Makes a directory with the content that is sure to survive a power cut now. */
   cutPower(): string {
     const { entries, image } = this.recording();
     for (const entry of entries.next()) image.apply(entry);

@@ -9,7 +9,7 @@ export interface Damaged {
 export const pageBytes = 4096;
 const blockSizes = [64, 512, pageBytes];
 
-/** Bits that flipped, a page of zeros, a lost end, two blocks in the place of each other: never the same bytes. */
+/** Damages a file: flipped bits, a page of zeros, a lost end, or two swapped blocks. The bytes always differ afterwards. */
 export function damage(random: Random, intact: Buffer): Damaged {
   const kinds = [flip, zeroPage, cut, swap];
   for (;;) {

@@ -6,12 +6,12 @@ import path from 'node:path';
 
 const root = path.resolve(import.meta.dirname, '../../..');
 
-/** Whether there is what builds them. */
+/** Whether there is a compiler that builds them. */
 export function hasCompiler(): boolean {
   return spawnSync('c++', ['--version']).status === 0;
 }
 
-/** Built in `build` once for each state of its files, of which the `.cpp` are compiled and the others included. */
+/** Builds a library in `build`, once for each content of its files. The `.cpp` files are compiled, the others are included. */
 export function sharedLibrary(name: string, files: readonly string[]): string {
   const hash = createHash('sha256');
   for (const file of files) hash.update(readFileSync(path.join(root, file)));

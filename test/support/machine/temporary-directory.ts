@@ -10,7 +10,7 @@ afterAll(async () => {
   for (const directory of made.splice(0)) await rm(directory, { recursive: true, force: true });
 });
 
-/** A fresh directory, gone after the tests of the file. */
+/** Makes a new directory. It is removed after the tests of the file. */
 export async function newDirectory(): Promise<string> {
   const directory = await mkdtemp(path.join(tmpdir(), 'maxsimd-test-'));
   made.push(directory);

@@ -1,18 +1,18 @@
-/** Clients that hang up at a moment of their own choosing. */
+/** Sends requests whose clients hang up at a chosen moment. */
 import { request } from 'node:http';
 
 import type { Client } from '../running/client.ts';
 import { pause } from '../running/eventually.ts';
 
 export type Moment =
-  /** Some milliseconds after the whole request was sent. */
+  /** The client hangs up some milliseconds after the whole request was sent. */
   | { readonly kind: 'waiting'; readonly afterMs: number }
-  /** With half of the body sent. */
+  /** The client hangs up when half of the body is sent. */
   | { readonly kind: 'sending' }
-  /** With the first bytes of the answer. */
+  /** The client hangs up when the first bytes of the answer have come. */
   | { readonly kind: 'reading' };
 
-/** Sends the request and breaks its connection; resolves when it is broken, to whether the answer had begun. */
+/** Sends the request and breaks its connection. Resolves to whether the answer had begun by then. */
 export async function abandon(client: Client, path: string, body: unknown, moment: Moment): Promise<boolean> {
   const text = JSON.stringify(body);
   const closed = Promise.withResolvers<boolean>();
@@ -28,7 +28,7 @@ export async function abandon(client: Client, path: string, body: unknown, momen
   });
   outgoing.on('response', (response) => {
     answered = true;
-    // Destroyed in the middle of its body.
+    // The response fails, because its connection is broken within the body.
     response.on('error', () => undefined);
     if (moment.kind === 'reading') outgoing.destroy();
     else response.resume();

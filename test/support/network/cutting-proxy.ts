@@ -3,11 +3,11 @@ import { createServer, connect as connectSocket, type AddressInfo, type Socket }
 
 export interface CuttingProxy {
   readonly address: string;
-  /** After so many more bytes of replies, of all connections together, every connection is cut at exactly this byte. */
+  /** Cuts every connection once, after this many more bytes of replies on all connections together. */
   cutOnceAfter(bytes: number): void;
-  /** The same again and again: no connection ever passes more than so many bytes of replies. */
+  /** Cuts every connection after this many bytes of its replies, until `stopCutting`. */
   cutAlwaysAfter(bytes: number): void;
-  /** Cuts the connection on which bytes like these are sent next, once `when`; the others stay. */
+  /** Cuts the next connection on which a request with `marker` is sent, at the moment `when`. The others stay. */
   cutAtRequest(marker: string, when: CutMoment): void;
   stopCutting(): void;
   /** Cuts made so far. */
@@ -15,7 +15,7 @@ export interface CuttingProxy {
   close(): Promise<void>;
 }
 
-/** Half of the request has been sent, or all of it, or so many bytes of its reply have come. */
+/** The moment of a cut: half or all of the request has been sent, or this many bytes of its reply have come. */
 export type CutMoment = 'half' | 'sent' | number;
 
 /** `target` is a `host:port`. */
@@ -36,7 +36,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
       [upstream, client],
     ] as const) {
       sockets.add(socket);
-      // A cut connection ends in whatever way it likes.
+      // A cut connection may end with any error.
       socket.on('error', () => undefined);
       socket.on('close', () => {
         sockets.delete(socket);

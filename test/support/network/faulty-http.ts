@@ -1,18 +1,18 @@
-/** An HTTP proxy before an object store that loses, holds back, alters and refuses; it buffers what is sent to it. */
+/** An HTTP proxy before an object store. It can lose, delay, alter and refuse requests. It buffers their bodies. */
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface Faults {
-  /** Answers by itself, with this status. */
+  /** The proxy answers by itself, with this status. */
   status?: number;
   /** Changes the body of a request. */
   alter?: (body: Buffer) => Buffer;
-  /** So many bytes of a reply's body pass, then nothing more: the connection stays open, or is cut. */
+  /** This many bytes of a reply's body pass. Then the connection is silent or cut, by `ending`. */
   passBytes?: number;
   ending?: 'silence' | 'cut';
   /** The connection is cut in the middle of a request's body. */
   cutRequests?: boolean;
-  /** Held back before each reply. */
+  /** Each reply waits for this time. */
   delayMs?: number;
 }
 
@@ -20,7 +20,7 @@ export interface FaultyHttp {
   readonly port: number;
   /** Requests so far. */
   requests: number;
-  /** Most requests that were under way at a time. */
+  /** The largest number of requests that were under way at one time. */
   mostAtOnce: number;
   faults: Faults;
   close(): Promise<void>;
@@ -40,7 +40,7 @@ export async function startFaultyHttp(targetPort: number): Promise<FaultyHttp> {
       parts.push(part);
       if (proxy.faults.cutRequests === true) incoming.destroy();
     });
-    // Who gives up in the middle is what is tested.
+    // Clients that give up in the middle are part of these tests.
     incoming.on('error', () => undefined);
     incoming.on('end', () =>
       setTimeout(pass, proxy.faults.delayMs ?? 0, incoming, reply, Buffer.concat(parts)),

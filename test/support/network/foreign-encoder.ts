@@ -1,6 +1,6 @@
 /**
- * An encoder of somebody else behind the real gRPC contract: words are tokens, a word's vector depends on the
- * word alone. It answers honestly until it is asked to misbehave, as no real encoder can be.
+ * An encoder that can break the gRPC contract, as a foreign or defective one might. Words are tokens, and the vector of a word
+ * depends on the word alone. It answers correctly until a test asks it to misbehave.
  */
 import {
   type sendUnaryData,
@@ -28,36 +28,36 @@ import { pause } from '../running/eventually.ts';
 export const foreignDim = wordDim;
 const timings = { tokenizeMs: 0, queueMs: 0, runMs: 0 };
 
-/** What is done to honest answers; a field left out leaves them as they are. */
+/** Changes of correct answers. A field that is absent changes nothing. */
 export interface Misbehaviour {
   readonly query?: (honest: EncodeQueryResponse) => EncodeQueryResponse;
-  /** Parts of a whole call; fewer or more may be sent. */
+  /** Changes the parts of a whole call. There may be fewer or more of them. */
   readonly parts?: (honest: readonly PartMessage[]) => readonly PartMessage[];
-  /** The answer to a count of tokens. */
+  /** Changes the answer to a count of tokens. */
   readonly tokenCounts?: (honest: Buffer) => Buffer;
-  /** Unknown tokens of each document; by default not counted, as in an encoder of an earlier version. */
+  /** Unknown tokens of each document. Absent = they are not counted, as in encoders of earlier versions. */
   readonly unknownCounts?: readonly number[];
   /** The token counts of documents are sent again before their parts. */
   readonly countsTwice?: boolean;
-  /** Serialised replies of queries and parts. */
+  /** Changes the serialised bytes of queries' replies and of parts. */
   readonly bytes?: (honest: Buffer) => Buffer;
   /** Milliseconds before the answer to a query, and before the first part. */
   readonly delayMs?: number;
-  /** After its parts a document call stays open. */
+  /** A document call stays open after its last part. */
   readonly neverEnds?: boolean;
-  /** The dimension that it reports when it is (re)admitted. */
+  /** The dimension that the encoder reports when a pool admits it. */
   readonly dim?: number;
   readonly instance?: string;
-  /** Runs each text after the delay; where it gives false there is no answer. */
+  /** Is called for each text after the delay. If it returns false, the text gets no answer. */
   readonly run?: (text: string) => Promise<boolean>;
 }
 
 export interface ForeignEncoder {
   readonly address: string;
   behave(misbehaviour: Misbehaviour): void;
-  /** Health: out of service until it is put back. */
+  /** Sets what health checks answer. */
   serve(serving: boolean): void;
-  /** Queries without an answer, and document calls that neither ended nor were left. */
+  /** Number of queries without an answer, and of document calls that neither ended nor were cancelled. */
   openCalls(): number;
   close(): void;
 }
@@ -209,13 +209,13 @@ function partOf(text: string, documentIndex: number): PartMessage {
     last: true,
     timings,
     problem: '',
-    // As an encoder of an earlier release.
+    // Empty, as an encoder of an earlier release leaves them.
     chunkRanges: Buffer.alloc(0),
     rowPlaces: Buffer.alloc(0),
   };
 }
 
-/** The service with what leaves it passed through the misbehaviour of the moment, below the messages. */
+/** The definition of the gRPC service, with a serialiser that changes bytes as the present misbehaviour says. */
 function withBytes(bytes: () => Misbehaviour['bytes']): ServiceDefinition {
   const changed = Object.entries(encoderService).map(([name, method]) => {
     if (!['EncodeQueries', 'EncodeDocuments'].includes(name)) return [name, method] as const;

@@ -1,16 +1,16 @@
-/** A forward proxy as companies have one: whatever it is asked for, it asks `target`, and it records what it was asked. */
+/** A forward proxy, as companies have one. It sends every request to `target`, and records what it was asked for. */
 import { once } from 'node:events';
 import { createServer, request as ask } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 
 export interface ForwardProxy {
   readonly url: string;
-  /** Method and target of each request to the proxy itself. */
+  /** Method and target of each request that the proxy received. */
   readonly requests: string[];
   close(): Promise<void>;
 }
 
-/** Without a target it refuses everything with 502. */
+/** Starts a proxy. Without `target` it refuses everything with 502. */
 export async function startForwardProxy(target: URL | undefined): Promise<ForwardProxy> {
   const requests: string[] = [];
   const server = createServer((request, response) => {

@@ -1,14 +1,14 @@
-/** A plain HTTP proxy before the real server that may answer itself or change what the server said. */
+/** An HTTP proxy before the real server. It can answer by itself, or change an answer of the server. */
 import { createServer } from 'node:http';
 
 export interface ProxyRules {
-  /** An answer given instead of asking the server. */
+  /** The answer of the proxy; absent = the server is asked. */
   readonly onRequest?: (
     path: string,
   ) =>
     | { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: string }
     | undefined;
-  /** The server's body, changed. */
+  /** Changes the body of the server's answer. */
   readonly onReply?: (path: string, body: string) => string;
 }
 

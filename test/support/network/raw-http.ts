@@ -1,4 +1,4 @@
-/** HTTP by hand over a socket, for what no client library will send: half a body, garbage, huge headers. */
+/** Writes HTTP to a socket by hand, for requests that no client library sends: half a body, garbage, huge headers. */
 import { connect, type Socket } from 'node:net';
 
 import { within } from '../running/eventually.ts';
@@ -9,16 +9,16 @@ export interface RawReply {
   readonly body: string;
 }
 
-/** One connection that writes what it is given and collects what comes back. */
+/** One connection. It writes the given bytes and collects the answer. */
 export interface RawConnection {
   write(bytes: string): void;
-  /** Does the same, and returns once the bytes have left, or cannot. */
+  /** Writes bytes. Resolves once they have left, or cannot leave. */
   flush(bytes: string): Promise<void>;
   /** The first complete response. */
   reply(): Promise<RawReply>;
-  /** Whether the response has come, or will not. */
+  /** Whether the response has come, or cannot come any more. */
   answered(): boolean;
-  /** Cuts the connection without a farewell. */
+  /** Breaks the connection at once. */
   cut(): void;
 }
 

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-/** A process that listens and stands still: the kernel takes as many connections as its queue holds, and no more. */
+/** A process that listens and is stopped. The kernel takes connections until its queue is full, and then no more. */
 const program = `
   const server = require('node:net').createServer();
   server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {

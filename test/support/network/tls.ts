@@ -1,6 +1,6 @@
 /**
- * A self-signed certificate for 127.0.0.1 or a name, made on the spot (Node makes keys and signatures but no
- * certificates, so the few DER structures of RFC 5280 are written here), and a request that trusts it.
+ * Makes a self-signed certificate for 127.0.0.1 or a name, and sends a request that trusts it. Node makes keys and signatures but
+ * no certificates, so the few DER structures of RFC 5280 are written here.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
@@ -70,7 +70,7 @@ export async function makeCertificate(directory: string, name?: string): Promise
   return { certificateFile, keyFile, certificate };
 }
 
-/** Tag, length, content. */
+/** A DER value: tag, length, content. */
 function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const content = Buffer.concat(parts);
   const length = content.length;

@@ -14,7 +14,7 @@ export interface ReceivedSpan {
   readonly endTimeUnixNano: string;
   readonly status: { readonly code?: number };
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Those of the process. */
+  /** Attributes of the process that made the span. */
   readonly resource: Readonly<Record<string, unknown>>;
 }
 
@@ -22,7 +22,7 @@ export interface TraceCollector {
   readonly url: string;
   readonly port: number;
   spans(): readonly ReceivedSpan[];
-  /** Everything that was received, headers too. */
+  /** All bytes that were received, with the headers. */
   received(): Buffer;
   [Symbol.asyncDispose](): Promise<void>;
 }

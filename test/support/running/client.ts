@@ -1,6 +1,6 @@
 /**
- * A small HTTP client that hides nothing: replies are returned whole, whatever their status. Bodies are
- * checked with the schemas of `wire.ts`.
+ * A small HTTP client that hides nothing. It returns replies whole, whatever their status, and checks bodies with the schemas of
+ * `wire.ts`.
  */
 import { expect } from 'vitest';
 import type { z } from 'zod';
@@ -10,22 +10,22 @@ import { errorBody, type DocumentInput, type ErrorBody } from './wire.ts';
 export interface Reply {
   readonly status: number;
   readonly headers: Headers;
-  /** Parsed JSON, or undefined when the body is none. */
+  /** The body as parsed JSON; `undefined` if the body is no JSON. */
   readonly body: unknown;
   readonly text: string;
 }
 
 export interface Call {
   readonly method?: string;
-  /** Bearer token; omitted = no Authorization header. */
+  /** Bearer token; absent = no Authorization header. */
   readonly key?: string;
-  /** Sent as JSON. */
+  /** The body, sent as JSON. */
   readonly body?: unknown;
-  /** Sent as it is, with `application/json` unless `headers` say otherwise. */
+  /** The body, sent unchanged. Its type is `application/json`, unless `headers` has another. */
   readonly rawBody?: string | Uint8Array<ArrayBuffer>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Past it the call rejects: no request may hang. */
+  /** After this time the call rejects, because no request may hang. */
   readonly withinMs?: number;
 }
 
@@ -34,7 +34,7 @@ type Fetch = (url: string, request: RequestInit) => Promise<Response>;
 /** Services of this process, by the origin of their addresses. */
 const served = new Map<string, Fetch>();
 
-/** From now on `call` asks `answer` for what lies below `origin`. */
+/** Makes `call` ask `answer` for all URLs of this origin. */
 export function serveInProcess(origin: string, answer: Fetch): void {
   served.set(origin, answer);
 }
@@ -65,7 +65,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The endpoints, for one key. */
+/** The endpoints of the API, called with one key. */
 export interface Client {
   readonly url: string;
   readonly key: string;

@@ -14,7 +14,7 @@ export interface EncoderProcess {
   kill(): Promise<void>;
 }
 
-/** Serves the models that are shipped. */
+/** Starts an encoder with the models that are shipped. */
 export async function startEncoderProcess(): Promise<EncoderProcess> {
   const child = spawn(
     process.execPath,

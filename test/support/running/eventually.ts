@@ -1,7 +1,7 @@
-/** Polls until an observation holds; for facts that a process reaches on its own, with a bound on how long. */
+/** Polls until a condition holds, within a bound of time. It serves states that another process reaches by itself. */
 
 export interface EventuallyOptions {
-  /** Less than a minute only where the promise says so: a long bound costs nothing while all is well. */
+  /** The bound is less than a minute only if the service promises that. A long bound costs no time if all is well. */
   readonly withinMs?: number;
   readonly everyMs?: number;
 }
@@ -26,7 +26,7 @@ export async function pause(milliseconds: number): Promise<void> {
   await promise;
 }
 
-/** Rejects when `promise` has not settled after `withinMs`: a bound for what must never hang. */
+/** Rejects if `promise` has not settled after `withinMs`. It bounds waits that must never hang. */
 export async function within<Value>(withinMs: number, what: string, promise: Promise<Value>): Promise<Value> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(

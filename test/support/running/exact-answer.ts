@@ -1,9 +1,9 @@
-/** An answer with everything that a client can see of it, and how long it took. */
+/** Gets answers with everything that a client can see of them, and the time that they took. */
 import { Agent, request } from 'node:http';
 
 export interface ExactAnswer {
   readonly status: number;
-  /** Names and values as they came, in their order. */
+  /** Names and values of the headers, unchanged and in their order. */
   readonly headers: readonly (readonly [string, string])[];
   readonly body: string;
   readonly milliseconds: number;
@@ -13,7 +13,7 @@ export interface ExactRequest {
   readonly url: string;
   readonly method: string;
   readonly key?: string | undefined;
-  /** Sent as it is. */
+  /** The body, sent unchanged. */
   readonly body?: string | undefined;
 }
 
@@ -26,7 +26,7 @@ export class CutAnswer extends Error {
   }
 }
 
-/** One connection, kept. */
+/** Sends requests over one connection, which stays open. */
 export function openExact(): {
   send(sent: ExactRequest): Promise<ExactAnswer>;
   [Symbol.dispose](): void;
@@ -67,10 +67,10 @@ export function openExact(): {
   };
 }
 
-/** What differs between any two answers: the request's own id, the clock, and what is left of the rate. */
+/** Headers that differ between any two answers: the request id, the clock, and the rate that is left. */
 const ownOfEach = /^(x-request-id|date|ratelimit-.*)$/i;
 
-/** What a client can tell two answers apart by. */
+/** The parts of an answer by which a client could tell it from another. */
 export function visible({ status, headers, body }: ExactAnswer): object {
   const seen = headers.map(([name, value]) => (ownOfEach.test(name) ? [name] : [name, value]));
   return { status, headers: seen, body };

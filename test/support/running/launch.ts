@@ -15,9 +15,9 @@ export const entryPoint = path.join(repositoryRoot, 'src/cli/main.ts');
 export interface LaunchOptions {
   /** A directory made by `makeScratch`; a fresh one by default. */
   readonly scratch?: Scratch;
-  /** Variables of the server; they win over the harness's. */
+  /** Variables of the server. They take precedence over those of the tests. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Constants that no variable sets, in place of the server's own. */
+  /** Values for constants of the server that no variable sets. */
   readonly constants?: Partial<Constants>;
 }
 
@@ -38,7 +38,7 @@ export interface ReadyLine {
   readonly model_version: string;
 }
 
-/** A process that may or may not become a server (start-up errors are tested too). */
+/** A process that may become a server. Tests of start-up errors launch processes that do not. */
 export interface Launch {
   readonly pid: number;
   readonly scratch: Scratch;
@@ -70,8 +70,8 @@ export async function makeScratch(): Promise<Scratch> {
 }
 
 /**
- * The environment of a child: this one's without what is set for the service or its inference runtime, plus `own`. Threads of
- * the API stay, so that `MAXSIMD_API_THREADS=3` before a run of tests gives them to every server.
+ * The environment of a child process: that of this process without variables of the service and of its inference runtime, plus
+ * `own`. `MAXSIMD_API_THREADS` stays, so that a run of tests with `MAXSIMD_API_THREADS=3` gives threads to every server.
  */
 export function childEnvironment(own: Readonly<Record<string, string>>): Record<string, string> {
   const inherited = Object.entries(process.env).filter(
@@ -107,7 +107,7 @@ export async function launchServer(options: LaunchOptions = {}): Promise<Launch>
       MAXSIMD_DATA_DIR: scratch.data,
       MAXSIMD_HTTP_PORT: '0',
       MAXSIMD_METRICS_PORT: '-1',
-      // A busy machine fails nobody.
+      // The bound is long, so that a busy machine fails no test.
       MAXSIMD_TIMEOUT_SEARCH_MS: '100000',
       ...options.env,
     }),
@@ -118,7 +118,7 @@ export async function launchServer(options: LaunchOptions = {}): Promise<Launch>
 
 const living = new Set<ChildProcess>();
 
-/** For what a failed test left running. */
+/** Kills the processes that a failed test left running. */
 export function killLaunched(): void {
   for (const child of living) child.kill('SIGKILL');
 }
@@ -147,7 +147,7 @@ function follow(child: ChildProcess, scratch: Scratch): Launch {
     );
     exited.resolve({ code, signal });
   });
-  // Nobody need wait for these: an unobserved failure must not end the test process.
+  // A test need not wait for these. If one rejects then, that must not end the process of the tests.
   ready.promise.catch(() => undefined);
   exited.promise.catch(() => undefined);
   if (child.pid === undefined) throw new Error('the server could not be spawned');

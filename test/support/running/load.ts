@@ -1,13 +1,12 @@
 /**
- * What a test believes an index to hold while it upserts, replaces, updates and deletes under a server that may be
- * killed at any moment: a model of the documents, of the ledger, and of the operations whose answers
- * never came.
+ * Writes to a server that may be killed at any moment, and keeps a model of its expected state: the documents, the usage, and
+ * the operations whose answers never came.
  */
 import { expectReply, type Client } from './client.ts';
 import type { Random } from './random.ts';
 import { deleted, ranked, storedDocument, upserted } from './wire.ts';
 
-/** A text whose chunks and tokens are known beforehand, so that any version of a document can be judged. */
+/** A text with a known number of chunks and tokens, so that any version of a document can be checked. */
 export interface KnownText {
   readonly text: string;
   readonly chunks: number;
@@ -20,7 +19,7 @@ export interface Version {
   readonly known: KnownText;
 }
 
-/** What an operation adds to the ledger and does to documents (`undefined` = absent). */
+/** The effect of an operation: what it adds to the usage, and the documents afterwards (`undefined` = absent). */
 export interface Operation {
   readonly kind: 'upsert' | 'update' | 'delete' | 'search';
   readonly changes: ReadonlyMap<string, Version | undefined>;
@@ -72,7 +71,7 @@ export class LoadModel {
     }
   }
 
-  /** An unanswered operation turned out to be committed. */
+  /** Notes that an operation without an answer was committed. */
   settle(operation: Operation): void {
     this.#apply(operation);
   }
@@ -135,7 +134,7 @@ export class LoadModel {
     });
   }
 
-  /** False when the server has gone; any other trouble is the caller's to see. */
+  /** Runs an operation. Returns false if the server has gone. Other errors are thrown. */
   async #attempt(operation: Operation, options: LoadOptions, send: () => Promise<void>): Promise<boolean> {
     try {
       await send();

@@ -1,4 +1,4 @@
-/** The served OpenAPI document, as far as the tests read it. */
+/** The parts of the served OpenAPI document that tests read. */
 import { z } from 'zod';
 
 import { call } from './client.ts';

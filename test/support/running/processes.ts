@@ -1,4 +1,4 @@
-/** Looks at the process table (Linux `/proc`, elsewhere `ps`): the children of a server. */
+/** Finds the child processes of a server, in Linux by `/proc` and elsewhere by `ps`. */
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
@@ -24,7 +24,7 @@ async function listProcesses(): Promise<readonly ProcessRow[]> {
   return rows.filter((row) => row !== undefined);
 }
 
-/** `undefined` when the process has ended meanwhile or is a zombie. */
+/** Reads one process. `undefined` = it has ended meanwhile, or is a zombie. */
 async function readProcess(name: string): Promise<ProcessRow | undefined> {
   try {
     const stat = await readFile(`/proc/${name}/stat`, 'utf8');

@@ -1,11 +1,11 @@
-/** What many tests send: indexes, documents, searches, and a request that takes long. */
+/** Requests that many tests send: to make indexes, to upsert, to search, and one that takes long. */
 import { expectReply, type Client, type Reply } from './client.ts';
 import { index, ranked, upserted, usageSummary } from './wire.ts';
 import type { DocumentInput, Index, Ranked, Upserted, UsageSummary } from './wire.ts';
 
 let indexesMade = 0;
 
-/** A fresh index with a name of its own. */
+/** Makes an index with a name of its own. */
 export async function makeIndex(
   client: Client,
   body: Readonly<Record<string, unknown>> = {},
@@ -14,7 +14,7 @@ export async function makeIndex(
   return expectReply(await client.createIndex({ name: `index ${indexesMade}`, ...body }), index, 201);
 }
 
-/** Upserts that must succeed whole. */
+/** Upserts documents. All of them must succeed. */
 export async function put(
   client: Client,
   indexId: string,
@@ -40,8 +40,8 @@ export async function readUsage(client: Client): Promise<UsageSummary> {
 }
 
 /**
- * Sends a long request of a tenant that may have one request at a time, and returns once it is in flight:
- * its slot is taken. The watching itself needs the slot for a moment; a request refused for that is sent again.
+ * Sends a long request of a tenant that may have one request at a time. Returns once the request holds the slot. To see that,
+ * other requests are sent, which may take the slot for a moment. If that refuses the long request, it is sent again.
  */
 export async function sendLong(
   client: Client,

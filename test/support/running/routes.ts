@@ -1,6 +1,6 @@
 /**
- * Every operation under `/v1` and `/v2` of a served OpenAPI document, with bodies that it offers as examples: what a test walks
- * that is to hold for every route, also for one that does not exist yet.
+ * Lists the operations under `/v1` and `/v2` of a served OpenAPI document, with its example bodies. Tests of rules that hold for
+ * every route go through this list, so they also cover routes that are added later.
  */
 import { z } from 'zod';
 
@@ -9,10 +9,10 @@ import type { OpenApiDocument } from './openapi.ts';
 export interface Route {
   readonly name: string;
   readonly method: string;
-  /** With parameters in braces. */
+  /** The path, with its parameters in braces. */
   readonly path: string;
   readonly parameters: readonly string[];
-  /** None where the operation takes no body; else at least one. */
+  /** Example bodies: none if the operation takes no body, else at least one. */
   readonly examples: readonly unknown[];
 }
 
@@ -48,7 +48,7 @@ export function routesOf({ paths }: OpenApiDocument): readonly Route[] {
     );
 }
 
-/** The path with these values; one without a value for each parameter is an error. */
+/** The path with these values in place of its parameters. Throws if a parameter has no value. */
 export function addressOf(route: Route, values: Readonly<Record<string, string>>): string {
   return route.path.replaceAll(/\{(\w+)\}/g, (_, parameter: string) => {
     const value = values[parameter];

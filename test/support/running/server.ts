@@ -1,4 +1,4 @@
-/** The real server as a child process, waited for, with its metrics. It ends with the tests of its file. */
+/** Starts the real server as a child process and waits until it is ready. It ends with the tests of its file. */
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -18,9 +18,9 @@ import {
 } from './launch.ts';
 
 export interface ServerOptions extends LaunchOptions {
-  /** Serves `/metrics` on a free port (off by default). */
+  /** True = `/metrics` is served on a free port. By default it is off. */
   readonly metrics?: boolean;
-  /** Encodes by the process that many files share: it starts no encoder of its own. */
+  /** True = the server uses the encoder process that many test files share, and starts none of its own. */
   readonly sharedEncoder?: boolean;
 }
 
@@ -28,9 +28,9 @@ export interface ServerProcess extends Launch {
   readonly url: string;
   readonly metricsUrl: string | undefined;
   readonly readyLine: ReadyLine;
-  /** SIGTERM, then the end of the process. */
+  /** Sends SIGTERM and waits for the end of the process. */
   stop(): Promise<Exit>;
-  /** SIGKILL, then the end of the process. */
+  /** Sends SIGKILL and waits for the end of the process. */
   kill(): Promise<Exit>;
 }
 
@@ -65,7 +65,7 @@ export async function startServer(options: ServerOptions = {}): Promise<ServerPr
   };
 }
 
-/** The value of a metric, or of one series of it; of a metric with labels the sum over them. */
+/** The value of a metric, or of one of its series. A metric with labels gives the sum over all of them. */
 export async function readMetric(server: Pick<ServerProcess, 'metricsUrl'>, name: string): Promise<number> {
   if (server.metricsUrl === undefined) throw new Error('this server was started without metrics');
   const text = await (await fetch(server.metricsUrl)).text();
@@ -74,7 +74,7 @@ export async function readMetric(server: Pick<ServerProcess, 'metricsUrl'>, name
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }
 
-/** A server of the file's own, whose admin API takes `operatorKey`. */
+/** Starts a server for this test file alone. Its admin API takes `operatorKey`. */
 export function useAdminServer() {
   const operatorKey = randomBytes(32).toString('hex');
   let adminUrl = '';

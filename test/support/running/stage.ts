@@ -1,4 +1,4 @@
-/** A server process for all tests of a file, with a tenant. */
+/** Gives the tests of a file a server process and a tenant. */
 import { inject } from 'vitest';
 
 import { operated } from '../commands/command-line.ts';
@@ -8,7 +8,7 @@ import { sharedService, type SharedServer } from '../shared-services.ts';
 import { startServer, type ServerOptions, type ServerProcess } from './server.ts';
 import { stageOf, type Stage } from '../stages/tenant-stage.ts';
 
-/** A server of the file's own, for tests that set it up, stop it, or read what it prints. */
+/** A server for this file alone, for tests that configure it, stop it, or read its output. */
 export function useStage(options: ServerOptions = {}): Stage<ServerProcess> {
   return stageOf({
     start: () => (isClustered() ? startNodes(options) : startServer(options)),
@@ -20,7 +20,7 @@ export function useStage(options: ServerOptions = {}): Stage<ServerProcess> {
   });
 }
 
-/** The server that many files share. */
+/** The server that many test files share. */
 export function useSharedStage(): Stage<SharedServer> {
   if (isClustered()) return useStage();
   return stageOf({

@@ -208,7 +208,7 @@ export function recombine(random: Random, words: number): string {
   return parts.join(' ');
 }
 
-/** Words that are one tokenizer token each in any English word-piece vocabulary, and in none more. */
+/** Words that are exactly one token each in any English word-piece vocabulary. */
 const plainWords = ['river', 'stone', 'house', 'green', 'paper', 'water', 'light', 'north', 'music', 'table'];
 
 /** A text of exactly `count` tokens. */

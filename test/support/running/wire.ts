@@ -28,7 +28,7 @@ export const index = z.strictObject({
   metadata_schema: customerObject,
   status: z.enum(['creating', 'ready', 'error']),
   created_at: timestamp,
-  /** Only the answer for one index has it. */
+  /** Present only in the answer for one index. */
   recall: z
     .strictObject({
       at_10: estimate,
@@ -84,7 +84,7 @@ export const upserted = z.strictObject({
 });
 export type Upserted = z.output<typeof upserted>;
 
-/** Absent for documents of earlier releases, and in a text that has no place for it. */
+/** Absent for documents of earlier releases, and if the place of the chunk in its text is unknown. */
 const textRange = z.strictObject({ start: count, end: count }).optional();
 
 const components = z.strictObject({

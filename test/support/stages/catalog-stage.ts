@@ -1,9 +1,9 @@
-/** Catalogs and processes for the tests of what several processes do to one data directory. */
+/** Catalogs and processes for tests in which several processes use one data directory. */
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
 import { newTenant } from './catalog-fixture.ts';
 
-/** A catalog with one tenant, closed. */
+/** Makes a catalog with one tenant, and closes it. */
 export async function newCatalog(): Promise<{ directory: string; tenantId: string }> {
   const directory = await newDirectory();
   const catalog = await openCatalog({ directory });
@@ -13,8 +13,8 @@ export async function newCatalog(): Promise<{ directory: string; tenantId: strin
 }
 
 /**
- * Command and arguments of a Node process that may write no file beyond `fileKibMax`: a write across the limit is cut
- * there, those behind it fail with EFBIG.
+ * Command and arguments of a Node process whose files may not grow beyond `fileKibMax`. A write across the limit is cut there.
+ * Writes beyond it fail with EFBIG.
  */
 export function nodeWithFileLimit(
   fileKibMax: number | 'unlimited',

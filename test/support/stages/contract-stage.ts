@@ -1,7 +1,7 @@
 /**
- * The whole service for the contract suite, in this process: HTTP front end, service, catalog, engine and files, with the
- * encoder of words. So a file of tests needs no port and starts in a moment. With threads of the API, or with nodes, it is a
- * server with the real model.
+ * The whole service for the contract suite, in this process: HTTP front end, service, catalog, engine and files. Its encoder takes
+ * words for tokens. So a test file needs no port and starts at once. If the suite runs with threads of the API or with nodes,
+ * it asks a server with the real model instead.
  */
 import { randomUUID } from 'node:crypto';
 import type { InjectOptions } from 'fastify';

@@ -1,4 +1,4 @@
-/** The expected state of documents that expire, while a test writes them to a server that may be killed at any moment. */
+/** Writes documents that expire to a server that may be killed at any moment, and keeps their expected state. */
 import { expect } from 'vitest';
 import { expectReply, type Client, type Reply } from '../running/client.ts';
 import { eventually } from '../running/eventually.ts';
@@ -12,9 +12,9 @@ const never = Number.POSITIVE_INFINITY;
 export class ExpiringLoad {
   readonly #address: string;
   readonly #indexId: string;
-  /** When each stored document expires. One whose last write was not answered is absent. */
+  /** The time at which each stored document expires. A document whose last write was not answered is absent. */
   readonly #expiries = new Map<string, number>();
-  /** Documents that were seen after a kill, and later in no answer. */
+  /** Documents that were found after a kill, and later were in no answer any more. */
   readonly ended = new Set<string>();
 
   constructor(indexId: string) {
@@ -58,7 +58,7 @@ export class ExpiringLoad {
     this.#expiries.set(docId, expiresAtMs);
   }
 
-  /** Every answer has what was acknowledged and has not expired, with its time, and nothing that has. */
+  /** Checks answers: they have each acknowledged document that has not expired, with its time, and none that has expired. */
   async check(client: Client): Promise<void> {
     const list = (): Promise<Reply> => client.send('GET', `${this.#address}?limit=1000`);
     const found = await timed(async () => expectReply(await list(), documentPage).data);
@@ -66,7 +66,7 @@ export class ExpiringLoad {
       const atMs = expiresAt === undefined ? never : Date.parse(expiresAt);
       hold(atMs > found.beganMs, `${docId} is not listed once it has expired`);
       hold((this.#expiries.get(docId) ?? atMs) === atMs, `${docId} keeps its time`);
-      // That of a write that was not answered is settled now.
+      // The answer shows whether a write without an answer happened.
       this.#expiries.set(docId, atMs);
     }
     this.#expectComplete(found, 'the list');
@@ -87,7 +87,7 @@ export class ExpiringLoad {
     }
   }
 
-  /** Waits until all short expiries are over. Returns how many documents are left then, and how many count as stored. */
+  /** Waits until all documents with a short life have expired. Returns how many are left, and how many count as stored. */
   async untilEnded(client: Client): Promise<{ readonly left: number; readonly stored: number }> {
     const soonMs = Date.now() + 60_000;
     await eventually(async () => {

@@ -1,6 +1,6 @@
 /**
- * One index on the real catalog, the real engine and a real directory, driven below the service: documents
- * are token matrices made here. Dimension 8; a chunk has one to a few rows.
+ * One index with the real catalog, engine and directory, used without the service. Documents are token matrices that are made
+ * here. They have 8 dimensions, and a chunk has one row or a few.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -40,7 +40,7 @@ export interface TestDocument {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** The metadata as text, if `JSON.stringify` would write it differently. */
   readonly metadataText?: string;
-  /** Rows of each chunk, values in -127..127. */
+  /** The rows of each chunk. Their values are -127 to 127. */
   readonly chunks: readonly (readonly (readonly number[])[])[];
 }
 
@@ -51,7 +51,7 @@ export interface Found {
   readonly score: number;
 }
 
-/** What all indexes of a test file share, because it starts slowly. */
+/** The catalog, files and engine. All indexes of a test file share them, because they start slowly. */
 export interface Host {
   readonly catalog: SqliteCatalog;
   readonly blobs: BlobStore;
@@ -64,11 +64,11 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   readonly indexId: string;
   readonly errors: unknown[];
   readonly corrupt: unknown[];
-  /** The counts of the store that opened the index last. */
+  /** Counters of the store that last opened the index. */
   readonly verification: Readonly<Verification>;
   /** Methods of the engine's index or of the catalog that fail at their next call. */
   readonly faults: Map<string, Error>;
-  /** Lets the next call of such a method do its work, but not return before `release`. */
+  /** Lets the next call of such a method do its work, but return only after `release`. */
   hold(method: string): { readonly reached: Promise<void>; release(): void };
   /** The open index. */
   index(): LocalIndex;
@@ -83,7 +83,7 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
   remove(docId: string): Promise<boolean>;
   /** Replaces the metadata of a document. Returns whether it is there. */
   update(docId: string, metadata: TestDocument['metadata']): Promise<boolean>;
-  /** Finds all that matches by an exact scan, the best first, or the best `topK`. */
+  /** Finds all matching documents, or the best `topK`, by an exact scan. The best is first. */
   search(
     filter?: Readonly<Record<string, unknown>>,
     topK?: number,
@@ -98,7 +98,7 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
 
 export const query = Float32Array.from({ length: 2 * dim }, (_value, place) => Math.sin(place + 1));
 
-/** `kept`: a data directory that this process owns and that stays. Without it the host has a fresh one. */
+/** Opens a host. `kept` is a data directory that this process owns and that stays; absent = a new one. */
 export async function openHost(kept?: string): Promise<Host> {
   const directory = kept ?? (await mkdtemp(path.join(tmpdir(), 'maxsimd-index-')));
   await prepareDataDirectory(directory);
@@ -120,7 +120,7 @@ export async function openHost(kept?: string): Promise<Host> {
   };
 }
 
-/** An index that the catalog has already, or a new one of a new tenant. */
+/** Opens a stage on an index of the catalog, or on a new index of a new tenant. */
 export async function openStage(
   host: Omit<Host, typeof Symbol.asyncDispose>,
   settings: Partial<IndexSettings> = {},
@@ -279,12 +279,12 @@ export async function appendDocuments(
   return versions;
 }
 
-/** The range of a chunk in its text, which no test has: any that tells chunks apart. */
+/** The range of a chunk in its text. There is no text here, so the range only tells chunks apart. */
 function rangeOf(docId: string, chunkIndex: number): readonly [start: number, end: number] {
   return [docId.length, docId.length + chunkIndex + 1];
 }
 
-/** Every result has the range that was appended with it, wherever its record lies now. */
+/** Checks that every result has the range that was appended with it, wherever its record lies now. */
 export function assertRanges(
   { versionIds, chunkIndexes, chunkRanges }: NativeSearchResult,
   versions: ReadonlyMap<number, { readonly docId: string }>,
@@ -295,14 +295,14 @@ export function assertRanges(
   assert.deepEqual([...chunkRanges], appended);
 }
 
-/** A delete of the catalog, as an open index publishes it. */
+/** A transaction that deletes a document, in the form that an open index publishes. */
 export function deletionOf(deleted: CommitDeleteResult): CommitWork<boolean> {
   return deleted.outcome === 'committed'
     ? { result: true, commit: { generation: deleted.generation, died: [deleted.died] } }
     : { result: false };
 }
 
-/** Scores every chunk that passes the filter. */
+/** A search that scores every chunk that passes the filter. */
 export function exactSearch(filter: Readonly<Record<string, unknown>>) {
   return {
     query,
@@ -321,7 +321,7 @@ export function conditionIn(where: string): { readonly where?: Uint8Array } {
   return condition === undefined ? {} : { where: condition };
 }
 
-/** An index of a new tenant. */
+/** Makes an index of a new tenant. */
 async function newIndexOf(catalog: SqliteCatalog): Promise<Pick<Stage, 'tenantId' | 'indexId'>> {
   const tenant = await catalog.createTenant({
     id: randomUUID(),
@@ -344,7 +344,7 @@ async function newIndexOf(catalog: SqliteCatalog): Promise<Pick<Stage, 'tenantId
   return { tenantId: tenant.id, indexId };
 }
 
-/** The engine, with another `createIndex`. */
+/** The engine with `createIndex` replaced. */
 export function withIndexes(engine: NativeEngine, createIndex: NativeEngine['createIndex']): NativeEngine {
   return new Proxy(engine, {
     get(target, name) {
@@ -355,7 +355,7 @@ export function withIndexes(engine: NativeEngine, createIndex: NativeEngine['cre
   });
 }
 
-/** The object, whose methods fail once if `faults` names them. */
+/** A copy of the object. A method that `faults` names fails once. */
 function withFaults<T extends object>(real: T, faults: Map<string, Error>): T {
   return new Proxy(real, {
     get(target, name) {
@@ -372,7 +372,7 @@ function withFaults<T extends object>(real: T, faults: Map<string, Error>): T {
   });
 }
 
-/** The one file of this kind beside a segment. */
+/** The only file of this kind beside a segment. */
 export async function derivedFile(stage: Stage, kind: string): Promise<string> {
   const blobs = await stage.blobs.list(`${stage.indexId}/`);
   const [derived, ...others] = blobs.filter(({ name }) => name.endsWith(`.${kind}`));
@@ -408,7 +408,7 @@ function callsLeft(fault: Fault): number {
   return left;
 }
 
-/** An error of the engine, for the call after `callsBefore` others. */
+/** A fault: after `callsBefore` calls the next one fails with an error of the engine. */
 export function engineError(code: string, callsBefore = 0): Error {
   return Object.assign(new Error(`engine: ${code}`), { code, callsBefore });
 }
@@ -437,7 +437,7 @@ export function expected(documents: Iterable<TestDocument>): readonly Found[] {
   );
 }
 
-/** One row that points along one axis. */
+/** A chunk of one row, which points along one axis. */
 export function documentAt(
   docId: string,
   axis: number,

@@ -1,4 +1,4 @@
-/** What older releases let into a data directory, and this one does not. */
+/** Gives tenants names that older releases accepted and this one refuses. Data directories may have them. */
 import path from 'node:path';
 import { openWriter } from '../../../src/catalog/sqlite/connection.ts';
 

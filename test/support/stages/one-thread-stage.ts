@@ -1,7 +1,7 @@
 /**
- * The whole service on this thread, api process and encoder process in one: HTTP, operations, catalog, engine and files,
- * gRPC, tokenizer and scheduler are real, the model runs in no time. So what a request costs the event loops is seen by
- * one thread's clock; where both loops together stay within a bound, each of them does.
+ * The whole service on this thread, with the API process and the encoder process in one. HTTP, operations, catalog, engine, files,
+ * gRPC, tokenizer and scheduler are real. The model takes no time. So the clock of one thread shows how long a request holds both
+ * event loops together. If that is within a bound, so is each of them.
  */
 import { ServerCredentials } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
@@ -33,7 +33,7 @@ import { wordScaleBits } from '../encoder/word-vectors.ts';
 
 export interface OneThreadStage {
   readonly app: FastifyInstance;
-  /** A tenant without limits that bind. */
+  /** A tenant whose limits are never reached. */
   readonly apiKey: string;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -96,7 +96,7 @@ export async function openOneThreadStage(): Promise<OneThreadStage> {
   return { app, apiKey, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Like a worker, they hold a batch that runs and one more; every batch ends in a turn of its own. */
+/** Sessions without a model. Like a worker they hold a running batch and one more. Each batch ends in a turn of its own. */
 function instantSessions(dim: number): InferencePool {
   let running = 0;
   return {

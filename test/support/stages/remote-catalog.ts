@@ -1,4 +1,4 @@
-/** A catalog in a process of its own, to be killed or to have a disk of its own. */
+/** Opens a catalog in a process of its own, which a test can kill, or which uses a simulated disk. */
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ type Answer =
   | { readonly number: number; readonly ok: false; readonly code: string; readonly message: string }
   | { readonly notice: string };
 
-/** The methods of a catalog, over there. */
+/** The methods of the catalog in the other process. */
 export type RemoteCatalog = {
   [Method in Exclude<keyof SqliteCatalog, 'actingAs'>]: (
     ...args: Parameters<SqliteCatalog[Method]>
@@ -27,12 +27,12 @@ export type RemoteCatalog = {
 
 export interface CatalogProcess {
   readonly catalog: RemoteCatalog;
-  /** What the operator read. */
+  /** Messages of the catalog for its operator. */
   readonly notices: readonly string[];
   readonly kill: () => Promise<void>;
 }
 
-/** Opens the catalog, as its owner by default; rejects when that fails. */
+/** Opens the catalog, by default as the owner of the directory. Rejects if that fails. */
 export async function openRemoteCatalog(
   directory: string,
   environment: Readonly<Record<string, string>> = {},

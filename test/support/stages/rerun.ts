@@ -1,8 +1,8 @@
-/** Runs test files once more, in another environment. */
+/** Runs test files again, with other variables. */
 import { spawn } from 'node:child_process';
 import { repositoryRoot } from '../running/launch.ts';
 
-/** The code is 0 if they passed. `pattern`: the names of the tests. */
+/** Returns the exit code, which is 0 if the tests passed. `pattern` chooses tests by their names. */
 export async function rerunTests(
   files: readonly string[],
   { environment, pattern = '' }: { environment: Readonly<Record<string, string>>; pattern?: string },

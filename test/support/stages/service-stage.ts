@@ -1,4 +1,4 @@
-/** The service on the real catalog, engine and files, with an encoder that tests can hold up. */
+/** The service with the real catalog, engine and files. Tests can delay its encoder. */
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -54,7 +54,7 @@ export async function openServiceStage(
   }: {
     readonly exactTokenVectorsMax?: number;
     readonly engine?: NativeEngine;
-    /** Absent = that of the stage's `clock`, which stands still until a test moves it. */
+    /** The present time. Absent = the stage's `clock`, which stands still until a test moves it. */
     readonly nowMs?: () => number;
   } = {},
 ): Promise<ServiceStage> {
@@ -120,7 +120,7 @@ export async function openServiceStage(
   };
 }
 
-/** A new request of a tenant. */
+/** The context of a new request of a tenant. */
 export function contextOf(tenant: Tenant, nowMs: number): RequestContext {
   return {
     requestId: randomUUID(),

@@ -1,4 +1,4 @@
-/** A service for all tests of a file, with a tenant. */
+/** Gives the tests of a file a service and a tenant. */
 import { afterAll, beforeAll } from 'vitest';
 import type { Client } from '../running/client.ts';
 import type { Finished } from '../commands/command-here.ts';
@@ -11,10 +11,10 @@ import {
   type TestTenant,
 } from '../commands/operators.ts';
 
-/** `Server` is what the tests of a file may do with it. */
+/** `Server` is the type of the server that the tests of the file use. */
 export interface Stage<Server> {
   readonly server: Server;
-  /** A tenant with limits that are never met. */
+  /** Makes a tenant whose limits are never reached. */
   readonly tenant: TestTenant;
   readonly client: Client;
   newTenant(limits?: TenantLimits): Promise<TestTenant>;
@@ -24,7 +24,7 @@ export interface Stage<Server> {
   ): Promise<{ readonly id: string; readonly key: string }>;
   /** Runs an operator's command (`tenant suspend ID`, …) beside the server; it must succeed. */
   operate(...args: readonly string[]): Promise<void>;
-  /** Runs any command beside the server to its end. */
+  /** Runs any command beside the server, and waits for its end. */
   run(args: readonly string[]): Promise<Finished>;
 }
 

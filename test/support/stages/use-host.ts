@@ -2,7 +2,7 @@
 import { afterAll, beforeAll } from 'vitest';
 import { openHost, type Host } from './index-stage.ts';
 
-/** The host is there only while tests and their hooks run. */
+/** Opens the host before the tests of the file and closes it after them. */
 export function useHost(): Pick<Host, 'blobs' | 'catalog' | 'engine'> {
   const host = {} as Host;
   beforeAll(async () => {

@@ -142,7 +142,7 @@ describe('Stored documents', () => {
     const upsert = put(client, id, [{ doc_id: 'a', text: 'bees dance', metadata: { text: 'new' } }]);
     for (const reply of await Promise.all(updates)) expectReply(reply, storedDocument);
     await upsert;
-    // Whatever came last, the text is the new one.
+    // The text is the new one, whether the upsert or an update was committed last.
     const [found] = (await find(client, id, { query: 'bees dance', top_k: 1 })).results;
     const { id: fresh } = await makeIndex(client);
     await put(client, fresh, [{ doc_id: 'a', text: 'bees dance' }]);

@@ -129,7 +129,7 @@ describe('Limits', () => {
     const after = await readUsage(client);
     expect({ ...after.usage, requests: 0 }).toEqual({ ...before.usage, requests: 0 });
     expect(after.usage.requests).toBe(before.usage.requests + 1);
-    // What fits exactly passes, in each way of spending.
+    // A request that uses the allowance up exactly passes, whatever its kind.
     await put(client, id, [{ doc_id: 'b', text: textOfTokens(10) }]);
     await find(client, id, { query: textOfTokens(5) });
     expectReply(

@@ -1,6 +1,6 @@
 /**
- * Whether limits were kept, by what clients saw. An admission lies between its request and its answer, so admissions
- * whose requests and answers all lie within a minute have been in one window. Times are of the machine's steady clock.
+ * Checks that limits were kept, from the times that clients saw. A request is admitted between its start and its answer. So
+ * requests that all began and were answered within one minute were admitted in one window. Times are of the steady clock.
  */
 
 export interface Span {
@@ -13,14 +13,14 @@ const windowMs = 60_000;
 export class Admissions {
   readonly #admitted: Span[] = [];
   readonly #held: Span[] = [];
-  /** While Redis was away, and shares were in force for a minute after. */
+  /** Times at which Redis was away. For a minute after, nodes still admit by shares. */
   readonly #away: Span[] = [];
 
   admitted(span: Span): void {
     this.#admitted.push(span);
   }
 
-  /** A slot was held for at least so long. */
+  /** The least time for which a slot was held. */
   held(span: Span): void {
     this.#held.push(span);
   }
@@ -29,7 +29,7 @@ export class Admissions {
     this.#away.push(span);
   }
 
-  /** The most admissions in a minute that Redis decided alone, and in any. */
+  /** The most admissions in a minute: in minutes that Redis alone decided, and in all minutes. */
   mostInMinute(): { readonly answering: number; readonly any: number } {
     const inOrder = this.#admitted.toSorted((a, b) => a.from - b.from);
     const most = { answering: 0, any: 0 };
@@ -46,7 +46,7 @@ export class Admissions {
     return most;
   }
 
-  /** The most slots that were held at one moment. */
+  /** The largest number of slots that were held at one moment. */
   mostAtOnce(): { readonly answering: number; readonly any: number } {
     const most = { answering: 0, any: 0 };
     for (const { from } of this.#held) {
@@ -58,7 +58,7 @@ export class Admissions {
     return most;
   }
 
-  /** Redis lost its memory, or nodes did not ask it: what was before and what was after do not add up. */
+  /** Whether Redis was away in the span or in the minute before. Then Redis did not count all requests of the span. */
   #isAway({ from, to }: Span): boolean {
     return this.#away.some((span) => span.from <= to && from <= span.to + windowMs);
   }

@@ -1,17 +1,17 @@
 /**
- * What each document may look like to a search, from what its writer was answered: at least the last version answered
- * before the search began, at most the last one begun before it ended, and never an older one than any search has seen
- * that ended before. An operation that failed may have happened. So may one that was answered and whose commit was lost since.
+ * Checks which version of each document a search may see. It must see the last version that was answered before the search
+ * began, or a later one that had begun before the search ended. It must not see an older version than an earlier search saw.
+ * An operation that failed may have happened or not, and so may an answered one whose commit was lost since.
  */
 
 interface Operation {
   readonly beganAt: number;
   answeredAt: number | undefined;
-  /** Whether the document is there afterwards. */
+  /** Whether the document exists after the operation. */
   readonly stored: boolean;
 }
 
-/** Operation 0: it was never there. */
+/** Operation 0: the document has never existed. */
 const nothing = (): Operation => ({ beganAt: -1, answeredAt: -1, stored: false });
 
 export class History {
@@ -24,13 +24,13 @@ export class History {
   operations = 0;
   searches = 0;
 
-  /** Moments are the order of events. */
+  /** A moment is a number that grows with each event. */
   now(): number {
     this.#now += 1;
     return this.#now;
   }
 
-  /** The writer of a document begins an operation; returns its number, which an upsert stores as the version. */
+  /** Notes that the writer of a document begins an operation. Returns its number, which an upsert stores as the version. */
   begin(docId: string, stored: boolean): { readonly place: number; readonly answered: () => void } {
     const { operations } = this.#of(docId);
     const operation: Operation = { beganAt: this.now(), answeredAt: undefined, stored };
@@ -38,18 +38,18 @@ export class History {
     return {
       place: operations.push(operation) - 1,
       answered: () => {
-        // It may have been committed before the loss.
+        // The operation may have been committed before the loss.
         if (operation.beganAt > this.#lostAt) operation.answeredAt = this.now();
       },
     };
   }
 
-  /** Commits are about to be lost: until `lostSince` nobody knows what a search may see. */
+  /** Notes that commits are about to be lost. Until `lostSince` is called, searches are not checked. */
   loses(): void {
     this.#lostAt = Infinity;
   }
 
-  /** What was committed after a moment may be lost; what is answered from now on is not. */
+  /** Notes that commits after a moment may be lost. Operations that are answered from now on are not. */
   lostSince(moment: number): void {
     this.#lostAt = this.now();
     for (const document of this.#documents.values()) {
@@ -60,11 +60,11 @@ export class History {
     }
   }
 
-  /** Throws when a search saw what it must not. `versions`: of the documents that it found. */
+  /** Throws if a search saw a wrong version. `versions` has the version of each document that it found. */
   check(beganAt: number, versions: ReadonlyMap<string, number>): void {
     const endedAt = this.now();
     this.searches += 1;
-    // It may have seen what was lost.
+    // The search may have seen a commit that was lost later.
     if (beganAt < this.#lostAt) return;
     for (const [docId, document] of this.#documents) {
       const { operations } = document;

@@ -1,4 +1,7 @@
-/** What the ledger may hold: everything that was acknowledged, and of what was not, or was lost since, any part. */
+/**
+ * Checks sums of the usage ledger. It must count all acknowledged requests. It may count any part of the requests that were not
+ * acknowledged, or whose commits were lost.
+ */
 import type { UsageTotals } from '../../../../src/catalog/contract.ts';
 
 export type Counters = Omit<UsageTotals, 'inputTokens' | 'documents' | 'scores'> & {
@@ -11,7 +14,7 @@ export class Ledger {
   acknowledged: Counted = { requests: 0, documentUpserts: 0, searches: 0, inputTokens: 0 };
   readonly begun: Counted = { requests: 0, documentUpserts: 0, searches: 0, inputTokens: 0 };
 
-  /** Returns what to call when it is answered. */
+  /** Notes a request. The returned function must be called when the request is answered. */
   begin(used: Partial<Counters>): () => void {
     const add = (to: Counted): void => {
       to.requests += 1;
@@ -19,11 +22,11 @@ export class Ledger {
     };
     add(this.begun);
     const { acknowledged } = this;
-    // Not where it began before a loss.
+    // A request that began before a loss may be lost although it was answered.
     return () => add(acknowledged);
   }
 
-  /** Returns what to call when all that is acknowledged from now on may be lost. */
+  /** Notes a moment. The returned function must be called if everything acknowledged since then may be lost. */
   keep(): () => void {
     const kept = { ...this.acknowledged };
     return () => {
@@ -31,7 +34,7 @@ export class Ledger {
     };
   }
 
-  /** Empty when all is within its bounds. */
+  /** Describes the sums that are out of bounds. Empty = none. */
   violations(totals: UsageTotals): readonly string[] {
     return (Object.keys(this.begun) as (keyof Counted)[]).flatMap((name) => {
       const held = Number(totals[name]);

@@ -1,4 +1,4 @@
-/** What the history battery runs on: the shared servers, three node processes behind proxies of their own, and tenants. */
+/** The environment of the history battery: shared servers, three node processes behind proxies of their own, and tenants. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -30,22 +30,22 @@ export interface BatteryNode {
   readonly toObjects: FaultyHttp;
 }
 
-/** Catalog and objects are past every proxy. */
+/** `catalog` and `objects` reach the servers directly, without a proxy. */
 export interface Battery extends Stored {
   readonly servers: Servers;
   readonly nodes: readonly BatteryNode[];
-  /** Whose documents are written and searched. */
+  /** The tenant whose documents are written and searched. */
   readonly writer: BatteryTenant;
-  /** Who has few requests a minute. */
+  /** A tenant that may send few requests a minute. */
   readonly rated: BatteryTenant;
-  /** Who has few slots. */
+  /** A tenant that may have few requests at a time. */
   readonly slotted: BatteryTenant;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface BatteryOptions {
   readonly random: () => number;
-  /** A planted fault of every node. */
+  /** Every node has this planted fault. */
   readonly planted?: 'heads';
   readonly onBackgroundError: (job: string, message: string) => void;
 }

@@ -1,6 +1,6 @@
 /**
- * Faults that are injected while clients work, one after the other, by chance: what the design says that several nodes
- * must survive. Each mends what it broke before it resolves.
+ * Injects faults while clients work, one after the other and chosen at random. Several nodes must survive each of them. A fault
+ * is mended before its promise resolves.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CutMoment } from '../../network/cutting-proxy.ts';
@@ -13,26 +13,26 @@ import type { KeptCommits } from './load.ts';
 
 export interface FaultOptions {
   readonly random: () => number;
-  /** Only these; absent = all. */
+  /** The faults to choose from; absent = all. */
   readonly kinds?: readonly FaultKind[];
   readonly pauseMs: number;
   readonly redisEveryMs: number;
   readonly redisWasAway: (span: Span) => void;
-  /** What is committed from now on may be lost by `loses`. */
+  /** Commits from now on may be lost, once `loses` of the result is called. */
   readonly keepCommits: () => KeptCommits;
 }
 
-/** A merger sleeps past its lease, which is 1.5 s. */
+/** A node that merges is stopped for longer than its lease, which is 1.5 s. */
 const asleepMs = 2_500;
 const asleepWithinMs = 4_000;
-/** Longer than the patience of the client of the object store. */
+/** Longer than the client of the object store waits for an answer. */
 const longHangMs = 11_000;
 
 type Inject = (node: BatteryNode) => Promise<boolean>;
 
 export type FaultKind = keyof Faults['kinds'];
 
-/** After these the catalog is as of an earlier moment. */
+/** Faults after which the catalog is that of an earlier moment. */
 export const losesCommits = [
   'PostgreSQL fails over to a replica that is behind',
   'PostgreSQL restored to an older copy',
@@ -46,7 +46,7 @@ export class Faults {
   readonly counts: FaultCounts = {};
   #redisAt = 0;
 
-  /** Each resolves to whether it took effect. */
+  /** Injects a fault of each kind. Resolves to whether the fault took effect. */
   readonly kinds = {
     'node killed': (node) => this.#kill(node, false),
     'node killed, disk lost': (node) => this.#kill(node, true),

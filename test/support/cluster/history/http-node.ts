@@ -1,4 +1,4 @@
-/** A node of `npm run cluster` as the load and its killer see it: a whole process, spoken to by HTTP. */
+/** A node of `npm run cluster`, as a process of its own that is called by HTTP. */
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { LocalNode } from '../../../../deploy/local/cluster.ts';
@@ -36,7 +36,7 @@ export class HttpNode implements LoadNode, MortalNode {
     await this.#node.stop('SIGKILL');
   }
 
-  /** In an orderly way. */
+  /** Stops the process by SIGTERM. */
   async stop(): Promise<void> {
     this.isUp = false;
     await this.#node.stop();

@@ -4,14 +4,17 @@ import type { MortalNode } from './load-node.ts';
 
 const pollMs = 20;
 
-/** `url`: of the database. */
+/** Kills a node and starts it again. `url` is that of the catalog's database. */
 export async function killAndStart(url: string, node: MortalNode, losesDisk: boolean): Promise<void> {
   await killForGood(url, node, losesDisk);
-  // A start that meets another fault fails, as it may; the next is tried at once.
+  // A start may fail because of another fault. Then the next one is tried at once.
   while (!node.isUp) await node.start().catch(() => undefined);
 }
 
-/** Resolves when nothing that the node had begun can happen any more: the database has ended its connections. */
+/**
+ * Kills a node. Resolves when the database has ended the connections of the node. From then on nothing that the node had begun
+ * can still happen.
+ */
 export async function killForGood(url: string, node: MortalNode, losesDisk: boolean): Promise<void> {
   const { name } = node;
   await node.kill();

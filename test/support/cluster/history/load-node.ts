@@ -1,11 +1,11 @@
-/** A node as clients of the load see it. */
+/** Nodes as the clients of the battery call them. */
 import type { CallKind, CallOf, NodeAnswers } from './node-calls.ts';
 
 export interface LoadNode {
   readonly isUp: boolean;
-  /** It does not answer just now: only some go there. */
+  /** The node does not answer at present. Only some clients send requests to it. */
   readonly isStalled: boolean;
-  /** Grows with each start, which comes after the database has ended the connections of the life before. */
+  /** Counts the starts. A node starts only after the database has ended the connections of its last process. */
   readonly life: number;
   /** Rejects with `Refused` or `NodeGone`. */
   call<Kind extends CallKind>(call: CallOf<Kind>): Promise<NodeAnswers[Kind]>;
@@ -26,9 +26,9 @@ export class Refused extends Error {
 /** A node that can be killed. */
 export interface MortalNode {
   readonly isUp: boolean;
-  /** What its connections to the database are called. */
+  /** The name of its connections in the database (`application_name`). */
   readonly name: string;
-  /** SIGKILL; resolves when the process has ended. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   kill(): Promise<void>;
   loseDisk(): Promise<void>;
   start(): Promise<void>;

@@ -1,7 +1,7 @@
 /**
- * Clients of the battery. Each has its documents, which nobody else writes, and sends one operation after the other to any
- * node. A writer whose node died goes on once nothing of that node can happen any more: what was not answered has
- * happened by then, or never will.
+ * Clients of the battery. Each client writes documents that no other client writes, and sends one operation after the other to
+ * any node. If the node of a write dies, the client waits until nothing that the node had begun can still happen. By then
+ * an operation without an answer has happened, or it never will.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Admissions } from '../checkers/admissions.ts';
@@ -13,9 +13,9 @@ import type { BatteryTenant } from './tenants.ts';
 
 export interface LoadOptions {
   readonly nodes: readonly LoadNode[];
-  /** Whose documents are written and searched. */
+  /** The tenant whose documents are written and searched. */
   readonly writer: BatteryTenant;
-  /** Who has few requests a minute, and who has few slots; absent = limits are not looked at. */
+  /** A tenant with few requests a minute, and one with few requests at a time; absent = limits are not tested. */
   readonly limited?: { readonly rated: BatteryTenant; readonly slotted: BatteryTenant };
   readonly random: () => number;
 }
@@ -23,7 +23,7 @@ export interface LoadOptions {
 const clients = 8;
 const documentsOfClient = 3;
 const refusedPauseMs = 20;
-/** Searches of the tenant with few requests, and requests of the one with few slots, come so many at once. */
+/** Requests that are sent at once: searches of `rated`, and requests that hold a slot of `slotted`. */
 const ratedAtOnce = 6;
 const slottedAtOnce = 14;
 const holdMs = 20;
@@ -40,13 +40,13 @@ export class Load {
   readonly admissions = new Admissions();
   readonly #options: LoadOptions;
   readonly #ended = new AbortController();
-  /** By kind. */
+  /** Answered calls by their kind. */
   readonly answered: Record<CallKind, number> = { upsert: 0, remove: 0, search: 0, hold: 0 };
-  /** Refused by limits, as they should be. */
+  /** Calls that were refused because a limit was reached. */
   limited = 0;
-  /** Refused for a fault. */
+  /** Calls that were refused with 503, because of a fault. */
   refused = 0;
-  /** Never answered. */
+  /** Calls that were never answered. */
   lost = 0;
 
   constructor(options: LoadOptions) {
@@ -57,7 +57,7 @@ export class Load {
     return Object.values(this.answered).reduce((sum, count) => sum + count, 0);
   }
 
-  /** Until so many are answered, or `stop`. Rejects at the first violation. */
+  /** Runs the clients until this many operations are answered, or `stop` is called. Rejects at the first violation. */
   async run(operations = Infinity): Promise<void> {
     const all = Array.from({ length: clients }, async (_client, own) => {
       while (!this.#ended.signal.aborted && this.operations < operations) await this.#operate(own);
@@ -74,7 +74,7 @@ export class Load {
     this.#ended.abort();
   }
 
-  /** What is committed from now on may be lost by `loses`. */
+  /** Commits from now on may be lost, once `loses` of the result is called. */
   keepCommits(): KeptCommits {
     const moment = this.history.now();
     const loseUsage = this.ledger.keep();
@@ -88,14 +88,14 @@ export class Load {
     };
   }
 
-  /** Every node, asked now, sees what the history says. */
+  /** Searches on every node and checks the answer by the history. */
   async lookEverywhere(): Promise<void> {
     for (const node of this.#options.nodes) await this.lookAt(node);
   }
 
   async lookAt(node: LoadNode): Promise<void> {
     const { search } = this.answered;
-    // The first may be late where everything must be fetched.
+    // The first search may fail by its deadline, if the node must fetch everything.
     for (let attempt = 0; attempt < 100 && this.answered.search === search; attempt += 1)
       await this.#search(node);
     if (this.answered.search === search) throw new Error('a node does not answer in calm');
@@ -170,7 +170,7 @@ export class Load {
     await this.#atOnce(slottedAtOnce, async (node) => {
       const held = await this.#ask(node, tenant, 'hold', { ms: holdMs });
       if (held === undefined) return;
-      // The machine's steady clock, as this process reads it.
+      // Times of the machine's steady clock, which this process reads too.
       const offset = performance.now() - Number(process.hrtime.bigint()) / 1e6;
       this.admissions.held({ from: held[0] + offset, to: held[1] + offset });
     });
@@ -180,7 +180,7 @@ export class Load {
     await Promise.all(Array.from({ length: count }, () => work(this.#anyNode(clients))));
   }
 
-  /** `undefined`: refused or lost. Throws what no client may ever see. */
+  /** Calls a node. `undefined` = the call was refused or lost. Throws an error that no client may ever see. */
   async #ask<Kind extends CallKind>(
     node: LoadNode,
     { apiKey, indexId }: BatteryTenant,
@@ -202,7 +202,8 @@ export class Load {
         onLost?.();
       } else if (!(error instanceof Refused)) throw error;
       else if (error.code === 'service_unavailable') this.refused += 1;
-      // A share of a limit, while Redis is away, is even: two requests in one millisecond may be one too many for any.
+      // While Redis is away, a node spreads its share of a limit evenly. So it may refuse the second of two requests in a
+      // millisecond, whatever the tenant's limit is.
       else if (/^(rate|concurrency)_limit_exceeded$/.test(error.code)) this.limited += 1;
       else throw error;
       await pause(refusedPauseMs);
@@ -210,7 +211,7 @@ export class Load {
     }
   }
 
-  /** What an earlier life of a node had begun has ended when it lives again. */
+  /** Waits until a node has started again. By then nothing that its last process had begun can still happen. */
   async #untilNewLife(node: LoadNode, life: number): Promise<void> {
     for (const endsAt = performance.now() + newLifeMsMax; node.life === life;) {
       if (this.#ended.signal.aborted) return;
@@ -219,7 +220,7 @@ export class Load {
     }
   }
 
-  /** One that is up. Two clients go to stalled nodes, too: the others would all wait there. */
+  /** A node that is up. Only two clients choose stalled nodes as well, because otherwise all clients would wait there. */
   #anyNode(own: number): LoadNode {
     const { nodes, random } = this.#options;
     const likely = nodes.filter(({ isUp, isStalled }) => isUp && (own < 2 || !isStalled));

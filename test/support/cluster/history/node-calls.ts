@@ -1,4 +1,4 @@
-/** What the driver asks of a node process, and what that answers, as messages between the two. */
+/** Messages between the driver of the battery and a node process: calls and their answers. */
 
 export interface TestDocument {
   readonly docId: string;
@@ -6,12 +6,12 @@ export interface TestDocument {
   readonly text: string;
 }
 
-/** By kind of call. */
+/** The arguments of each kind of call. */
 export interface NodeAsks {
   upsert: { readonly documents: readonly TestDocument[] };
   remove: { readonly docId: string };
   search: { readonly documents?: never };
-  /** Takes a slot for so long and does nothing. */
+  /** Takes a slot for this time and does nothing else. */
   hold: { readonly ms: number };
 }
 
@@ -25,7 +25,7 @@ export type CallOf<Kind extends CallKind> = NodeAsks[Kind] & {
 
 export type NodeCall = { [Kind in CallKind]: CallOf<Kind> }[CallKind];
 
-/** A search: document ids with their versions; a hold: from when to when, by the machine's steady clock. */
+/** Values of the answers. A search gives document ids with versions. A hold gives its begin and end, by the steady clock. */
 export interface NodeAnswers {
   upsert: true;
   remove: boolean;
@@ -35,7 +35,7 @@ export interface NodeAnswers {
 
 export type ToNode =
   | { readonly id: number; readonly call: NodeCall }
-  /** Stop yourself (SIGSTOP) before the next swap of merged segments, or do not after all. */
+  /** True = the node sends itself SIGSTOP before it next swaps merged segments. False = it does not. */
   | { readonly sleepAtSwap: boolean };
 
 export type FromNode =
@@ -43,5 +43,5 @@ export type FromNode =
   | { readonly asleep: true }
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly code: string; readonly message: string }
-  /** Work in the background failed. */
+  /** A job in the background failed. */
   | { readonly job: string; readonly message: string };

@@ -1,6 +1,6 @@
 /**
- * A node of the history battery as a process: the real backend of a node, the real service and engine, an encoder that
- * knows words, and calls by messages instead of HTTP. Ends with its parent.
+ * The process of a node in the history battery. Backend, service and engine are real. The encoder takes words for tokens. Calls
+ * are messages and not HTTP. The process ends with its parent.
  */
 import './shifted-clock.ts';
 import { randomUUID } from 'node:crypto';
@@ -19,7 +19,7 @@ import { WordEncoder, wordModel } from '../../encoder/word-encoder.ts';
 import type { FromNode, NodeAnswers, NodeCall, ToNode } from './node-calls.ts';
 import { withoutHeads } from './planted-node.ts';
 
-/** Leases of merges run out so soon that a node can sleep past its own. */
+/** Leases of merges are so short that a stopped node loses its lease. */
 const leaseMs = 1_500;
 const searchMs = 10_000;
 const writeMs = 30_000;
@@ -41,7 +41,7 @@ const service = await createService({
   engine: createEngine({ threads: 1, kernel: 'auto' }),
   defaultModel: { name: wordModel.name },
   exactTokenVectorsMax: 1_000_000,
-  // Small enough that merges, codes and their objects come often.
+  // Segments are so small that merges and codes come often.
   indexSettings: { sealedSegmentsMax: 4, codesTokenVectorsMin: 200 },
   onBackgroundError: (job, error) => send({ job, message: textOf(error) }),
 });
@@ -70,13 +70,13 @@ function send(message: FromNode): void {
   process.send?.(message);
 }
 
-/** With its causes. */
+/** The message of an error with those of its causes. */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message} <- ${textOf(error.cause)}`;
 }
 
-/** As the HTTP layer does: admission, the operation, its count in the ledger, and only then the slot is free. */
+/** Serves a call in the order of the HTTP layer: admission, operation, count in the ledger. Then the slot is released. */
 async function answer(call: NodeCall): Promise<NodeAnswers[NodeCall['kind']]> {
   const { tenant, permit } = await service.admit(`Bearer ${call.apiKey}`);
   const from = steadyMs();

@@ -1,4 +1,4 @@
-/** A node process as the driver sees it: called, killed, stopped, started again, with its own clock and connections. */
+/** Starts, calls, stops and kills a node process. The process has a clock and connections of its own. */
 import { fork, type ChildProcess } from 'node:child_process';
 import { openSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -30,7 +30,7 @@ export class NodeProcess implements LoadNode, MortalNode {
     this.#options = options;
   }
 
-  /** What its connections to the database are called, of this life. */
+  /** The name of its connections in the database. It is new with each start. */
   get name(): string {
     return `${path.basename(this.#options.directory)}.${this.life}`;
   }
@@ -85,7 +85,7 @@ export class NodeProcess implements LoadNode, MortalNode {
     return answer.promise as Promise<NodeAnswers[Kind]>;
   }
 
-  /** Resolves once it has stopped itself in the middle of a merge. */
+  /** Resolves once the node has stopped itself in the middle of a merge. */
   sleepAtSwap(): Promise<void> {
     this.#asleep = Promise.withResolvers();
     this.#send({ sleepAtSwap: true });
@@ -113,7 +113,7 @@ export class NodeProcess implements LoadNode, MortalNode {
   }
 
   #send(message: ToNode): void {
-    // A channel that has closed comes with the end of the process.
+    // The channel has closed, so the process has ended.
     this.#child?.send(message, () => undefined);
   }
 

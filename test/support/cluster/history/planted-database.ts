@@ -1,7 +1,7 @@
-/** Faults of the database that the battery must find: it would prove nothing otherwise. */
+/** Planted faults of the database. The battery must find them, or it would prove nothing. */
 import { queryDatabase } from '../servers.ts';
 
-/** Merges are swapped in whoever has the turn by now, and whatever has become of their sources. */
+/** Merged segments are swapped in although another node has the lease, and although their sources are gone. */
 export async function withoutFence(url: string): Promise<void> {
   const [row] = await queryDatabase(
     url,
@@ -15,7 +15,7 @@ export async function withoutFence(url: string): Promise<void> {
   await queryDatabase(url, open);
 }
 
-/** A catalog that lost commits goes on as if it were the same. */
+/** The catalog keeps its epoch although it has lost commits. */
 export async function withoutEpochs(url: string): Promise<void> {
   await queryDatabase(
     url,
@@ -23,7 +23,7 @@ export async function withoutEpochs(url: string): Promise<void> {
   );
 }
 
-/** Commits are answered before they are durable, and written long after. */
+/** Commits are answered long before they are durable. */
 export async function withoutDurability(url: string): Promise<void> {
   const database = new URL(url).pathname.slice(1);
   await queryDatabase(url, `ALTER DATABASE ${database} SET synchronous_commit = off`);

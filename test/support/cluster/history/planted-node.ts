@@ -1,8 +1,8 @@
-/** A fault of a node that the battery must find: it would prove nothing otherwise. */
+/** A planted fault of a node. The battery must find it, or it would prove nothing. */
 import type { ClusterCatalog } from '../../../../src/catalog/cluster-contract.ts';
 import type { IndexHead } from '../../../../src/contracts/index-state.ts';
 
-/** A node that looks at the head now and then only, and takes it for what it has already. */
+/** The node reads the head only at every fourth search. Otherwise it takes the state that it has for the newest. */
 export function withoutHeads(real: ClusterCatalog): ClusterCatalog {
   const known = new Map<string, IndexHead>();
   let reads = 0;

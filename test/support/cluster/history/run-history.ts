@@ -1,4 +1,4 @@
-/** One run of the history battery: load and faults together, then calm, then everything is looked at. */
+/** One run of the history battery. Clients work while faults are injected. Then the faults end, and everything is checked. */
 import { seededRandom } from '../../../../bench/lib/seeded-random.ts';
 import { openBattery, type Battery, type Servers } from './battery.ts';
 import { Faults, losesCommits, type FaultCounts, type FaultKind } from './faults.ts';
@@ -6,15 +6,15 @@ import { Load } from './load.ts';
 import { assertStoredWhole } from '../stored-objects.ts';
 
 export interface RunOptions {
-  /** The choices of clients and of faults follow from it; their interleaving does not. */
+  /** Determines what clients and faults do. It does not determine in which order they act. */
   readonly seed: number;
   readonly operations: number;
-  /** Ends it earlier, once it has made `operationsMin`. */
+  /** The run ends after this time, if it has made `operationsMin` by then. */
   readonly msMax?: number;
-  /** Only these kinds; absent = all; empty = none. */
+  /** The kinds of faults to inject; absent = all; empty = none. */
   readonly faults?: readonly FaultKind[];
   readonly pauseMs?: number;
-  /** A fault that must be found, of every node or made before the load. */
+  /** A planted fault that the run must find: in every node (`heads`), or made before the clients begin. */
   readonly planted?: 'heads' | ((battery: Battery) => Promise<void>);
 }
 
@@ -22,30 +22,30 @@ export interface RunReport {
   readonly operations: number;
   readonly writes: number;
   readonly searches: number;
-  /** Refused by limits, as they should be. */
+  /** Calls that were refused because a limit was reached. */
   readonly limited: number;
-  /** Refused for a fault, and never answered. */
+  /** `refused` = calls that were refused because of a fault; `lost` = calls that were never answered. */
   readonly refused: number;
   readonly lost: number;
   readonly seconds: number;
   readonly faults: FaultCounts;
-  /** The tenant with 60 requests a minute, and the one with 9 slots. */
+  /** For the tenant with 60 requests a minute, and for the one with 9 slots. */
   readonly mostInMinute: { readonly answering: number; readonly any: number };
   readonly mostAtOnce: { readonly answering: number; readonly any: number };
-  /** What nodes reported of work in the background, by message. */
+  /** How often nodes reported each failure of a job in the background. */
   readonly background: Readonly<Record<string, number>>;
 }
 
-/** Redis' faults are so far apart that no minute holds two of them and what follows. */
+/** The time between two faults of Redis. It is so long that no minute is affected by two of them. */
 const redisEveryMs = 200_000;
 const pauseMsDefault = 1_000;
 const progressMs = 60_000;
 const longestMs = 12 * 3_600_000;
 
-/** On a busy machine they take longer than on others. */
+/** A run makes at least this many operations, however slow the machine is. */
 export const operationsMin = 20;
 
-/** Rejects at the first violation. */
+/** Makes one run. Rejects at the first violation. */
 export async function runHistory(servers: Servers, options: RunOptions): Promise<RunReport> {
   const { seed, operations, faults: kinds, pauseMs = pauseMsDefault, planted, msMax = longestMs } = options;
   const random = seededRandom(seed);
@@ -67,7 +67,7 @@ export async function runHistory(servers: Servers, options: RunOptions): Promise
   const nodes = battery.nodes.map(({ process: node }) => node);
   const load = new Load({ nodes, writer, limited: { rated, slotted }, random });
   const faults = new Faults(battery, {
-    // Its own: how many operations there are between two faults does not change which they are.
+    // Faults have a generator of their own. So the number of operations between two faults does not change which faults come.
     random: seededRandom(seed + 1),
     ...(kinds === undefined ? {} : { kinds }),
     pauseMs,
@@ -77,7 +77,7 @@ export async function runHistory(servers: Servers, options: RunOptions): Promise
   });
   const beganAt = performance.now();
   const injecting = kinds?.length === 0 ? Promise.resolve() : faults.run(ended.signal);
-  // Its failure is the run's, below.
+  // If the load fails, the run fails below.
   injecting.catch(() => undefined);
   const progress = setInterval(
     () => console.log(`history: ${load.operations} operations, ${JSON.stringify(faults.counts)}`),
@@ -126,7 +126,10 @@ export async function runHistory(servers: Servers, options: RunOptions): Promise
   };
 }
 
-/** While Redis is away: what it had admitted before, and shares that are no more than the limit together, or one a node. */
+/**
+ * Describes limits that were exceeded. While Redis is away a window may hold the requests that Redis had admitted, and the
+ * shares of the nodes: together the limit, but at least one for each node.
+ */
 function exceeded(
   what: string,
   most: { readonly answering: number; readonly any: number },
@@ -138,7 +141,7 @@ function exceeded(
   ];
 }
 
-/** Neither another node's turn nor a service that is away. */
+/** Whether a failure in the background is a defect. Losing the turn to another node is none, nor is a service that is away. */
 function isDefect(message: string): boolean {
   return /this is a bug|is not one of this index|holds live versions|is not there|is not a function|undefined/.test(
     message,

@@ -1,4 +1,4 @@
-/** Imported first by a node of the tests: its clock differs from the others' by `TEST_CLOCK_OFFSET_MS`. */
+/** Shifts the clock of a node process by `TEST_CLOCK_OFFSET_MS`. The process imports this file before all others. */
 const offsetMs = Number(process.env['TEST_CLOCK_OFFSET_MS'] ?? '0');
 const RealDate = Date;
 

@@ -1,4 +1,4 @@
-/** Tenants with a key, as their nodes meet them. */
+/** Makes tenants with a key for the history battery. */
 import { randomUUID } from 'node:crypto';
 import { generateApiKey, hashApiKey } from '../../../../src/catalog/api-key.ts';
 import type { Catalog, TenantLimits } from '../../../../src/catalog/contract.ts';
@@ -14,7 +14,7 @@ export interface BatteryTenant extends KeyedTenant {
   readonly indexId: string;
 }
 
-/** Rates and slots that are never met, unless given. */
+/** Limits that are never reached, except for those that are given. */
 export async function newKeyedTenant(
   catalog: Pick<Catalog, 'createTenant'>,
   keyPepper: Uint8Array,
