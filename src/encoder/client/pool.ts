@@ -1,12 +1,10 @@
 /**
  * The encoder pool of the api process: several encoders behind the `EncoderPool` contract.
  *
- * A call goes to the encoder with the fewest tokens outstanding that serves its model version. If the encoder goes away, a query
- * is tried again within its deadline. Of a document call only the documents are tried again that were not yielded yet, so that
- * none comes twice. When no encoder is up, the call waits a moment for one. A text that ends the encoder that runs it is found
- * and refused (see `crash-guard.ts`).
+ * A call goes to the encoder that `EncoderChoice` picks. When none is up, the call waits a moment for one. If the encoder goes
+ * away, a query is tried again within its deadline. Of a document call only the documents are tried again that were not yielded
+ * yet, so that none comes twice. A text that ends the encoder that runs it is found and refused (see `crash-guard.ts`).
  */
-import { ChannelCredentials } from '@grpc/grpc-js';
 import type {
   EncodedDocument,
   EncodedQuery,
@@ -18,30 +16,15 @@ import type {
   LocatedText,
   TokenSpans,
 } from '../protocol/contract.ts';
-import { estimatedTokens } from '../protocol/estimated-tokens.ts';
 import { UnencodableTexts } from './crash-guard.ts';
-import { dnsNameOf, followDnsName, type LookUp, systemLookUp } from './dns-name.ts';
 import { type Attempt, encodeOnce, type Unfinished } from './document-client.ts';
-import { Endpoint, type EndpointEvent, type OpenCall, type StartUnary } from './endpoint.ts';
-import {
-  CorruptReply,
-  decodeCounts,
-  decodeQuery,
-  decodeSpans,
-  refusedDocument,
-  refusedQuery,
-} from './replies.ts';
+import { EncoderChoice, type EncoderChoiceOptions, type Picked } from './encoder-choice.ts';
+import type { Endpoint, EndpointEvent, StartUnary } from './endpoint.ts';
+import { decodeCounts, decodeQuery, decodeSpans, refusedDocument, refusedQuery } from './replies.ts';
 import { isLoss, Tries, unavailable } from './tries.ts';
 import type { CountTokensResponse, GetStatisticsResponse, LocateTokensResponse } from '../protocol/wire.ts';
 
-export interface EncoderPoolOptions {
-  /** `unix:/path`, `host:port`, or `dns:///host:port`, which is an encoder at each address of the host. */
-  readonly addresses: readonly string[];
-  readonly lookUp?: LookUp;
-  readonly lookUpIntervalMs?: number;
-  /** PEM. Absent = plain connections. With certificate and key TLS is mutual. */
-  readonly tls?: { readonly ca: Buffer; readonly certificate?: Buffer; readonly key?: Buffer };
-  readonly onEvent?: (event: EndpointEvent) => void;
+export interface EncoderPoolOptions extends EncoderChoiceOptions {
   /**
    * No other process sends to these encoders. Only then is it known which text ended one, and the text is refused. Otherwise the
    * answer is `service_unavailable`.
@@ -50,18 +33,9 @@ export interface EncoderPoolOptions {
   /** How long a call waits for an encoder to come back, and how many calls may wait. */
   readonly healWaitMs?: number;
   readonly waitingMax?: number;
-  readonly healthIntervalMs?: number;
-  readonly healthTimeoutMs?: number;
 }
 
-const defaults = {
-  healWaitMs: 5000,
-  waitingMax: 256,
-  healthIntervalMs: 500,
-  healthTimeoutMs: 1500,
-  lookUp: systemLookUp,
-  lookUpIntervalMs: 5000,
-};
+const defaults = { healWaitMs: 5000, waitingMax: 256 };
 
 /** How long a text is refused that ended encoders. Where others send to them too, the text may be innocent. */
 const keptOutMs = { exclusive: 600_000, shared: 30_000 };
@@ -79,13 +53,10 @@ export function createEncoderPool(options: EncoderPoolOptions): EncoderPool {
 }
 
 class GrpcEncoderPool implements EncoderPool {
-  #endpoints: readonly Endpoint[];
-  readonly #newEndpoint: (address: string, serverName?: string) => Endpoint;
+  readonly #choice: EncoderChoice;
   readonly #healWaitMs: number;
   readonly #waitingMax: number;
   readonly #onEvent: (event: EndpointEvent) => void;
-  /** Each model version that was ever served, as it was reported first. */
-  readonly #known = new Map<string, EncoderModel>();
   readonly #waiting = new Set<() => void>();
   readonly #exclusive: boolean;
   readonly #unencodable: UnencodableTexts;
@@ -97,67 +68,15 @@ class GrpcEncoderPool implements EncoderPool {
     this.#onEvent = options.onEvent ?? (() => undefined);
     this.#exclusive = options.exclusive ?? false;
     this.#unencodable = new UnencodableTexts(this.#exclusive ? keptOutMs.exclusive : keptOutMs.shared);
-    const { tls } = options;
-    const credentials =
-      tls === undefined
-        ? ChannelCredentials.createInsecure()
-        : ChannelCredentials.createSsl(tls.ca, tls.key ?? null, tls.certificate ?? null);
-    this.#newEndpoint = (address, serverName) =>
-      new Endpoint({
-        address,
-        ...(serverName === undefined ? {} : { serverName }),
-        credentials,
-        healthIntervalMs: options.healthIntervalMs ?? defaults.healthIntervalMs,
-        healthTimeoutMs: options.healthTimeoutMs ?? defaults.healthTimeoutMs,
-        checkModels: (served) => this.#checkModels(served),
-        onChange: () => this.#changed(),
-        onEvent: this.#onEvent,
-      });
-    this.#endpoints = options.addresses
-      .filter((address) => dnsNameOf(address) === undefined)
-      .map((address) => this.#newEndpoint(address));
-    for (const address of options.addresses) this.#follow(address, options);
-  }
-
-  /** Keeps an endpoint for each address of a DNS name. */
-  #follow(address: string, options: EncoderPoolOptions): void {
-    const name = dnsNameOf(address);
-    if (name === undefined) return;
-    let followed: readonly Endpoint[] = [];
-    let failure: string | undefined;
-    void followDnsName(name, {
-      lookUp: options.lookUp ?? defaults.lookUp,
-      intervalMs: options.lookUpIntervalMs ?? defaults.lookUpIntervalMs,
-      signal: this.#ended.signal,
-      onAddresses: (found) => {
-        failure = undefined;
-        const gone = followed.filter((endpoint) => !found.includes(endpoint.address));
-        const kept = followed.filter((endpoint) => !gone.includes(endpoint));
-        const added = found
-          .filter((each) => !kept.some((endpoint) => endpoint.address === each))
-          .map((each) => this.#newEndpoint(each, name.host));
-        followed = [...kept, ...added];
-        this.#endpoints = [...this.#endpoints.filter((endpoint) => !gone.includes(endpoint)), ...added];
-        for (const endpoint of gone) endpoint.retire();
-        if (gone.length > 0) this.#changed();
-      },
-      onFailure: (reason) => {
-        if (reason !== failure) this.#onEvent({ event: 'unresolved', address, reason });
-        failure = reason;
-      },
-    });
+    this.#choice = new EncoderChoice(options, () => this.#changed());
   }
 
   models(): readonly EncoderModel[] {
-    const models = new Map<string, EncoderModel>();
-    for (const endpoint of this.#endpoints) {
-      for (const model of endpoint.models) models.set(`${model.name}/${model.version}`, model);
-    }
-    return [...models.values()];
+    return this.#choice.models();
   }
 
   ready(): boolean {
-    return this.#endpoints.some((endpoint) => endpoint.models.length > 0);
+    return this.models().length > 0;
   }
 
   async awaitModel(
@@ -174,7 +93,7 @@ class GrpcEncoderPool implements EncoderPool {
       signal.throwIfAborted();
     }
     // An encoder that is down may serve it.
-    const mayCome = !this.ready() || [...this.#known.values()].some(isWanted);
+    const mayCome = !this.ready() || this.#choice.known().some(isWanted);
     if (!mayCome) return undefined;
     throw unavailable('no encoder serves the model at the moment', { seconds: awaitedModelRetrySeconds });
   }
@@ -364,16 +283,14 @@ class GrpcEncoderPool implements EncoderPool {
   }
 
   async statistics(): Promise<readonly EncoderStatistics[]> {
-    const reported = this.#endpoints
-      .filter(({ admitted }) => admitted)
-      .map(async (endpoint) => {
-        const limits = { deadlineMs: Date.now() + statisticsMsMax, signal: new AbortController().signal };
-        const statistics = await endpoint.unary<GetStatisticsResponse>(
-          (rpc, callLimits, answer) => rpc.getStatistics({}, callLimits, answer),
-          limits,
-        );
-        return { ...statistics, address: endpoint.address };
-      });
+    const reported = this.#choice.admitted().map(async (endpoint) => {
+      const limits = { deadlineMs: Date.now() + statisticsMsMax, signal: new AbortController().signal };
+      const statistics = await endpoint.unary<GetStatisticsResponse>(
+        (rpc, callLimits, answer) => rpc.getStatistics({}, callLimits, answer),
+        limits,
+      );
+      return { ...statistics, address: endpoint.address };
+    });
     return (await Promise.allSettled(reported)).flatMap((outcome) =>
       outcome.status === 'fulfilled' ? [outcome.value] : [],
     );
@@ -381,33 +298,20 @@ class GrpcEncoderPool implements EncoderPool {
 
   async close(): Promise<void> {
     this.#ended.abort();
-    for (const endpoint of this.#endpoints) endpoint.close();
+    this.#choice.close();
     this.#changed();
   }
 
-  /**
-   * Picks the least loaded encoder that serves the version and did not refuse this call, and counts the call there. Waits a
-   * moment for one. `alone`: the call has its encoder to itself.
-   */
-  async #pick({ options, tries, lostBy }: Call, texts: readonly string[], alone = false): Promise<Picked> {
+  /** Picks an encoder, and waits a moment for one. `alone`: the call has its encoder to itself. */
+  async #pick(call: Call, texts: readonly string[], alone = false): Promise<Picked> {
+    const { options, tries, lostBy } = call;
     const waitUntilMs = Math.min(Date.now() + this.#healWaitMs, options.deadlineMs);
     for (;;) {
       options.signal.throwIfAborted();
       tries.assertLeft();
       if (this.#ended.signal.aborted) throw unavailable('the encoder pool is closed');
-      let best: Endpoint | undefined;
-      for (const endpoint of this.#endpoints) {
-        if (alone ? endpoint !== lostBy : endpoint.retrial.isOpen) continue;
-        if (modelOf(endpoint, options) === undefined || tries.refusedBy.has(endpoint)) continue;
-        if (best === undefined || tries.cost(endpoint) < tries.cost(best)) best = endpoint;
-      }
-      if (best !== undefined) {
-        return {
-          endpoint: best,
-          model: modelOf(best, options)!,
-          open: best.begin(texts.reduce((sum, text) => sum + estimatedTokens(text), 1)),
-        };
-      }
+      const picked = this.#choice.pick(call, texts, alone ? lostBy : undefined);
+      if (picked !== undefined) return picked;
       if (tries.refusal !== undefined) throw tries.refusal;
       if (!(await this.#change(waitUntilMs, options.signal))) {
         throw unavailable(
@@ -423,10 +327,7 @@ class GrpcEncoderPool implements EncoderPool {
    */
   async #change(untilMs: number, signal: AbortSignal): Promise<boolean> {
     const leftMs = untilMs - Date.now();
-    const allInUse =
-      this.#endpoints.length > 0 &&
-      this.#endpoints.every(({ admitted, retrial }) => admitted && !retrial.isOpen);
-    if (leftMs <= 0 || allInUse || this.#waiting.size >= this.#waitingMax) return false;
+    if (leftMs <= 0 || this.#choice.allInUse || this.#waiting.size >= this.#waitingMax) return false;
     await new Promise<void>((resolve) => {
       const done = (): void => {
         clearTimeout(timer);
@@ -441,27 +342,9 @@ class GrpcEncoderPool implements EncoderPool {
     return true;
   }
 
-  /** A model version is immutable, so an encoder must not report other rows than the first one did. */
-  #checkModels(served: readonly EncoderModel[]): void {
-    for (const model of served) {
-      const name = `${model.name}/${model.version}`;
-      const known = this.#known.get(name) ?? model;
-      if (known.dim !== model.dim || known.rowBits !== model.rowBits) {
-        throw new CorruptReply(`the encoder serves another model as ${name}`);
-      }
-      this.#known.set(name, known);
-    }
-  }
-
   #changed(): void {
     for (const waiter of this.#waiting) waiter();
   }
-}
-
-interface Picked {
-  readonly endpoint: Endpoint;
-  readonly model: EncoderModel;
-  readonly open: OpenCall;
 }
 
 interface Call {
@@ -474,10 +357,6 @@ interface Call {
 interface DocumentsCall extends Call {
   readonly options: EncodeDocumentsOptions;
   readonly unfinished: Unfinished;
-}
-
-function modelOf(endpoint: Endpoint, { model }: EncodeOptions): EncoderModel | undefined {
-  return endpoint.models.find(({ name, version }) => name === model.name && version === model.version);
 }
 
 function target({ model, tenantId }: EncodeOptions): Pick<EncodeOptions, 'model' | 'tenantId'> {
