@@ -1,8 +1,6 @@
 /** All benchmarks with their options. A test compares the documents with them. */
 import { Command } from 'commander';
 import { capacity } from './capacity/command.ts';
-import { cost } from './capacity/cost.ts';
-import { cluster } from './cluster/bench.ts';
 import { encoder } from './encoder/bench.ts';
 import { firstRuns } from './gpu/first-runs.ts';
 import { frontier } from './search/frontier/bench.ts';
@@ -17,18 +15,5 @@ import { stages } from './service/bench.ts';
 export const program = new Command('npm run bench --').description(
   'Benchmarks; NAME --help lists the options of one.',
 );
-const scenarios = [
-  kernel,
-  capacity,
-  cost,
-  cluster,
-  encoder,
-  gpu,
-  firstRuns,
-  retrieval,
-  search,
-  frontier,
-  measuring,
-  stages,
-];
+const scenarios = [kernel, capacity, encoder, gpu, firstRuns, retrieval, search, frontier, measuring, stages];
 for (const command of [...scenarios, searchEmbed]) program.addCommand(command);

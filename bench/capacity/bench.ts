@@ -3,15 +3,14 @@
  * until one misses the target twice, or its requests fail. Then the gap is halved a few times. An interrupt ends the run within
  * the current step, and the steps before it are reported.
  */
-import { beir, files, flag, integer, positiveNumber, positiveNumbers, optional } from '../lib/options.ts';
+import { beir, flag, integer, positiveNumber, positiveNumbers, optional } from '../lib/options.ts';
 import type { OptionsOf } from '../lib/benchmark.ts';
 import { maximum, percentiles, quantile, sum } from '../lib/statistics.ts';
 import { multiplied, readTexts, type Texts } from '../lib/texts.ts';
 import { watchGpu, type GpuWatch } from './gpu-watch.ts';
 import type { Sample } from './load.ts';
 import { observe, resourcesBetween, together } from './observe.ts';
-import { searchOneByOne } from './one-client.ts';
-import { formatNumber, reportOf, type CapacityReport, type OneClient, type StepReport } from './report.ts';
+import { formatNumber, reportOf, type CapacityReport, type StepReport } from './report.ts';
 import { sharesOf } from './requests.ts';
 import { parseMix, schedule, type Operation } from './schedule.ts';
 import { Senders, senders } from './senders.ts';
@@ -33,13 +32,11 @@ export const settings = {
   documents: integer(500, 'documents stored before; halves of texts are joined where there are too few'),
   storesAtOnce: integer(1, 'requests at a time that store them'),
   rest: flag('wait until the service has finished its work in the background'),
-  oneClient: integer(0, 'searches of one client, one after another, before the rates', 0),
   senders,
   services: integer(1, 'services of our own, each with its encoders and data, that share the requests'),
   url: optional('url', 'a running service, in place of one of our own'),
   key: optional('key', 'its API key'),
   metricsUrl: optional('url', 'where its metrics are'),
-  compare: files('measure nothing, and print two reports side by side'),
 };
 
 export type CapacityOptions = OptionsOf<typeof settings>;
@@ -72,7 +69,6 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
   const rows: StepReport[] = [];
   let model = '';
   let storedSeconds = 0;
-  let oneClient: OneClient | null = null;
   const report = (interrupted: boolean): CapacityReport =>
     reportOf({
       command: options.command,
@@ -87,7 +83,6 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
         senders: sendersOf(options),
       },
       stored_seconds: storedSeconds,
-      one_client: oneClient,
       rows,
       interrupted,
     });
@@ -106,10 +101,6 @@ export async function runCapacityBench(options: CapacityOptions & Control): Prom
       if (options.rest) {
         onProgress('waiting until the service is at rest');
         for (const { processId } of targets) await whenAtRest(processId, signal);
-      }
-      if (options.oneClient > 0) {
-        onProgress(`${options.oneClient} searches of one client`);
-        oneClient = await searchOneByOne(first, texts.queries, options.oneClient);
       }
       // The first requests pay for cold caches and are not reported.
       await measure(run, Math.min(options.firstRate, 5), Math.min(options.stepSeconds, 5));

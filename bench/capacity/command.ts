@@ -1,8 +1,6 @@
 /** Command line of the capacity benchmark. */
-import { readFileSync } from 'node:fs';
 import { benchmark } from '../lib/benchmark.ts';
 import { runCapacityBench, settings, type CapacityOptions } from './bench.ts';
-import { compareReports } from './compare.ts';
 import type { IndexUse } from './observe.ts';
 import { formatNumber, type CapacityReport } from './report.ts';
 
@@ -16,14 +14,7 @@ export const capacity = benchmark({
   render,
 });
 
-async function run(options: CapacityOptions): Promise<CapacityReport | undefined> {
-  const { compare } = options;
-  if (compare.length > 0) {
-    const [a, b] = compare.map((file) => JSON.parse(readFileSync(file, 'utf8')) as CapacityReport);
-    if (a === undefined || b === undefined) throw new Error('--compare takes two reports');
-    process.stdout.write(compareReports(a, b));
-    return undefined;
-  }
+async function run(options: CapacityOptions): Promise<CapacityReport> {
   for (const stream of [process.stdout, process.stderr]) {
     // When the terminal is closed, writing to it fails. The run still ends in order.
     if (stream.isTTY) stream.on('error', () => undefined);
@@ -43,7 +34,6 @@ function render({
   capacity_per_second: rate,
   settings: { p99_ms, senders },
   rows,
-  one_client: oneClient,
   verdict,
   interrupted,
 }: CapacityReport): string {
@@ -53,11 +43,6 @@ function render({
   const indexes = last?.resources.indexes;
   return [
     `${found} at p99 <= ${p99_ms} ms${cut}; gave out: ${verdict.resource} (${verdict.reason})\n`,
-    ...(oneClient === null
-      ? []
-      : [
-          `one client: p50 ${formatNumber(oneClient.latency_ms.p50)} ms, p99 ${formatNumber(oneClient.latency_ms.p99)} ms of ${oneClient.searches} searches\n`,
-        ]),
     ...(last === undefined
       ? []
       : [

@@ -1,7 +1,6 @@
 /**
- * The load of one sender. An open load sends every request when it is due, even if earlier ones have no answer yet, and its
- * latency counts from then (no coordinated omission). A request that cannot be sent because too many are outstanding counts as
- * failed. A full load keeps a number of requests open, which shows how many the service answers at its bound.
+ * The load of one sender. It sends every request when it is due, even if earlier ones have no answer yet, and its latency counts
+ * from then (no coordinated omission). A request that cannot be sent because too many are outstanding counts as failed.
  */
 import * as http from 'node:http';
 import * as https from 'node:https';
@@ -77,34 +76,6 @@ export async function runLoad<Request extends Due>(options: LoadOptions<Request>
   await Promise.all(outstanding);
   service.close();
   return { samples, sendLagsMs };
-}
-
-/** Sends the requests again and again, `outstandingMax` at a time, for so many milliseconds. */
-export async function runFullLoad(
-  options: ToService & { readonly requests: readonly (RequestBody & Due)[]; readonly forMs: number },
-): Promise<Load> {
-  const { requests, signal, forMs } = options;
-  const service = connected(options);
-  const samples: Sample[] = [];
-  const start = performance.now();
-  let next = 0;
-  const sendInTurn = async (): Promise<void> => {
-    for (;;) {
-      const dueMs = performance.now() - start;
-      if (dueMs >= forMs || signal.aborted) return;
-      const request = requests[next++ % requests.length]!;
-      const status = await service.send(request);
-      samples.push({
-        operation: request.operation,
-        dueMs,
-        latencyMs: performance.now() - start - dueMs,
-        status,
-      });
-    }
-  };
-  await Promise.all(Array.from({ length: options.outstandingMax }, sendInTurn));
-  service.close();
-  return { samples, sendLagsMs: [] };
 }
 
 function connected({ url, apiKey, outstandingMax, timeoutMs }: ToService) {

@@ -64,7 +64,7 @@ export interface IndexUse {
   readonly plans: Readonly<Record<string, number>>;
 }
 
-export const engineThread = 'maxsimd-engine';
+const engineThread = 'maxsimd-engine';
 /** Node's names of threads that run JavaScript. */
 const loopThread = /^(MainThread|WorkerThread)$/;
 

@@ -24,12 +24,6 @@ export interface StepReport {
   readonly resources: StepResources;
 }
 
-/** Searches of one client, each sent when the one before it was answered. */
-export interface OneClient {
-  readonly searches: number;
-  readonly latency_ms: Readonly<Record<'p50' | 'p90' | 'p99' | 'max', number>>;
-}
-
 export interface CapacitySettings {
   readonly mix: Mix;
   readonly p99_ms: number;
@@ -47,8 +41,6 @@ export interface CapacityReport {
   readonly settings: CapacitySettings;
   /** From the start of the first service until all documents were stored. */
   readonly stored_seconds: number;
-  /** Null when it was not asked for. */
-  readonly one_client: OneClient | null;
   readonly rows: readonly StepReport[];
   /** Highest rate that met the target; null when none did. */
   readonly capacity_per_second: number | null;
@@ -62,7 +54,6 @@ export function reportOf(run: {
   readonly command: string;
   readonly settings: CapacitySettings;
   readonly stored_seconds: number;
-  readonly one_client: OneClient | null;
   readonly rows: readonly StepReport[];
   readonly interrupted: boolean;
 }): CapacityReport {
@@ -75,7 +66,6 @@ export function reportOf(run: {
     environment: describeEnvironment(run.command, 'auto', [cpus().length]),
     settings: run.settings,
     stored_seconds: run.stored_seconds,
-    one_client: run.one_client,
     rows,
     capacity_per_second: best?.rate_per_second ?? null,
     verdict:

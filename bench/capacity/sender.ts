@@ -1,6 +1,6 @@
 /** A process of the load (`senders.ts`). Its parent sends it a share, says when to begin, and may say when to stop. */
 import { sum } from '../lib/statistics.ts';
-import { runFullLoad, runLoad } from './load.ts';
+import { runLoad } from './load.ts';
 import type { FromSender, Share, ToSender } from './senders.ts';
 
 /** Above so many requests a second, waiting by yielding turns would take more than a quarter of a core. */
@@ -13,19 +13,16 @@ function answer(message: FromSender): void {
   process.send?.(message);
 }
 
-async function run({ requests, full, ...service }: Share, signal: AbortSignal): Promise<void> {
+async function run({ requests, ...service }: Share, signal: AbortSignal): Promise<void> {
   const startedMs = performance.now();
   const before = process.cpuUsage();
-  const load =
-    full === undefined
-      ? await runLoad({
-          ...service,
-          arrivals: requests,
-          bodyOf: (request) => request,
-          coarse: requests.length * 1000 > fineRateMax * (requests.at(-1)?.dueMs ?? 0),
-          signal,
-        })
-      : await runFullLoad({ ...service, ...full, requests, signal });
+  const load = await runLoad({
+    ...service,
+    arrivals: requests,
+    bodyOf: (request) => request,
+    coarse: requests.length * 1000 > fineRateMax * (requests.at(-1)?.dueMs ?? 0),
+    signal,
+  });
   const seconds = (performance.now() - startedMs) / 1000;
   const { user, system } = process.cpuUsage(before);
   answer({ ...load, cores: sum([user, system]) / 1e6 / seconds });

@@ -12,8 +12,6 @@ export interface Share {
   readonly requests: readonly (RequestBody & Pick<Arrival, 'operation' | 'dueMs'>)[];
   readonly outstandingMax: number;
   readonly timeoutMs: number;
-  /** Keeps `outstandingMax` requests open, whenever they are due. */
-  readonly full?: { readonly forMs: number };
 }
 
 export interface SentShare extends Load {

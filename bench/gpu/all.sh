@@ -5,7 +5,7 @@
 # A part that fails does not stop the next ones, and is named at the end. bench/gpu/README.md says which goal each part answers.
 #   PARTS   runs some of them: "device retrieval"        DEVICE  the GPU (default 0); cpu tries the script without one
 #   SEED    of the order of first-runs (default 1)
-#   TEXTS, ROUNDS, DOCUMENTS, CHUNK_TEXTS, SEARCHES, SECONDS_EACH, RATES    smaller values try the script itself
+#   TEXTS, ROUNDS, DOCUMENTS, CHUNK_TEXTS, SECONDS_EACH, RATES    smaller values try the script itself
 set -u
 out=${1:?usage: bench/gpu/all.sh OUTPUT_DIRECTORY [BEIR_DIRECTORY]}
 mkdir -p "$out"
@@ -84,7 +84,7 @@ encoder="encoder --device $name --rounds ${ROUNDS:-5} --mixes documents_mixed"
 [ -z "$directory" ] || MAXSIMD_PROVIDER=cpu bench retrieval-cpu retrieval
 export MAXSIMD_PROVIDER=$name
 [ -z "$directory" ] || bench retrieval retrieval
-chunks="--documents ${CHUNK_TEXTS:-60000} --stores-at-once 8 --rest --one-client ${SEARCHES:-2000} --p99-ms 10"
+chunks="--documents ${CHUNK_TEXTS:-60000} --stores-at-once 8 --rest --p99-ms 10"
 # shellcheck disable=SC2086 # several words
 {
   capacity search-100k $chunks
@@ -95,8 +95,6 @@ mixed="--mix search=3,upsert=1 --documents ${DOCUMENTS:-500}"
 # shellcheck disable=SC2086 # several words
 {
   capacity capacity-1 $mixed
-  bench threads cost --each MAXSIMD_API_THREADS=1,2,4 --searches 200 --upserts 50 --no-import --full 256 \
-    --documents "${DOCUMENTS:-500}" --seconds "${SECONDS_EACH:-5}" --rounds 2
   # Several api processes without a catalog to share: each has its own data and encoder.
   capacity services-2 $mixed --services 2
   capacity services-4 $mixed --services 4

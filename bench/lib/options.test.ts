@@ -1,7 +1,7 @@
 /** Values that the options of benchmarks accept and refuse. */
 import { describe, expect, it } from 'vitest';
 import type { Setting } from './benchmark.ts';
-import { device, files, integer, integers, names, positiveNumber } from './options.ts';
+import { device, integer, integers, names, positiveNumber } from './options.ts';
 
 describe('an option of a benchmark', () => {
   it.each<[Setting<unknown>, string, unknown]>([
@@ -11,7 +11,6 @@ describe('an option of a benchmark', () => {
     [positiveNumber(1, ''), '0.5', 0.5],
     [names(['a', 'b', 'c'], ''), 'b,a', ['b', 'a']],
     [names(['a'], ''), '', []],
-    [files(''), 'a.json', ['a.json']],
     [device('cpu'), 'cpu', { provider: 'cpu', index: 0 }],
     [device('cpu'), 'cuda:3', { provider: 'cuda', index: 3 }],
   ])('is read as what it is (%#)', ({ parse }, text, value) => {

@@ -46,16 +46,6 @@ export function directory(otherwise: string, help: string): Setting<string> {
   return { takes: 'directory', otherwise, help, parse: (given) => given };
 }
 
-/** Files with spaces between. */
-export function files(help: string): Setting<readonly string[]> {
-  return {
-    takes: 'files...',
-    otherwise: '',
-    help,
-    parse: (given, before) => (given === '' ? [] : [...((before ?? []) as readonly string[]), given]),
-  };
-}
-
 /** A switch that is off. */
 export function flag(help: string): Setting<boolean> {
   return { help, otherwise: 'off', parse: Boolean };

@@ -4,7 +4,6 @@
  * (onnx.proto: ModelProto.graph = 7; GraphProto.node = 1, output = 12; NodeProto.input = 1, output = 2, op_type = 4;
  * ValueInfoProto.name = 1), so nothing else of the file changes.
  */
-import { delimited } from '../../lib/model/protobuf.ts';
 
 const field = {
   modelGraph: 7,
@@ -94,4 +93,16 @@ function readVarint(bytes: Buffer, start: number): { readonly value: number; rea
     if (byte < 0x80) return { value, end: at + 1 };
     scale *= 128;
   }
+}
+
+/** A length-delimited field: a string, bytes or a message. */
+function delimited(number: number, contents: Buffer): Buffer {
+  return Buffer.concat([varint(number * 8 + 2), varint(contents.length), contents]);
+}
+
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest >= 0x80; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 0x80);
+  return Buffer.from([...bytes, rest]);
 }

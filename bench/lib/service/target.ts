@@ -28,7 +28,7 @@ export interface TargetOptions extends ServerOptions {
 
 type Service = Pick<Target, 'url' | 'apiKey' | 'metricsUrl' | 'processId' | 'ended'>;
 
-export const batchSize = 25;
+const batchSize = 25;
 
 /** When the server ends meanwhile, this fails with the reason of that, and nothing is left behind. */
 export async function openTarget(options: TargetOptions): Promise<Target> {

@@ -9,7 +9,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../../support/running/eventually.ts';
 import { childrenOf, encodersOf, isAlive } from '../../support/running/processes.ts';
 import { makeCertificate } from '../../support/network/tls.ts';
-import { benchmarkEnvironment, root, runServiceBenchmark, tinyModel } from '../../support/run-benchmark.ts';
+import { benchmarkEnvironment, root, tinyModel } from '../../support/run-benchmark.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 
 interface CapacityReport {
@@ -50,7 +50,7 @@ async function watched(
     await onLine(line, child);
   }
   const report = (): CapacityReport => JSON.parse(readFileSync(json, 'utf8')) as CapacityReport;
-  return { code: await exited, reported, printed, left: readdirSync(scratch), json, report };
+  return { code: await exited, reported, printed, left: readdirSync(scratch), report };
 }
 
 /** Does something once, at the first line that matches, and sees that all servers and encoders are gone in the end. */
@@ -73,12 +73,12 @@ async function disturbed(args: readonly string[], line: RegExp, disturb: (benchm
 
 it('measures services, and reports also when it is interrupted', async () => {
   const args =
-    '--services 2 --stores-at-once 2 --one-client 5 --mix search=2,upsert=1,score=1 --rates 100,120,140 --step-seconds 1 --documents 20';
+    '--services 2 --stores-at-once 2 --mix search=2,upsert=1,score=1 --rates 100,120,140 --step-seconds 1 --documents 20';
   const ended = await disturbed(['capacity', ...args.split(' ')], /^100\/s: p50 /, (benchmark) =>
     process.kill(benchmark, 'SIGINT'),
   );
   expect(ended.code, ended.reported).toBe(130);
-  expect(ended.printed).toMatch(/\(interrupted\)[^]*one client: p50 .* of 5 searches[^]*exact \(few chunks/);
+  expect(ended.printed).toMatch(/\(interrupted\)[^]*exact \(few chunks/);
   const report = ended.report();
   expect(report).toMatchObject({
     interrupted: true,
@@ -93,38 +93,6 @@ it('measures services, and reports also when it is interrupted', async () => {
   const { indexes } = row!.resources;
   expect(indexes.memoryBytesPerTokenVector).toBeGreaterThan(0);
   expect(indexes.memoryBytesPerTokenVector).toBeLessThan(indexes.diskBytesPerTokenVector);
-  const compared = await watched(['capacity', '--compare', ended.json, ended.json], () => undefined);
-  expect(compared.printed).toContain('| rate/s | A p50 ms |');
-});
-
-it('measures the processor time of searches and upserts by process, side by side', async () => {
-  const phases = '--searches 40 --upserts 20 --full 4 --seconds 1 --rounds 1 --warm-up 1 --documents 4';
-  const { report, printed } = await runServiceBenchmark<{
-    readonly sides: readonly {
-      readonly name: string;
-      readonly phases: readonly {
-        readonly failed: number;
-        readonly imported_per_second: number | null;
-        readonly processor_ms: Readonly<Record<string, number>>;
-      }[];
-    }[];
-  }>(
-    'cost',
-    ...`--trivial --senders 2 --each MAXSIMD_LOG_LEVEL=error --against ${root} ${phases}`.split(' '),
-  );
-  expect(report.sides.map(({ name }) => name)).toEqual(['MAXSIMD_LOG_LEVEL=error', 'against']);
-  for (const side of report.sides) {
-    expect(side.phases.map(({ failed }) => failed)).toEqual([0, 0, 0, 0]);
-    expect(side.phases.map(({ imported_per_second: imported }) => imported !== null)).toEqual([
-      false,
-      false,
-      true,
-      false,
-    ]);
-    expect(side.phases.at(-1)?.processor_ms['api: MainThread']).toBeGreaterThan(0);
-    expect(side.phases.at(-1)?.processor_ms['encoders']).toBeGreaterThan(0);
-  }
-  expect(printed).toMatch(/4 open, MAXSIMD_LOG_LEVEL=error \/ against: api [^]*on paper/);
 });
 
 it('a benchmark that a signal ends takes its server and files with it', async () => {

@@ -1,14 +1,14 @@
 /** Opens an index as a node does, in this process, with an engine and a cache of its own and no encoder. */
 import { randomUUID } from 'node:crypto';
-import type { SharedServices } from '../../deploy/local/cluster.ts';
-import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';
-import { createClusterStore } from '../../src/index/cluster/cluster-store.ts';
-import type { OpenIndex } from '../../src/index/contract.ts';
-import { createEngine } from '../../src/index/engine/native.ts';
-import type { IndexSettings } from '../../src/index/index-settings.ts';
-import { openBlobCache } from '../../src/index/storage/local-blob-cache.ts';
-import { openS3ObjectStore } from '../../src/index/storage/s3-object-store.ts';
-import { clusterSegments } from '../../src/service/indexes/cluster-segments.ts';
+import type { SharedServices } from '../../../deploy/local/cluster.ts';
+import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
+import { createClusterStore } from '../../../src/index/cluster/cluster-store.ts';
+import type { OpenIndex } from '../../../src/index/contract.ts';
+import { createEngine } from '../../../src/index/engine/native.ts';
+import type { IndexSettings } from '../../../src/index/index-settings.ts';
+import { openBlobCache } from '../../../src/index/storage/local-blob-cache.ts';
+import { openS3ObjectStore } from '../../../src/index/storage/s3-object-store.ts';
+import { clusterSegments } from '../../../src/service/indexes/cluster-segments.ts';
 
 export interface NodeIndexOptions {
   readonly catalog: ClusterCatalog;
