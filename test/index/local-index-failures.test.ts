@@ -3,11 +3,11 @@ import { open } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import type { BlobStore } from '../../src/index/storage/blob-store.ts';
+import { engineError } from '../support/stages/faults.ts';
 import {
   blobsOf,
   docIds,
   documentAt,
-  engineError,
   expected,
   openStage,
   type TestDocument,

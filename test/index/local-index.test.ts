@@ -1,14 +1,14 @@
 /** An open index while requests, merges and verification run at once. */
 import { open, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { engineError } from '../support/stages/faults.ts';
 import {
   blobsOf,
   derivedFile,
   docIds,
   documentAt,
-  engineError,
+  mergeUpTo,
   openStage,
-  segmentsOf,
   type Stage,
 } from '../support/stages/index-stage.ts';
 import { useHost } from '../support/stages/use-host.ts';
@@ -36,32 +36,6 @@ describe('visibility', () => {
     expect(await docIds(stage)).toEqual(['first', 'second']);
   });
 
-  it('is in the order of document versions where scores tie, wherever merges put them', async () => {
-    await using stage = await openStage(host, { segmentTokenVectorsMax: 4, sealedSegmentsMax: 1 });
-    const order = async (topK?: number) =>
-      (await stage.search({ same: 1 }, topK)).map(({ docId, chunkIndex }) => `${docId}${chunkIndex}`);
-    const { chunks } = documentAt('', 0);
-    const upsert = (...ids: readonly string[]) =>
-      stage.upsert(ids.map((docId) => ({ docId, metadata: { same: 1 }, chunks: [...chunks, ...chunks] })));
-    // There are two full segments and the active one. After a merge the older versions lie behind the younger ones.
-    await upsert('c', 'b');
-    await upsert('e', 'a');
-    await upsert('d');
-    await upsert('b');
-    const expected = ['c0', 'c1', 'e0', 'e1', 'a0', 'a1', 'd0', 'd1', 'b0', 'b1'];
-    expect(await order()).toEqual(expected);
-    for (const settle of [
-      () => stage.index().maintain(),
-      () => stage.index().mergeAll(),
-      () => stage.reopen(),
-    ]) {
-      await settle();
-      expect(await order()).toEqual(expected);
-      expect(await order(3)).toEqual(expected.slice(0, 3));
-    }
-    expect(await blobsOf(stage)).toHaveLength(1);
-  });
-
   it('of a snapshot does not change while it is read', async () => {
     await using stage = await openStage(host, { wasteAgeMsMax: 0 });
     await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
@@ -76,26 +50,6 @@ describe('visibility', () => {
     await stage.index().maintain();
     const state = await stage.catalog.loadIndexState(stage.indexId);
     expect([...state.versions.died].filter((died) => died > 0)).toHaveLength(0);
-  });
-
-  it('catches up with a commit whose answer was lost', async () => {
-    await using stage = await openStage(host);
-    const lost = new Error('the answer was lost');
-    await expect(
-      stage.upsert([documentAt('a', 0)], async (work) => {
-        await work();
-        throw lost;
-      }),
-    ).rejects.toBe(lost);
-    await expect(
-      stage.index().commitDelete(async () => {
-        await stage.commitDelete('a');
-        throw lost;
-      }),
-    ).rejects.toBe(lost);
-    expect(await docIds(stage)).toEqual([]);
-    await stage.upsert([documentAt('b', 0)]);
-    expect(await docIds(stage)).toEqual(['b']);
   });
 
   it('is not waited for behind a commit that is lost for good', async () => {
@@ -126,34 +80,6 @@ describe('visibility', () => {
 });
 
 describe('space', () => {
-  it('comes back after deletes: the records are gone from the disk', async () => {
-    await using stage = await openStage(host, { wasteAgeMsMax: 0 });
-    await stage.upsert(Array.from({ length: 50 }, (_, place) => documentAt(`d${place}`, place % 8)));
-    for (let place = 0; place < 50; place += 1) if (place !== 7) await stage.remove(`d${place}`);
-    await stage.index().maintain();
-    const { segments } = stage.index().statistics();
-    expect(segments.map(({ state, records }) => [state, records])).toEqual([['sealed', 1]]);
-    expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
-    expect(await docIds(stage)).toEqual(['d7']);
-    await stage.remove('d7');
-    await stage.index().maintain();
-    expect(await blobsOf(stage)).toEqual([]);
-  });
-
-  it('is not spent on rewriting before the waste is old or large', async () => {
-    const now = { ms: 1_000 };
-    await using stage = await openStage(host, { wasteAgeMsMax: 12 * 3_600_000, nowMs: () => now.ms });
-    await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
-    await stage.remove('a');
-    const before = await blobsOf(stage);
-    await stage.index().maintain();
-    expect(await blobsOf(stage)).toEqual(before);
-    now.ms += 12 * 3_600_000;
-    await stage.index().maintain();
-    expect(await blobsOf(stage)).not.toEqual(before);
-    expect(await docIds(stage)).toEqual(['b']);
-  });
-
   it('that nothing refers to is freed at the next open', async () => {
     await using stage = await openStage(host);
     await stage.upsert([documentAt('a', 0)]);
@@ -166,39 +92,6 @@ describe('space', () => {
     expect((await stage.blobs.list(`${stage.indexId}/`)).map(({ name }) => name)).toEqual(kept);
     expect(await docIds(stage)).toEqual(['a']);
   });
-
-  it.each([
-    ['createSegment', 0],
-    ['copyRecords', 0],
-    ['sync', 0],
-    ['seal', 0],
-    ['sealSegment', 0],
-    ['swapSegments', 0],
-    // The catalog has moved the versions, and the sources are still there.
-    ['swapSegments', 1],
-    ['forgetDeadVersions', 0],
-  ])(
-    'is reclaimed in the end when %s fails during a merge after %i calls, and nothing is lost',
-    async (step, calls) => {
-      await using stage = await openStage(host, { wasteAgeMsMax: 0 });
-      await stage.upsert([documentAt('a', 0), documentAt('b', 1), documentAt('c', 2)]);
-      await stage.remove('b');
-      // This seals the active segment, so that the fault meets the merge.
-      await stage.reopen();
-      stage.faults.set(step, engineError('io', calls));
-      await stage.index().maintain();
-      expect(stage.faults.size).toBe(0);
-      await stage.reopen();
-      expect(await docIds(stage)).toEqual(['a', 'c']);
-      expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
-      await stage.index().maintain();
-      await stage.index().maintain();
-      expect(await docIds(stage)).toEqual(['a', 'c']);
-      expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
-      const { segments } = stage.index().statistics();
-      expect(segments.reduce((records, segment) => records + segment.records, 0)).toBe(2);
-    },
-  );
 });
 
 describe('merging for number', () => {
@@ -208,32 +101,6 @@ describe('merging for number', () => {
       .index()
       .statistics()
       .segments.filter(({ state }) => state === 'sealed').length;
-
-  /** Eight documents, `d0` removed, and a merge held where the catalog has moved them and memory has not. */
-  async function mergeUpToSwap(
-    stage: Stage,
-  ): Promise<{ readonly merging: Promise<unknown>; readonly release: () => void }> {
-    for (let place = 0; place < 8; place += 1) await stage.upsert([documentAt(`d${place}`, 1)]);
-    await stage.index().settled();
-    await stage.remove('d0');
-    const held = stage.hold('swapSegments');
-    const merging = stage.index().maintain();
-    await held.reached;
-    return { merging, release: () => held.release() };
-  }
-
-  it('keeps the bound while documents arrive, without being asked', async () => {
-    await using stage = await openStage(host, settings);
-    const ids = Array.from({ length: 120 }, (_, place) => `d${String(place).padStart(3, '0')}`);
-    for (const id of ids) await stage.upsert([documentAt(id, 1)]);
-    await stage.index().settled();
-    expect(sealedOf(stage)).toBeLessThanOrEqual(3);
-    expect(await docIds(stage)).toEqual(ids);
-    await stage.reopen();
-    expect(await docIds(stage)).toEqual(ids);
-    expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
-    expect(stage.errors).toEqual([]);
-  });
 
   it('is taken up again at the next open', async () => {
     await using stage = await openStage(host, { ...settings, sealedSegmentsMax: 100 });
@@ -246,24 +113,9 @@ describe('merging for number', () => {
     expect(await docIds(stage)).toHaveLength(40);
   });
 
-  it('lets commits go on between the transactions that move versions, wherever they find them', async () => {
-    await using stage = await openStage(host, { segmentTokenVectorsMax: 4, wasteAgeMsMax: 0 });
-    const { merging, release } = await mergeUpToSwap(stage);
-    await stage.remove('d1');
-    await stage.upsert([documentAt('d2', 5)]);
-    expect(await docIds(stage)).toEqual(['d2', 'd3', 'd4', 'd5', 'd6', 'd7']);
-    release();
-    await merging;
-    expect(await docIds(stage)).toEqual(['d2', 'd3', 'd4', 'd5', 'd6', 'd7']);
-    await stage.remove('d3');
-    await stage.reopen();
-    expect(await docIds(stage)).toEqual(['d2', 'd4', 'd5', 'd6', 'd7']);
-    expect(stage.errors).toEqual([]);
-  });
-
   it('does not keep out a commit that was made elsewhere and that others wait for', async () => {
     await using stage = await openStage(host, { segmentTokenVectorsMax: 4, wasteAgeMsMax: 0 });
-    const { merging, release } = await mergeUpToSwap(stage);
+    const { merging, release } = await mergeUpTo('swapSegments', stage);
     const elsewhere = await stage.commitDelete('d1');
     if (elsewhere.outcome !== 'committed') throw new Error(elsewhere.outcome);
     const waiting = stage.remove('d2');
@@ -276,22 +128,6 @@ describe('merging for number', () => {
     await stage.reopen();
     expect(await docIds(stage)).toEqual(['d3', 'd4', 'd5', 'd6', 'd7']);
     expect(stage.errors).toEqual([]);
-  });
-
-  it('is given up when the index winds down, and commits go on finding what it has moved', async () => {
-    await using stage = await openStage(host, { segmentTokenVectorsMax: 4, wasteAgeMsMax: 0 });
-    const { merging, release } = await mergeUpToSwap(stage);
-    stage.index().windDown();
-    release();
-    await merging;
-    await stage.remove('d1');
-    await stage.upsert([documentAt('d2', 5)]);
-    expect(await docIds(stage)).toEqual(['d2', 'd3', 'd4', 'd5', 'd6', 'd7']);
-    await stage.reopen();
-    expect(await docIds(stage)).toEqual(['d2', 'd3', 'd4', 'd5', 'd6', 'd7']);
-    await stage.index().maintain();
-    expect(await blobsOf(stage)).toEqual(await segmentsOf(stage));
-    expect([stage.errors, stage.corrupt]).toEqual([[], []]);
   });
 
   it('waits for disk space, and comes back to it', async () => {

@@ -10,12 +10,12 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { Disk, noDisks } from '../support/machine/disk.ts';
+import { engineError } from '../support/stages/faults.ts';
 import {
   blobsOf,
   derivedFile,
   docIds,
   documentAt,
-  engineError,
   openStage,
   type Stage,
 } from '../support/stages/index-stage.ts';

@@ -10,7 +10,8 @@ import { instantOf } from '../../src/index/terms/instant.ts';
 import { rounds } from '../rounds.ts';
 import { meetsText, metadata, wherePart, type Json } from '../support/conditions.ts';
 import { nearlyDates, writtenDates } from './terms/dates.ts';
-import { documentAt, engineError, openStage, type Stage } from '../support/stages/index-stage.ts';
+import { engineError } from '../support/stages/faults.ts';
+import { documentAt, openStage, type Stage } from '../support/stages/index-stage.ts';
 import { useHost } from '../support/stages/use-host.ts';
 
 const host = useHost();

@@ -2,7 +2,8 @@
 import { copyFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { BlobStore } from '../../../src/index/storage/blob-store.ts';
-import { documentAt, engineError, openStage, type Stage } from '../../support/stages/index-stage.ts';
+import { engineError } from '../../support/stages/faults.ts';
+import { documentAt, openStage, type Stage } from '../../support/stages/index-stage.ts';
 import { useHost } from '../../support/stages/use-host.ts';
 
 const settings = { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 };

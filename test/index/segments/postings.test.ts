@@ -2,13 +2,8 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { termBytes } from '../../../src/index/terms/metadata-terms.ts';
-import {
-  derivedFile,
-  documentAt,
-  engineError,
-  openStage,
-  type Stage,
-} from '../../support/stages/index-stage.ts';
+import { engineError } from '../../support/stages/faults.ts';
+import { derivedFile, documentAt, openStage, type Stage } from '../../support/stages/index-stage.ts';
 import { useHost } from '../../support/stages/use-host.ts';
 
 const host = useHost();

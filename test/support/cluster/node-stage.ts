@@ -18,23 +18,15 @@ import type { BlobCache } from '../../../src/index/storage/blob-cache.ts';
 import { openBlobCache } from '../../../src/index/storage/local-blob-cache.ts';
 import type { ObjectStore } from '../../../src/index/storage/object-store.ts';
 import { openS3ObjectStore } from '../../../src/index/storage/s3-object-store.ts';
-import { metadataTerms } from '../../../src/index/terms/metadata-terms.ts';
 import { clusterSegments } from '../../../src/service/indexes/cluster-segments.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
 import { newIndex, newTenant } from '../stages/catalog-fixture.ts';
-import {
-  appendDocuments,
-  assertRanges,
-  conditionIn,
-  deletionOf,
-  dim,
-  exactSearch,
-  month,
-  type TestDocument,
-} from '../stages/index-stage.ts';
+import { faultsOf, withFaults, type Faults } from '../stages/faults.ts';
+import { dim, driveIndex, withIndexes, type IndexDriver, type TestDocument } from '../stages/index-stage.ts';
 import { newDatabase } from './servers.ts';
 
-export interface Node {
+export interface Node extends Faults {
+  readonly driver: IndexDriver;
   readonly id: string;
   readonly catalog: ClusterCatalog;
   readonly cache: BlobCache;
@@ -52,8 +44,8 @@ export interface Node {
   /** Finds documents by an exact scan. Returns their ids with their metadata, in order. */
   found(filter?: Readonly<Record<string, unknown>>, where?: string): Promise<readonly string[]>;
   statistics(): Promise<IndexStatistics>;
-  /** Closes the index and opens it again. */
-  reopen(): Promise<void>;
+  /** Closes the index and opens it again; `between` runs while it is closed. */
+  reopen(between?: () => Promise<void>, settings?: Partial<IndexSettings>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -72,6 +64,8 @@ export interface NodeStage {
 }
 
 export interface NodeOptions {
+  /** Absent = the index of the stage. */
+  readonly indexId?: string;
   readonly settings?: Partial<IndexSettings>;
   readonly exactTokenVectorsMax?: number;
   /** The migrations that the node's program knows, if it is of another version. */
@@ -120,7 +114,7 @@ export async function openNodeStage(
         keyPepper,
         ...(migrations === undefined ? {} : { migrations }),
       });
-      const node = await openNode({ tenantId, indexId, blobs, real }, options);
+      const node = await openNode({ tenantId, indexId: options.indexId ?? indexId, blobs, real }, options);
       nodes.push(node);
       return node;
     },
@@ -155,20 +149,26 @@ async function openNode(
     onError: (error) => void errors.push(error),
   });
   const engine = createEngine({ threads: 1, kernel: 'auto' });
-  const storage = createClusterStore({
-    engine,
-    cache,
-    objects,
-    catalogOf: (index) => clusterSegments(catalog, index, id),
-    exactTokenVectorsMax: options.exactTokenVectorsMax ?? 0,
-    settings: { ...defaultIndexSettings, ...options.settings },
-    onBackgroundError: (_indexId, _job, error) => void errors.push(error),
-  });
-  let index = await storage.open(indexId, { shape: { dim, rowBits: 8 } });
-  const usage = { tenantId, month, requests: 1 };
+  const faults = new Map<string, Error>();
+  const storeWith = (changes: Partial<IndexSettings> = {}) =>
+    createClusterStore({
+      engine: withIndexes(engine, (created) => withFaults(engine.createIndex(created), faults)),
+      cache,
+      objects: withFaults(objects, faults),
+      catalogOf: (ofIndex) => clusterSegments(withFaults(catalog, faults), ofIndex, id),
+      exactTokenVectorsMax: options.exactTokenVectorsMax ?? 0,
+      settings: { ...defaultIndexSettings, ...changes },
+      onBackgroundError: (_indexId, _job, error) => void errors.push(error),
+    });
+  const storage = storeWith(options.settings);
+  const open = (from: IndexStore) => from.open(indexId, { shape: { dim, rowBits: 8 } });
+  let index = await open(storage);
   let closed = false;
+  const driver = driveIndex({ catalog, tenantId, indexId, index: () => index });
 
   return {
+    driver,
+    ...faultsOf(faults),
     id,
     catalog,
     cache,
@@ -178,62 +178,22 @@ async function openNode(
     storage,
     index: () => index,
     upsert: (documents, written) =>
-      index.write(async (writer) => {
-        const versions = await appendDocuments(catalog, writer, documents);
+      driver.upsert(documents, async (work) => {
         await written?.();
-        const committed = await writer.commit(({ locations, segments }) => ({
-          tenantId,
-          indexId,
-          documents: versions.map((version, place) => ({ ...version, ...locations[place]! })),
-          documentsMax: 1_000_000,
-          usage,
-          segments,
-        }));
-        if (committed.outcome !== 'committed') throw new Error(committed.outcome);
-        return committed.generation;
+        await work();
       }),
-    remove: (docId) =>
-      index.commitDelete(async () =>
-        deletionOf(await catalog.commitDelete({ tenantId, indexId, docId, usage })),
-      ),
-    async update(docId, metadata, read) {
-      const live = await catalog.findDocument(indexId, docId);
-      const record = live && (await index.readRecord(live, 20_000));
-      if (live === undefined || record === undefined) return false;
-      await read?.();
-      const [versionId] = (await catalog.allocateIds(1)) as [number];
-      const text = JSON.stringify(metadata);
-      const { outcome } = await index.write(async (writer) => {
-        await writer.append({ ...record, versionId, terms: metadataTerms(text) });
-        return await writer.commit(({ locations, segments }) => ({
-          tenantId,
-          indexId,
-          documents: [{ ...live, ...locations[0]!, versionId, metadata: text, replaces: live.versionId }],
-          documentsMax: 1_000_000,
-          usage,
-          segments,
-        }));
-      });
-      return outcome === 'committed';
+    remove: (docId) => driver.remove(docId),
+    update: async (...update) => (await driver.updateOnce(...update)) === 'updated',
+    async found(filter, where) {
+      const results = await driver.search(filter, undefined, where);
+      return results.map(({ docId, metadata }) => `${docId} ${metadata}`).toSorted();
     },
-    found: (filter = {}, where = '{}') =>
-      index.read(async (reader) => {
-        const results = await reader.search({ ...exactSearch(filter), ...conditionIn(where) });
-        const versions = await catalog.resolveVersions(indexId, [...new Set(results.versionIds)]);
-        assertRanges(results, versions);
-        return [...results.versionIds]
-          .map((versionId) => {
-            const version = versions.get(versionId);
-            if (version === undefined) throw new Error(`version ${versionId} cannot be resolved`);
-            return `${version.docId} ${version.metadata}`;
-          })
-          .toSorted();
-      }),
     statistics: () => index.read((reader) => reader.statistics(20_000)),
-    async reopen() {
+    async reopen(between, changes = options.settings) {
       index.close();
       await index.settled();
-      index = await storage.open(indexId, { shape: { dim, rowBits: 8 } });
+      await between?.();
+      index = await open(changes === options.settings ? storage : storeWith(changes));
     },
     async close() {
       if (closed) return;

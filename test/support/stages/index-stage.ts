@@ -10,7 +10,7 @@ import path from 'node:path';
 import type { Catalog, CommitDeleteResult } from '../../../src/catalog/contract.ts';
 import type { CommitUpsertInput, NewVersion } from '../../../src/contracts/document-commits.ts';
 import type { RecordLocation } from '../../../src/contracts/index-state.ts';
-import type { CommitWork, IndexWriter } from '../../../src/index/contract.ts';
+import type { CommitWork, IndexWriter, OpenIndex, PlacedRecords } from '../../../src/index/contract.ts';
 import { prepareDataDirectory } from '../../../src/catalog/data-directory.ts';
 import type { SqliteCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
@@ -28,6 +28,7 @@ import {
 import type { Verification } from '../../../src/index/segments/scrub.ts';
 import type { LocalIndex } from '../../../src/index/local-index.ts';
 import { catalogSegments } from '../../../src/service/indexes/catalog-segments.ts';
+import { faultsOf, withFaults, type Faults } from './faults.ts';
 
 export const dim = 8;
 export const month = '2026-11';
@@ -59,29 +60,27 @@ export interface Host {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
+/** One open index, and the requests of the service that it answers. */
+export interface IndexDriver {
   readonly tenantId: string;
   readonly indexId: string;
-  readonly errors: unknown[];
-  readonly corrupt: unknown[];
-  /** Counters of the store that last opened the index. */
-  readonly verification: Readonly<Verification>;
-  /** Methods of the engine's index or of the catalog that fail at their next call. */
-  readonly faults: Map<string, Error>;
-  /** Lets the next call of such a method do its work, but return only after `release`. */
-  hold(method: string): { readonly reached: Promise<void>; release(): void };
-  /** The open index. */
-  index(): LocalIndex;
+  /** Returns the generation. `commit` runs around the commit. */
   upsert(
     documents: readonly TestDocument[],
     commit?: (work: () => Promise<void>) => Promise<void>,
-  ): Promise<void>;
+  ): Promise<number>;
   /** Commits a delete in the catalog and does not publish it. */
   commitDelete(docId: string): Promise<CommitDeleteResult>;
   /** Writes documents and stops before the commit. */
   abandon(documents: readonly TestDocument[]): Promise<void>;
   remove(docId: string): Promise<boolean>;
-  /** Replaces the metadata of a document. Returns whether it is there. */
+  /** Replaces the metadata of a document. `read` is awaited between the record and the commit. */
+  updateOnce(
+    docId: string,
+    metadata: TestDocument['metadata'],
+    read?: () => Promise<void>,
+  ): Promise<'updated' | 'changed' | 'missing'>;
+  /** Replaces the metadata of a document, whatever comes between. Returns whether it is there. */
   update(docId: string, metadata: TestDocument['metadata']): Promise<boolean>;
   /** Finds all matching documents, or the best `topK`, by an exact scan. The best is first. */
   search(
@@ -89,6 +88,15 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose> {
     topK?: number,
     where?: string,
   ): Promise<readonly Found[]>;
+}
+
+export interface Stage extends Omit<Host, typeof Symbol.asyncDispose>, IndexDriver, Faults {
+  readonly errors: unknown[];
+  readonly corrupt: unknown[];
+  /** Counters of the store that last opened the index. */
+  readonly verification: Readonly<Verification>;
+  /** The open index. */
+  index(): LocalIndex;
   /** Ids of the documents that meet `where`, in order. */
   matching(where: string): Promise<readonly string[]>;
   /** Closes the index and opens it again from the catalog; `between` runs while it is closed. */
@@ -146,9 +154,53 @@ export async function openStage(
   let store = storeWith(settings);
   const open = () => store.open(indexId, { shape: { dim, rowBits: 8 } });
   let index = await open();
-  const usage = { tenantId, month, requests: 1 };
 
-  const upsertOf = (documents: readonly NewVersion[]): CommitUpsertInput => ({
+  return {
+    ...driveIndex({ catalog, tenantId, indexId, index: () => index }),
+    ...faultsOf(faults),
+    catalog,
+    blobs,
+    engine,
+    errors,
+    corrupt,
+    get verification() {
+      return store.verification;
+    },
+    index: () => index,
+    matching: (where) =>
+      index.read(async (reader) => {
+        const versionIds = await reader.matching({ ...conditionIn(where), timeoutMs: 10_000 });
+        const versions = await catalog.resolveVersions(indexId, [...versionIds]);
+        return Array.from(versionIds, (versionId) => versions.get(versionId)?.docId ?? '').toSorted();
+      }),
+    async reopen(between, changes) {
+      index.close();
+      await index.settled();
+      await between?.();
+      if (changes !== undefined) store = storeWith(changes);
+      index = await open();
+    },
+    async [Symbol.asyncDispose]() {
+      index.close();
+      await index.settled();
+    },
+  };
+}
+
+/** Sends requests to an open index, as the service does. */
+export function driveIndex({
+  catalog,
+  tenantId,
+  indexId,
+  index,
+}: {
+  readonly catalog: Catalog;
+  readonly tenantId: string;
+  readonly indexId: string;
+  readonly index: () => OpenIndex;
+}): IndexDriver {
+  const usage = { tenantId, month, requests: 1 };
+  const upsertOf = (documents: readonly NewVersion[], { segments }: PlacedRecords): CommitUpsertInput => ({
     tenantId,
     indexId,
     documents,
@@ -158,57 +210,61 @@ export async function openStage(
       documentUpserts: documents.length,
       inputTokens: BigInt(documents.reduce((sum, { tokenVectors }) => sum + tokenVectors, 0)),
     },
+    segments,
   });
   const commitDelete = (docId: string) => catalog.commitDelete({ tenantId, indexId, docId, usage });
+  const updateOnce: IndexDriver['updateOnce'] = async (docId, metadata, read) => {
+    const live = await catalog.findDocument(indexId, docId);
+    if (live === undefined) return 'missing';
+    const record = await index().readRecord(live, 20_000);
+    if (record === undefined) return 'changed';
+    await read?.();
+    const [versionId] = (await catalog.allocateIds(1)) as [number];
+    const text = JSON.stringify(metadata);
+    const { outcome } = await index().write(async (writer) => {
+      await writer.append({ ...record, versionId, terms: metadataTerms(text) });
+      return await writer.commit((placed) =>
+        upsertOf(
+          [{ ...live, ...placed.locations[0]!, versionId, metadata: text, replaces: live.versionId }],
+          placed,
+        ),
+      );
+    });
+    return outcome === 'committed' ? 'updated' : 'changed';
+  };
 
   return {
-    catalog,
-    blobs,
-    engine,
     tenantId,
     indexId,
-    errors,
-    corrupt,
-    faults,
-    get verification() {
-      return store.verification;
-    },
-    index: () => index,
-    async upsert(documents, commit = (work) => work()) {
-      await index.write(async (writer) => {
+    upsert: (documents, commit = (work) => work()) =>
+      index().write(async (writer) => {
         const versions = await appendDocuments(catalog, writer, documents);
+        let generation = -1;
         await commit(async () => {
-          const { outcome } = await writer.commit(({ locations }) =>
-            upsertOf(versions.map((version, place) => ({ ...version, ...locations[place]! }))),
+          const result = await writer.commit((placed) =>
+            upsertOf(
+              versions.map((version, place) => ({ ...version, ...placed.locations[place]! })),
+              placed,
+            ),
           );
-          if (outcome !== 'committed') throw new Error(outcome);
+          if (result.outcome !== 'committed') throw new Error(result.outcome);
+          generation = result.generation;
         });
-      });
-    },
+        return generation;
+      }),
     commitDelete,
-    async abandon(documents) {
-      await index.write(async (writer) => void (await appendDocuments(catalog, writer, documents)));
-    },
-    remove: (docId) => index.commitDelete(async () => deletionOf(await commitDelete(docId))),
+    abandon: (documents) =>
+      index().write(async (writer) => void (await appendDocuments(catalog, writer, documents))),
+    remove: (docId) => index().commitDelete(async () => deletionOf(await commitDelete(docId))),
+    updateOnce,
     async update(docId, metadata) {
       for (;;) {
-        const live = await catalog.findDocument(indexId, docId);
-        if (live === undefined) return false;
-        const record = await index.readRecord(live);
-        if (record === undefined) continue;
-        const [versionId] = (await catalog.allocateIds(1)) as [number];
-        const text = JSON.stringify(metadata);
-        const { outcome } = await index.write(async (writer) => {
-          await writer.append({ ...record, versionId, terms: metadataTerms(text) });
-          return await writer.commit(({ locations }) =>
-            upsertOf([{ ...live, ...locations[0]!, versionId, metadata: text, replaces: live.versionId }]),
-          );
-        });
-        if (outcome === 'committed') return true;
+        const outcome = await updateOnce(docId, metadata);
+        if (outcome !== 'changed') return outcome === 'updated';
       }
     },
     search: (filter = {}, topK = 10_000, where = '{}') =>
-      index.read(async (reader) => {
+      index().read(async (reader) => {
         const found = await reader.search({ ...exactSearch(filter), topK, ...conditionIn(where) });
         const versions = await catalog.resolveVersions(indexId, [...new Set(found.versionIds)]);
         assertRanges(found, versions);
@@ -224,30 +280,6 @@ export async function openStage(
           };
         });
       }),
-    matching: (where) =>
-      index.read(async (reader) => {
-        const versionIds = await reader.matching({ ...conditionIn(where), timeoutMs: 10_000 });
-        const versions = await catalog.resolveVersions(indexId, [...versionIds]);
-        return Array.from(versionIds, (versionId) => versions.get(versionId)?.docId ?? '').toSorted();
-      }),
-    hold(method) {
-      const reached = Promise.withResolvers<void>();
-      const released = Promise.withResolvers<void>();
-      const hold: Hold = { reached: reached.resolve, released: released.promise };
-      faults.set(method, Object.assign(new Error('held'), hold));
-      return { reached: reached.promise, release: released.resolve };
-    },
-    async reopen(between, changes) {
-      index.close();
-      await index.settled();
-      await between?.();
-      if (changes !== undefined) store = storeWith(changes);
-      index = await open();
-    },
-    async [Symbol.asyncDispose]() {
-      index.close();
-      await index.settled();
-    },
   };
 }
 
@@ -355,23 +387,6 @@ export function withIndexes(engine: NativeEngine, createIndex: NativeEngine['cre
   });
 }
 
-/** A copy of the object. A method that `faults` names fails once. */
-function withFaults<T extends object>(real: T, faults: Map<string, Error>): T {
-  return new Proxy(real, {
-    get(target, name) {
-      const member: unknown = Reflect.get(target, name);
-      if (typeof member !== 'function') return member;
-      return (...given: unknown[]): unknown => {
-        const fault = faults.get(String(name));
-        if (fault === undefined || callsLeft(fault) > 0) return Reflect.apply(member, target, given);
-        faults.delete(String(name));
-        if (!isHold(fault)) return Promise.reject(fault);
-        return holdAfter(Promise.resolve(Reflect.apply(member, target, given)), fault);
-      };
-    },
-  });
-}
-
 /** The only file of this kind beside a segment. */
 export async function derivedFile(stage: Stage, kind: string): Promise<string> {
   const blobs = await stage.blobs.list(`${stage.indexId}/`);
@@ -379,38 +394,6 @@ export async function derivedFile(stage: Stage, kind: string): Promise<string> {
   if (derived === undefined || others.length > 0)
     throw new Error(`${blobs.length} files, not one of ${kind}`);
   return stage.blobs.open(derived.name);
-}
-
-interface Hold {
-  readonly reached: () => void;
-  readonly released: Promise<void>;
-}
-
-function isHold(fault: Error): fault is Error & Hold {
-  return 'released' in fault;
-}
-
-async function holdAfter(work: Promise<unknown>, hold: Hold): Promise<unknown> {
-  const value = await work;
-  hold.reached();
-  await hold.released;
-  return value;
-}
-
-interface Fault extends Error {
-  /** Calls that succeed before the one that fails. */
-  callsBefore?: number;
-}
-
-function callsLeft(fault: Fault): number {
-  const left = fault.callsBefore ?? 0;
-  fault.callsBefore = left - 1;
-  return left;
-}
-
-/** A fault: after `callsBefore` calls the next one fails with an error of the engine. */
-export function engineError(code: string, callsBefore = 0): Error {
-  return Object.assign(new Error(`engine: ${code}`), { code, callsBefore });
 }
 
 /** MaxSim of one chunk in double precision. */
@@ -450,8 +433,36 @@ export function documentAt(
   };
 }
 
+/** What only one of the lists has. */
+export function unlike<T>(one: readonly T[], other: readonly T[]): readonly T[] {
+  return [...one.filter((entry) => !other.includes(entry)), ...other.filter((entry) => !one.includes(entry))];
+}
+
+/** Eight documents, `d0` removed, and a merge held at `swap`, where the catalog has moved them and memory has not. */
+export async function mergeUpTo(
+  swap: string,
+  stage: IndexDriver & Faults & { index(): OpenIndex },
+): Promise<{ readonly merging: Promise<unknown>; readonly release: () => void }> {
+  for (let place = 0; place < 8; place += 1) await stage.upsert([documentAt(`d${place}`, 1)]);
+  await stage.index().settled();
+  await stage.remove('d0');
+  const held = stage.hold(swap);
+  const merging = stage.index().maintain();
+  await held.reached;
+  return { merging, release: () => held.release() };
+}
+
+/** One round of upkeep, once nothing else runs in the background. A merge that is about to end would take up no more. */
+export async function tend(index: OpenIndex): Promise<void> {
+  while (index.busy) {
+    await index.settled();
+    await new Promise(setImmediate);
+  }
+  await index.maintain();
+}
+
 /** The ids that a search finds, in order. */
-export async function docIds(stage: Stage): Promise<readonly string[]> {
+export async function docIds(stage: Pick<IndexDriver, 'search'>): Promise<readonly string[]> {
   return (await stage.search()).map(({ docId }) => docId).toSorted();
 }
 

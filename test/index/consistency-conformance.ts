@@ -4,37 +4,21 @@
  * by the same reader, and in the end searches find the last one, also after merges and restarts.
  */
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Catalog } from '../../src/catalog/contract.ts';
-import type { SqliteCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
+import type { ClusterCatalog } from '../../src/catalog/cluster-contract.ts';
+import type { CommitUpsertInput, CommitUpsertResult } from '../../src/contracts/document-commits.ts';
+import { unavailable } from '../../src/errors.ts';
 import { metadataTerms } from '../../src/index/terms/metadata-terms.ts';
 import { SharedLock } from '../../src/index/publishing/shared-lock.ts';
 import type { IndexReader } from '../../src/index/contract.ts';
 import { announceRandom, type Random } from '../support/running/random.ts';
-import {
-  dim,
-  engineError,
-  openHost,
-  openStage,
-  query,
-  type Host,
-  type Stage,
-} from '../support/stages/index-stage.ts';
+import { engineError } from '../support/stages/faults.ts';
+import { dim, query, tend } from '../support/stages/index-stage.ts';
+import type { IndexKind, IndexUnderTest, WrapCatalog } from './conformance.ts';
 
 const tripMs = 1_200;
 const colors = ['red', 'blue', 'green'] as const;
-const faults = [
-  'append',
-  'copyRecords',
-  'createSegment',
-  'forgetDeadVersions',
-  'loadState',
-  'seal',
-  'sealSegment',
-  'swapSegments',
-  'sync',
-] as const;
-
 interface Version {
   /** Unique. */
   readonly number: number;
@@ -74,46 +58,60 @@ class History {
   }
 }
 
-/** The catalog, which notes its commits in the history and loses as many answers as it is asked to. */
-function recording(catalog: SqliteCatalog, history: History, lost: { answers: number }): SqliteCatalog {
+/** Notes the commits of a catalog in the history, and loses as many answers as it is asked to. */
+function recording(history: History, lost: { answers: number }): WrapCatalog {
   const answer = <T>(result: T): T => {
     if (lost.answers === 0) return result;
     lost.answers -= 1;
-    throw new Error('the answer was lost');
+    throw unavailable('the answer was lost', undefined);
   };
-  const commits: Pick<Catalog, 'commitUpsert' | 'commitDelete'> = {
-    async commitUpsert(input) {
-      const result = await catalog.commitUpsert(input);
-      if (result.outcome === 'committed') {
-        history.add(result.generation, (documents) => {
-          for (const { docId, metadata, chunkCount } of input.documents) {
-            const { number, color } = JSON.parse(metadata) as Version;
-            documents.set(docId, { number, color, chunks: chunkCount });
-            history.born.set(number, result.generation);
-          }
-        });
+  const noteUpsert = (input: CommitUpsertInput, result: CommitUpsertResult): void => {
+    if (result.outcome !== 'committed') return;
+    history.add(result.generation, (documents) => {
+      for (const { docId, metadata, chunkCount } of input.documents) {
+        const { number, color } = JSON.parse(metadata) as Version;
+        documents.set(docId, { number, color, chunks: chunkCount });
+        history.born.set(number, result.generation);
       }
-      return answer(result);
-    },
-    async commitDelete(input) {
-      const result = await catalog.commitDelete(input);
-      if (result.outcome === 'committed')
-        history.add(result.generation, (documents) => void documents.delete(input.docId));
-      return answer(result);
-    },
+    });
   };
-  return { ...catalog, ...commits };
+  return (real) => {
+    const catalog: Catalog & Partial<Pick<ClusterCatalog, 'commitUpserts'>> = real;
+    return {
+      ...real,
+      async commitUpsert(input: CommitUpsertInput) {
+        const result = await catalog.commitUpsert(input);
+        noteUpsert(input, result);
+        return answer(result);
+      },
+      async commitUpserts(inputs: readonly CommitUpsertInput[]) {
+        const results = (await catalog.commitUpserts?.(inputs)) ?? [];
+        for (const [place, result] of results.entries()) {
+          if (result.status === 'fulfilled') noteUpsert(inputs[place]!, result.value);
+        }
+        return answer(results);
+      },
+      async commitDelete(input: Parameters<Catalog['commitDelete']>[0]) {
+        const result = await catalog.commitDelete(input);
+        if (result.outcome === 'committed')
+          history.add(result.generation, (documents) => void documents.delete(input.docId));
+        return answer(result);
+      },
+    };
+  };
 }
 
-let real: Host;
-beforeAll(async () => {
-  real = await openHost();
-});
-afterAll(() => real[Symbol.asyncDispose]());
+interface Setting {
+  readonly kind: IndexKind;
+  readonly random: Random;
+  readonly history: History;
+  readonly lost: { answers: number };
+}
 
 class Trip {
   readonly #random: Random;
-  readonly #stage: Stage;
+  readonly #kind: IndexKind;
+  readonly #stage: IndexUnderTest;
   readonly #history: History;
   readonly #lost: { answers: number };
   readonly #failing: boolean;
@@ -124,7 +122,8 @@ class Trip {
   #versions = 0;
   #acknowledged = 0;
 
-  constructor(random: Random, stage: Stage, history: History, lost: { answers: number }, failing: boolean) {
+  constructor({ kind, random, history, lost }: Setting, stage: IndexUnderTest, failing: boolean) {
+    this.#kind = kind;
     this.#random = random;
     this.#stage = stage;
     this.#history = history;
@@ -199,12 +198,13 @@ class Trip {
     });
   }
 
-  /** Runs one to four searches of a snapshot, with time between them for merges. */
+  /** Runs one to four searches, of a snapshot if there are such, with time between them for merges. */
   async #look(reader: IndexReader, seen: { generation: number }): Promise<void> {
     const random = this.#random;
     const first = Math.max(seen.generation, this.#acknowledged);
     const found: { readonly color: string | undefined; readonly chunks: string }[] = [];
-    for (let searches = random.pick([1, 2, 4]); searches > 0; searches -= 1) {
+    const searchesMax = this.#kind.pinsSnapshots ? 4 : 1;
+    for (let searches = Math.min(searchesMax, random.pick([1, 2, 4])); searches > 0; searches -= 1) {
       const color = random.pick([undefined, undefined, ...colors, 'none']);
       found.push({ color, chunks: await this.#search(reader, color) });
       if (searches > 1) await new Promise((resolve) => setTimeout(resolve, random.next() * 50));
@@ -243,17 +243,18 @@ class Trip {
 
   async #tend(): Promise<void> {
     const random = this.#random;
+    const { merge, look, durable, swap } = this.#kind.steps;
     const choice = random.next();
     if (choice < 0.02) await this.#reopen();
-    else if (choice < 0.04) await this.#stage.index().mergeAll();
+    else if (choice < 0.04) await this.#stage.mergeAll();
     else if (choice < 0.09 && this.#failing) this.#lost.answers += 1;
     else if (choice < 0.17 && this.#failing) {
       this.#stage.faults.set(
-        random.pick(faults),
+        random.pick([...merge, ...look, durable, 'append']),
         random.pick([engineError('io'), engineError('no_space', 1), new Error('failed')]),
       );
     } else if (choice < 0.2) {
-      const held = this.#stage.hold(random.pick(['swapSegments', 'copyRecords', 'forgetDeadVersions']));
+      const held = this.#stage.hold(random.pick([swap, 'copyRecords', 'forgetDeadVersions']));
       setTimeout(() => held.release(), random.next() * 50);
     } else await this.#stage.index().maintain();
   }
@@ -276,7 +277,7 @@ class Trip {
     this.#lost.answers = 0;
     stage.faults.clear();
     if (!index().usable) await this.#reopen();
-    const steps = [() => undefined, () => index().maintain(), () => this.#reopen(), () => index().mergeAll()];
+    const steps = [() => undefined, () => tend(index()), () => this.#reopen(), () => stage.mergeAll()];
     for (const step of steps) {
       await step();
       await index().read(async (reader) => {
@@ -296,19 +297,20 @@ class Trip {
   }
 }
 
-describe('an index under all of its work at once', () => {
-  const random = announceRandom('consistency');
+export function describeConsistency(kind: IndexKind): void {
+  describe('under all of its work at once', () => {
+    const random = announceRandom('consistency');
 
-  it.each([false, true, false, true])('shows one generation at a time (failing: %s)', async (failing) => {
-    const history = new History();
-    const lost = { answers: 0 };
-    const host: Host = { ...real, catalog: recording(real.catalog, history, lost) };
-    await using stage = await openStage(host, {
-      segmentTokenVectorsMax: random.pick([8, 16, 32]),
-      codesTokenVectorsMin: random.pick([8, 100_000]),
-      sealedSegmentsMax: random.pick([1, 2, 4]),
-      wasteAgeMsMax: 0,
+    it.each([false, true, false, true])('shows one generation at a time (failing: %s)', async (failing) => {
+      const setting = { kind, random, history: new History(), lost: { answers: 0 } };
+      const settings = {
+        segmentTokenVectorsMax: random.pick([8, 16, 32]),
+        codesTokenVectorsMin: random.pick([8, 100_000]),
+        sealedSegmentsMax: random.pick([1, 2, 4]),
+        wasteAgeMsMax: 0,
+      };
+      await using stage = await kind.open(settings, recording(setting.history, setting.lost));
+      await expect(new Trip(setting, stage, failing).run()).resolves.toBeUndefined();
     });
-    await expect(new Trip(random, stage, history, lost, failing).run()).resolves.toBeUndefined();
   });
-});
+}

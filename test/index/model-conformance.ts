@@ -3,19 +3,11 @@
  * cut off at any of their steps against a map in memory: after every step a search finds exactly what the map
  * holds, and after upkeep no more segments are sealed than allowed.
  */
-import { appendFile } from 'node:fs/promises';
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import {
-  dim,
-  engineError,
-  expected,
-  openHost,
-  openStage,
-  type Found,
-  type Stage,
-  type TestDocument,
-} from '../support/stages/index-stage.ts';
+import { expect, it } from 'vitest';
+import { engineError } from '../support/stages/faults.ts';
+import { dim, expected, tend, type Found, type TestDocument } from '../support/stages/index-stage.ts';
+import type { IndexKind, IndexUnderTest } from './conformance.ts';
 
 type Model = Map<string, TestDocument>;
 
@@ -39,11 +31,11 @@ const batch = fc.uniqueArray(documentArbitrary, {
   selector: (document) => document.docId,
 });
 
-class Step implements fc.AsyncCommand<Model, Stage> {
+class Step implements fc.AsyncCommand<Model, IndexUnderTest> {
   readonly #name: string;
-  readonly #work: (model: Model, stage: Stage) => Promise<void>;
+  readonly #work: (model: Model, stage: IndexUnderTest) => Promise<void>;
 
-  constructor(name: string, work: (model: Model, stage: Stage) => Promise<void>) {
+  constructor(name: string, work: (model: Model, stage: IndexUnderTest) => Promise<void>) {
     this.#name = name;
     this.#work = work;
   }
@@ -52,7 +44,7 @@ class Step implements fc.AsyncCommand<Model, Stage> {
     return true;
   }
 
-  async run(model: Model, stage: Stage): Promise<void> {
+  async run(model: Model, stage: IndexUnderTest): Promise<void> {
     await this.#work(model, stage);
     await compare(model, stage);
   }
@@ -62,7 +54,7 @@ class Step implements fc.AsyncCommand<Model, Stage> {
   }
 }
 
-async function compare(model: Model, stage: Stage): Promise<void> {
+async function compare(model: Model, stage: IndexUnderTest): Promise<void> {
   expectSame(await stage.search(), expected(model.values()));
   const red = [...model.values()].filter(
     ({ metadata }) => metadata['color'] === 'red' && metadata['size'] === 0,
@@ -84,7 +76,7 @@ function expectSame(found: readonly Found[], wanted: readonly Found[]): void {
     expect(Math.abs(score - want[place]!.score)).toBeLessThan(0.2);
 }
 
-function expectWithinBound(stage: Stage): void {
+function expectWithinBound(stage: IndexUnderTest): void {
   const { segments } = stage.index().statistics();
   const sealed = segments.filter(({ state }) => state === 'sealed');
   expect(sealed.length).toBeLessThanOrEqual(sealedSegmentsMax);
@@ -94,7 +86,7 @@ function expectSameAnswer(found: boolean, existed: boolean): void {
   expect(found).toBe(existed);
 }
 
-const steps = [
+const requests = [
   batch.map(
     (documents) =>
       new Step(`upsert ${documents.map((document) => document.docId).join()}`, async (model, stage) => {
@@ -105,17 +97,15 @@ const steps = [
   fc.tuple(batch, batch).map(
     ([first, second]) =>
       new Step('two upserts at once', async (model, stage) => {
-        const ends: (readonly TestDocument[])[] = [];
-        await Promise.all(
-          [first, second].map((documents) =>
-            stage.upsert(documents, async (work) => {
-              await work();
-              ends.push(documents);
-            }),
-          ),
+        const commits = await Promise.all(
+          [first, second].map(async (documents) => ({
+            documents,
+            generation: await stage.upsert(documents),
+          })),
         );
-        // Commits become visible in order, so the answers come in order.
-        for (const documents of ends) for (const document of documents) model.set(document.docId, document);
+        for (const { documents } of commits.toSorted((a, b) => a.generation - b.generation)) {
+          for (const document of documents) model.set(document.docId, document);
+        }
       }),
   ),
   docId.map(
@@ -143,49 +133,39 @@ const steps = [
   ),
   batch.map((documents) => new Step('abandoned upsert', async (_model, stage) => stage.abandon(documents))),
   fc.constant(new Step('restart', async (_model, stage) => stage.reopen())),
-  fc.uint8Array({ minLength: 1, maxLength: 200 }).map(
-    (garbage) =>
-      new Step('crash in the middle of a write', async (_model, stage) =>
-        stage.reopen(async () => {
-          for (const { name } of await stage.blobs.list(`${stage.indexId}/`)) {
-            if (name.endsWith('.seg')) await tear(stage, name, garbage);
-          }
-        }),
-      ),
-  ),
+  fc
+    .uint8Array({ minLength: 1, maxLength: 200 })
+    .map(
+      (garbage) =>
+        new Step('crash in the middle of a write', async (_model, stage) =>
+          stage.reopen(() => stage.tear(garbage)),
+        ),
+    ),
   fc.constant(
     new Step('upkeep', async (_model, stage) => {
-      await stage.index().maintain();
+      await tend(stage.index());
       expectWithinBound(stage);
     }),
   ),
-  fc
-    .tuple(fc.constantFrom('copyRecords', 'sync', 'seal', 'sealSegment', 'swapSegments'), fc.nat({ max: 2 }))
-    .map(
-      ([step, calls]) =>
-        new Step(`crash at call ${calls} of ${step} during upkeep`, async (_model, stage) => {
-          stage.faults.set(step, engineError('io', calls));
-          await stage.index().maintain();
-          stage.faults.clear();
-          await stage.reopen();
-          stage.errors.length = 0;
-        }),
-    ),
 ];
 
-/** Writes bytes after the last record of an active segment, as a write that was cut off does. */
-async function tear(stage: Stage, name: string, garbage: Uint8Array): Promise<void> {
-  const state = await stage.catalog.loadIndexState(stage.indexId);
-  const segment = state.segments.find(({ blob }) => blob === name);
-  if (segment?.state === 'active') await appendFile(await stage.blobs.open(name), garbage);
-}
+const crashes = (kind: IndexKind) =>
+  fc.tuple(fc.constantFrom(...kind.steps.merge), fc.nat({ max: 2 })).map(
+    ([step, calls]) =>
+      new Step(`crash at call ${calls} of ${step} during upkeep`, async (_model, stage) => {
+        stage.faults.set(step, engineError('io', calls));
+        await stage.index().maintain();
+        stage.faults.clear();
+        await stage.reopen();
+        stage.errors.length = 0;
+      }),
+  );
 
-describe('an index', () => {
+export function describeModel(kind: IndexKind): void {
   it('always finds exactly what was acknowledged', { timeout: 300_000 }, async () => {
-    await using host = await openHost();
     await fc.assert(
-      fc.asyncProperty(fc.commands(steps, { maxCommands: 25 }), async (commands) => {
-        await using stage = await openStage(host, {
+      fc.asyncProperty(fc.commands([...requests, crashes(kind)], { maxCommands: 25 }), async (commands) => {
+        await using stage = await kind.open({
           segmentTokenVectorsMax: 6,
           sealedSegmentsMax,
           wasteAgeMsMax: 0,
@@ -193,11 +173,11 @@ describe('an index', () => {
         await fc.asyncModelRun(() => ({ model: new Map<string, TestDocument>(), real: stage }), commands);
         expect(stage.errors).toEqual([]);
         expect(stage.corrupt).toEqual([]);
-        await stage.index().maintain();
+        await tend(stage.index());
         const { segments, recordsLive } = stage.index().statistics();
         expect(segments.reduce((records, segment) => records + segment.records, 0)).toBe(recordsLive);
       }),
-      { numRuns: 40 },
+      { numRuns: kind.modelRuns },
     );
   });
-});
+}

@@ -1,0 +1,71 @@
+/** Plants faults: methods of an object that fail or wait at their next call. */
+
+/** Methods of the engine's index or of the catalog that fail or wait at their next call. */
+export interface Faults {
+  readonly faults: Map<string, Error>;
+  /** Lets the next call of such a method do its work, but return only after `release`. */
+  hold(method: string): { readonly reached: Promise<void>; release(): void };
+}
+
+/** The ways to plant faults in objects made by `withFaults`. */
+export function faultsOf(faults: Map<string, Error>): Faults {
+  return {
+    faults,
+    hold(method) {
+      const reached = Promise.withResolvers<void>();
+      const released = Promise.withResolvers<void>();
+      const hold: Hold = { reached: reached.resolve, released: released.promise };
+      faults.set(method, Object.assign(new Error('held'), hold));
+      return { reached: reached.promise, release: released.resolve };
+    },
+  };
+}
+
+/** A copy of the object. A method that `faults` names fails once. */
+export function withFaults<T extends object>(real: T, faults: Map<string, Error>): T {
+  return new Proxy(real, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name);
+      if (typeof member !== 'function') return member;
+      return (...given: unknown[]): unknown => {
+        const fault = faults.get(String(name));
+        if (fault === undefined || callsLeft(fault) > 0) return Reflect.apply(member, target, given);
+        faults.delete(String(name));
+        if (!isHold(fault)) return Promise.reject(fault);
+        return holdAfter(Promise.resolve(Reflect.apply(member, target, given)), fault);
+      };
+    },
+  });
+}
+
+interface Hold {
+  readonly reached: () => void;
+  readonly released: Promise<void>;
+}
+
+function isHold(fault: Error): fault is Error & Hold {
+  return 'released' in fault;
+}
+
+async function holdAfter(work: Promise<unknown>, hold: Hold): Promise<unknown> {
+  const value = await work;
+  hold.reached();
+  await hold.released;
+  return value;
+}
+
+interface Fault extends Error {
+  /** Calls that succeed before the one that fails. */
+  callsBefore?: number;
+}
+
+function callsLeft(fault: Fault): number {
+  const left = fault.callsBefore ?? 0;
+  fault.callsBefore = left - 1;
+  return left;
+}
+
+/** A fault: after `callsBefore` calls the next one fails with an error of the engine. */
+export function engineError(code: string, callsBefore = 0): Error {
+  return Object.assign(new Error(`engine: ${code}`), { code, callsBefore });
+}
