@@ -35,7 +35,10 @@ export interface EncoderPoolOptions extends EncoderChoiceOptions {
   readonly waitingMax?: number;
 }
 
-const defaults = { healWaitMs: 5000, waitingMax: 256 };
+const defaults = {
+  healWaitMs: 5000,
+  waitingMax: 256,
+};
 
 /** How long a text is refused that ended encoders. Where others send to them too, the text may be innocent. */
 const keptOutMs = { exclusive: 600_000, shared: 30_000 };
