@@ -38,7 +38,7 @@ it.each(words)('the glossary word "%s" is in use', (word) => {
   expect(code.some((text) => forms.some((form) => text.includes(form)))).toBe(true);
 });
 
-it('every comment is a sentence: none begins with "Of"', () => {
-  const begun = tracked.filter((file) => /^ *(?:\/\*\*|\/\/\/?|\*) Of\b/m.test(textOf(file)));
+it('every comment is a sentence: none begins with "Of" or "What"', () => {
+  const begun = tracked.filter((file) => /^ *(?:\/\*\*|\/\/\/?|\*) (?:Of|What)\b/m.test(textOf(file)));
   expect(begun).toEqual([]);
 });

@@ -36,7 +36,7 @@ export interface WatchedService extends Service {
   countFailure: unknown;
   /** Runs before every operation: may throw or wait. */
   before: (context: RequestContext, name: string) => Promise<void> | void;
-  /** What `search` and `score` return in place of what they find. */
+  /** Answers of `search` and `score` in place of the real ones. */
   ranked: RankedResponse | undefined;
 }
 
