@@ -433,7 +433,7 @@ export function documentAt(
   };
 }
 
-/** What only one of the lists has. */
+/** Items that only one of the lists has. */
 export function unlike<T>(one: readonly T[], other: readonly T[]): readonly T[] {
   return [...one.filter((entry) => !other.includes(entry)), ...other.filter((entry) => !one.includes(entry))];
 }
