@@ -14,14 +14,14 @@ export interface NodeIndexOptions {
   readonly catalog: ClusterCatalog;
   readonly indexId: string;
   readonly dim: number;
-  /** The folder of its cache. */
+  /** The folder of the node's cached segments. */
   readonly directory: string;
-  /** How many its engine has; 0 = one per core. */
+  /** Number of threads of the node's engine; 0 = one for each core. */
   readonly threads: number;
   readonly settings: IndexSettings;
 }
 
-/** A failure in the background ends the process. */
+/** Opens the index. A failure in the background ends the process. */
 export async function openNodeIndex(
   { environment }: Pick<SharedServices, 'environment'>,
   { catalog, indexId, dim, directory, threads, settings }: NodeIndexOptions,

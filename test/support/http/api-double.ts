@@ -1,7 +1,7 @@
 /**
- * A small HTTP server in the place of the service, for what the real one does not do on demand: refuse, break,
- * cut connections, hold an answer back. It keeps documents in a map and answers searches from a table; each
- * request goes through `intercept` first.
+ * A small HTTP server in place of the service. It does on demand what the real one does not: it refuses requests, cuts
+ * connections, and holds answers back. It keeps documents in a map and answers searches from a table. `intercept` sees each
+ * request first.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -20,7 +20,7 @@ export interface Reply {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /** Cut the connection instead of answering. */
+  /** True = the connection is cut, without an answer. */
   readonly cut?: true;
 }
 
@@ -49,9 +49,9 @@ export class ApiDouble {
   maxConcurrentRequests = 2;
   requestsPerMinute = 60;
   documentsMax = 100_000;
-  /** How many of the ten tokens that each document has. */
+  /** How many of the ten tokens of a document are unknown. */
   unknownTokensOf: (docId: string) => number = () => 0;
-  /** Most requests that were in flight at once. */
+  /** The largest number of requests that were in flight at one time. */
   inFlightMax = 0;
   intercept: (request: SeenRequest) => Reply | undefined | Promise<Reply | undefined> = () => undefined;
   #inFlight = 0;

@@ -13,7 +13,7 @@ import type {
 import { openServiceStage, type ServiceStage } from '../stages/service-stage.ts';
 
 const key = generateApiKey();
-/** That of the one tenant. */
+/** The header of a request with the key of the only tenant. */
 export const authorization = `Bearer ${key.apiKey}`;
 export const tenantId = 'tenant-1';
 
@@ -29,12 +29,12 @@ export interface WatchedService extends Service {
   /** Requests whose callers left. */
   readonly left: RequestContext[];
   permitsHeld: number;
-  /** In place of the access of the key. */
+  /** Replaces the access that the key has. */
   access: AdmittedRequest['access'] | undefined;
   /** Replaces the next outcomes of `admit`. */
   admitFailure: unknown;
   countFailure: unknown;
-  /** Runs before every operation: may throw or wait. */
+  /** Runs before every operation. It may throw or wait. */
   before: (context: RequestContext, name: string) => Promise<void> | void;
   /** Answers of `search` and `score` in place of the real ones. */
   ranked: RankedResponse | undefined;

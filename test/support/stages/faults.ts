@@ -55,7 +55,7 @@ async function holdAfter(work: Promise<unknown>, hold: Hold): Promise<unknown> {
 }
 
 interface Fault extends Error {
-  /** Calls that succeed before the one that fails. */
+  /** Number of calls that succeed before the one that fails. */
   callsBefore?: number;
 }
 

@@ -71,7 +71,7 @@ export interface IndexDriver {
   ): Promise<number>;
   /** Commits a delete in the catalog and does not publish it. */
   commitDelete(docId: string): Promise<CommitDeleteResult>;
-  /** Writes documents and stops before the commit. */
+  /** Writes the records of documents and does not commit them. */
   abandon(documents: readonly TestDocument[]): Promise<void>;
   remove(docId: string): Promise<boolean>;
   /** Replaces the metadata of a document. `read` is awaited between the record and the commit. */
@@ -80,7 +80,7 @@ export interface IndexDriver {
     metadata: TestDocument['metadata'],
     read?: () => Promise<void>,
   ): Promise<'updated' | 'changed' | 'missing'>;
-  /** Replaces the metadata of a document, whatever comes between. Returns whether it is there. */
+  /** Replaces the metadata of a document, and tries again if another commit came between. Returns whether the document exists. */
   update(docId: string, metadata: TestDocument['metadata']): Promise<boolean>;
   /** Finds all matching documents, or the best `topK`, by an exact scan. The best is first. */
   search(
@@ -452,7 +452,7 @@ export async function mergeUpTo(
   return { merging, release: () => held.release() };
 }
 
-/** One round of upkeep, once nothing else runs in the background. A merge that is about to end would take up no more. */
+/** Waits until nothing runs in the background, and then runs one round of upkeep. A merge that is about to end would start no other. */
 export async function tend(index: OpenIndex): Promise<void> {
   while (index.busy) {
     await index.settled();
@@ -461,18 +461,18 @@ export async function tend(index: OpenIndex): Promise<void> {
   await index.maintain();
 }
 
-/** The ids that a search finds, in order. */
+/** Runs a search and returns the ids that it finds, in order. */
 export async function docIds(stage: Pick<IndexDriver, 'search'>): Promise<readonly string[]> {
   return (await stage.search()).map(({ docId }) => docId).toSorted();
 }
 
-/** Blobs of the index's segments, without sidecars. */
+/** Names of the segment files of the index, without their derived files. */
 export async function blobsOf(stage: Stage): Promise<readonly string[]> {
   const blobs = await stage.blobs.list(`${stage.indexId}/`);
   return blobs.map(({ name }) => name).filter((name) => name.endsWith('.seg'));
 }
 
-/** Blobs of the index's segments by the catalog. */
+/** Names of the segment files that the catalog has for the index. */
 export async function segmentsOf(stage: Stage): Promise<readonly string[]> {
   return (await stage.catalog.loadIndexState(stage.indexId)).segments.map(({ blob }) => blob).toSorted();
 }
