@@ -7,7 +7,6 @@ import path from 'node:path';
 import { openApiDocument } from '../clients/tools/generate.ts';
 import { describeConfig } from '../src/app/config.ts';
 import { errorTable } from '../src/errors.ts';
-import { alerts } from '../deploy/monitoring/alerts.ts';
 import { describeMetrics } from '../src/app/telemetry/describe-metrics.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
@@ -82,11 +81,6 @@ const tables: Readonly<Record<string, () => string>> = {
         labelNames.map((label) => `\`${label}\``).join(', '),
         help,
       ]),
-    ),
-  alerts: () =>
-    table(
-      ['Alert', 'Severity', 'What it says', 'What to do'],
-      alerts.map(({ name, severity, summary, action }) => [`\`${name}\``, severity, summary, action]),
     ),
   routes: () =>
     table(

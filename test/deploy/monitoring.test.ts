@@ -1,34 +1,45 @@
 /**
- * Alert rules and dashboard: made of what stands in the program, naming only metrics and labels that exist, read by
- * promtool, and each alert seen to fire and to keep quiet.
+ * Alert rules and dashboard: they name only metrics and labels that exist, the dashboard has every metric, promtool reads them, and
+ * each alert is seen to fire and to keep quiet.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { run } from '../../clients/tools/install.ts';
 import { installChecks } from '../../deploy/local/install.ts';
-import { alerts, type Alert } from '../../deploy/monitoring/alerts.ts';
-import { dashboard, dashboardFile } from '../../deploy/monitoring/dashboard.ts';
-import { annotationsOf, rules, rulesFile } from '../../deploy/monitoring/rules.ts';
 import { describeMetrics } from '../../src/app/telemetry/describe-metrics.ts';
 import { createMetrics } from '../../src/observation/metrics.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 
-const folder = path.resolve(import.meta.dirname, '../../deploy/monitoring');
+const root = path.resolve(import.meta.dirname, '../..');
+const rulesFile = 'alerts.yml';
+const rules = readFileSync(path.join(root, 'deploy/monitoring', rulesFile), 'utf8');
+const dashboard = readFileSync(path.join(root, 'deploy/monitoring/dashboard.json'), 'utf8');
+
+interface Alert {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly runbook: string };
+}
+
+const alerts = (parse(rules) as { readonly groups: readonly [{ readonly rules: readonly Alert[] }] })
+  .groups[0].rules;
 
 let promtool: string;
 beforeAll(async () => {
   ({ promtool } = await installChecks());
 }, 600_000);
 
-describe('the files of deploy/monitoring', () => {
-  it.each([
-    [rulesFile, rules],
-    [dashboardFile, dashboard],
-  ])('%s is as `node deploy/monitoring/generate.ts` makes it', (file, make) => {
-    expect(readFileSync(path.join(folder, file), 'utf8')).toBe(make());
-  });
+it('every alert has its row in the guide, and the guide has no other', () => {
+  const guide = readFileSync(path.join(root, 'docs/guide/operate.md'), 'utf8');
+  const rows = [...guide.matchAll(/^\| `(Maxsimd\w+)` \| (\w+) \| (.+?) \| .+ \|$/gm)];
+  expect(rows.map(([, ...cells]) => cells)).toEqual(
+    alerts.map(({ alert, labels, annotations }) => [alert, labels.severity, annotations.summary]),
+  );
+  for (const { alert, annotations } of alerts)
+    expect(annotations.runbook).toBe(`docs/guide/operate.md#alerts, ${alert}`);
 });
 
 /** Label names by metric; Prometheus adds those of the scrape, and histograms have series of their own. */
@@ -65,17 +76,14 @@ interface DrawnPanel {
   readonly targets?: readonly { readonly expr: string }[];
 }
 
-const { panels } = JSON.parse(dashboard()) as { readonly panels: readonly DrawnPanel[] };
+const { panels } = JSON.parse(dashboard) as { readonly panels: readonly DrawnPanel[] };
 const dashboardExpressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
 
 describe('metrics and labels', () => {
-  it.each([...alerts.map(({ expression }) => expression), ...dashboardExpressions])(
-    'of %s exist',
-    async (text) => {
-      expect(text).toMatch(/maxsimd_|^up\{/);
-      expect(unknownIn(text)).toEqual([]);
-    },
-  );
+  it.each([...alerts.map(({ expr }) => expr), ...dashboardExpressions])('of %s exist', async (text) => {
+    expect(text).toMatch(/maxsimd_|^up\{/);
+    expect(unknownIn(text)).toEqual([]);
+  });
 
   it('that do not exist would be found', () => {
     expect(unknownIn('rate(maxsimd_http_request_total[5m])')).toEqual(['maxsimd_http_request_total']);
@@ -296,13 +304,13 @@ function inputOf(series: Series): object {
 /** Tests of promtool: each alert fires by its one series and not by its other. */
 function ruleTests(tested: readonly Alert[]): string {
   const tests = tested.flatMap((alert) => {
-    const { fires, labels, quiet } = cases[alert.name]!;
+    const { fires, labels, quiet } = cases[alert.alert]!;
     const firing = {
-      exp_labels: { severity: alert.severity, ...labels },
-      exp_annotations: annotationsOf(alert),
+      exp_labels: { ...alert.labels, ...labels },
+      exp_annotations: alert.annotations,
     };
     const expected = (exp_alerts: readonly object[]) => [
-      { eval_time: '115m', alertname: alert.name, exp_alerts },
+      { eval_time: '115m', alertname: alert.alert, exp_alerts },
     ];
     return [
       { interval: '1m', input_series: inputOf(fires), alert_rule_test: expected([firing]) },
@@ -336,7 +344,7 @@ async function checkRules(text: string): Promise<string> {
 
 describe('promtool', () => {
   it('has no findings in the alert rules', async () => {
-    expect(await checkRules(rules())).toContain(`${alerts.length} rules found`);
+    expect(await checkRules(rules)).toContain(`${alerts.length} rules found`);
   });
 
   it('understands every query of the dashboard', async () => {
@@ -350,16 +358,16 @@ describe('promtool', () => {
   });
 
   it('sees each alert fire, and keep quiet', async () => {
-    expect(Object.keys(cases)).toEqual(alerts.map(({ name }) => name));
-    expect(await testRules(rules())).toContain('SUCCESS');
+    expect(Object.keys(cases)).toEqual(alerts.map(({ alert }) => alert));
+    expect(await testRules(rules)).toContain('SUCCESS');
   });
 
   it.each(['== 2', '>= 0'])(
     'finds an alert that never fires, or always does: maxsimd_encoder_ready %s',
     async (by) => {
-      const broken = rules().replace('maxsimd_encoder_ready == 0', `maxsimd_encoder_ready ${by}`);
-      expect(broken).not.toBe(rules());
-      const tested = alerts.filter(({ name }) => name === 'MaxsimdNoEncoder');
+      const broken = rules.replace('maxsimd_encoder_ready == 0', `maxsimd_encoder_ready ${by}`);
+      expect(broken).not.toBe(rules);
+      const tested = alerts.filter(({ alert }) => alert === 'MaxsimdNoEncoder');
       await expect(testRules(broken, tested)).rejects.toThrow('MaxsimdNoEncoder');
     },
   );

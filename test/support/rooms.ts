@@ -52,8 +52,7 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   'clients/tools': ['src/http', 'src/service', 'src/catalog'],
   'clients/typescript': [],
   'deploy/local': ['clients/tools'],
-  'deploy/monitoring': ['src/app/telemetry'],
-  docs: ['src/app', 'src/cli/beir', 'clients/tools', 'deploy/monitoring'],
+  docs: ['src/app', 'src/cli/beir', 'clients/tools'],
   examples: ['clients/typescript'],
   packages: ['clients/tools'],
   test: [
