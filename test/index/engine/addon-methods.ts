@@ -5,8 +5,8 @@
 
 export type Methods = ReadonlyMap<string, number>;
 
-/** The methods of a C++ class, or the functions that the addon exports, from the texts of `native/binding`. */
-export function definedMethods(binding: string, owner: string | 'exports'): Methods {
+/** The methods of a C++ class, or with `exports` the functions of the addon, from the texts of `native/binding`. */
+export function definedMethods(binding: string, owner: string): Methods {
   const pattern =
     owner === 'exports'
       ? /Napi::Function::New\(env, (\w+), "(\w+)"\)/g
