@@ -49,9 +49,9 @@ const onnxConfigSchema = z.looseObject({
       query_length_max: z.number().int().min(1).optional(),
       /** The positions that the graph has. */
       position_limit: z.number().int().min(4).optional(),
-      /** f32 [dim]: the mean of the unit document vectors. The graph subtracts it before it quantises. */
+      /** f32 [dim]: the mean of the unit document vectors, which is subtracted before they are quantised. */
       centring: z.array(z.number()).optional(),
-      /** Bits of a stored component. With fewer than 8 the encoder rotates and quantises vectors, and nothing is centred. */
+      /** Bits of a stored component. With fewer than 8 the encoder centres, rotates and quantises vectors, not the graph. */
       row_bits: z.union([z.literal(1), z.literal(2), z.literal(4), z.literal(8)]).default(8),
       int8_output: z.string().optional(),
       scale_output: z.string().optional(),

@@ -4,8 +4,8 @@
  * two times: the virtual time of the queue, and the end of the tenant's piece before it. The piece with the smallest tag runs
  * next. So a tenant that has had little work done comes before one that has had much.
  *
- * A piece that takes longer than its estimate counts as what it took. Long pieces never take the last place, so that a
- * short piece never waits long.
+ * A piece that takes longer than its estimate counts as what it took. A queue may bound how many long pieces run at a time. Then
+ * a place is left for short ones, which never wait long.
  */
 import { unavailable } from '../../errors.ts';
 import { once } from '../once.ts';
