@@ -10,7 +10,7 @@ import { makeScratch, repositoryRoot } from '../support/running/launch.ts';
 import { startServer } from '../support/running/server.ts';
 
 const scratch = await makeScratch();
-const server = await startServer({ scratch });
+const server = await startServer({ scratch, sharedEncoder: true });
 
 afterAll(async () => {
   await server.stop();

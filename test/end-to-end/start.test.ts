@@ -1,11 +1,12 @@
 /** How the server starts, and how it refuses to. */
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 
 import { call, connect } from '../support/running/client.ts';
 import { createTenant } from '../support/commands/command-line.ts';
@@ -18,7 +19,8 @@ import {
   type Output,
   type Scratch,
 } from '../support/running/launch.ts';
-import { startServer } from '../support/running/server.ts';
+import { startServer, type ServerProcess } from '../support/running/server.ts';
+import { tinyModel } from '../support/run-benchmark.ts';
 
 const scratches: Scratch[] = [];
 const launches: Launch[] = [];
@@ -38,17 +40,27 @@ afterEach(async () => {
 });
 
 async function launch(env: Readonly<Record<string, string>>, scratch?: Scratch): Promise<Launch> {
-  const launched = await launchServer({ scratch: scratch ?? (await scratchOf()), env });
+  const launched = await launchServer({
+    scratch: scratch ?? (await scratchOf()),
+    env: { ...tinyModel, ...env },
+  });
   launches.push(launched);
   return launched;
 }
 
-/** A port that is in use until the test ends: any, or this one. */
-async function takenPort(wanted = 0): Promise<AddressInfo> {
+/** Waits for the ready line. */
+async function start(scratch: Scratch, env: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {
+  const server = await startServer({ scratch, env: { ...tinyModel, ...env } });
+  launches.push(server);
+  return server;
+}
+
+/** A port that is in use until the test ends. */
+async function takenPort(): Promise<AddressInfo> {
   const server = createServer();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);
-  server.listen(wanted, '127.0.0.1', resolve);
+  server.listen(0, '127.0.0.1', resolve);
   await promise;
   onTestFinished(() => void server.close());
   return server.address() as AddressInfo;
@@ -65,11 +77,36 @@ async function refusal(env: Readonly<Record<string, string>>, scratch?: Scratch)
   return output;
 }
 
-describe('Start', () => {
-  test('the ready line is one compact JSON line on standard output with url, model and model version', async () => {
-    const scratch = await scratchOf();
-    const server = await startServer({ scratch });
-    launches.push(server);
+describe('A server in a home directory, with variables of others and the usual port of metrics in use', () => {
+  let scratch: Scratch;
+  let server: ServerProcess;
+  const busy = createServer().unref();
+  beforeAll(async () => {
+    // In use by us, or by whoever had it before.
+    busy.on('error', () => undefined).listen(9464, '127.0.0.1');
+    await Promise.race([once(busy, 'listening'), once(busy, 'error')]);
+    scratch = await makeScratch();
+    server = await startServer({
+      scratch,
+      env: {
+        HOME: scratch.temporary,
+        MAXSIMD_URL: 'http://127.0.0.1:1',
+        MAXSIMD_API_KEY: 'qkv_live_x',
+        MAXSIMD_METRICS_PORT: 'auto',
+        MAXSIMD_ENCODER_TLS_FILES: '/no/such/authority',
+        MAXSIMD_SERVICE_HOST: '10.0.0.11',
+        MAXSIMD_PORT: 'tcp://10.0.0.11:8080',
+        MAXSIMD_PORT_8080_TCP_ADDR: '10.0.0.11',
+      },
+    });
+  });
+  afterAll(async () => {
+    await server?.kill();
+    await scratch.remove();
+    busy.close();
+  });
+
+  test('prints one ready line, compact JSON on standard output with url, model and model version', async () => {
     const lines = server
       .output()
       .stdout.split('\n')
@@ -82,11 +119,36 @@ describe('Start', () => {
     expect((await call(`${server.url}/readyz`)).status).toBe(200);
   });
 
-  test('the command line’s own variables are no error', async () => {
-    const launched = await launch({ MAXSIMD_URL: 'http://127.0.0.1:1', MAXSIMD_API_KEY: 'qkv_live_x' });
-    expect((await within(60_000, 'the start', launched.ready)).event).toBe('ready');
+  test('ignores what Kubernetes sets for a Service called maxsimd, with a warning', () => {
+    const warning = server
+      .output()
+      .stderr.split('\n')
+      .find((line) => line.includes('Kubernetes'));
+    expect(JSON.parse(warning ?? '{}')).toMatchObject({
+      level: 'warn',
+      variables: ['MAXSIMD_SERVICE_HOST', 'MAXSIMD_PORT', 'MAXSIMD_PORT_8080_TCP_ADDR'],
+    });
   });
 
+  test('minds neither the variables of the command line nor an authority of encoders that it does not have', () => {
+    expect(server.readyLine.event).toBe('ready');
+    expect(server.output().stderr).not.toMatch(/MAXSIMD_(URL|API_KEY|ENCODER_TLS_FILES)/);
+  });
+
+  test('has its metrics on another port', async () => {
+    const [, port] = /maxsimd: metrics on port (\d+): 9464 is in use/.exec(server.output().stderr) ?? [];
+    expect((await call(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
+  });
+
+  test('keeps its data directory private, and writes nothing elsewhere but sockets', async () => {
+    expect(await readdir(scratch.temporary)).toEqual([expect.stringMatching(/^maxsimd-encoder-/)]);
+    // eslint-disable-next-line no-bitwise -- permission bits
+    expect((await stat(scratch.data)).mode & 0o777).toBe(0o700);
+    expect(path.isAbsolute(scratch.data)).toBe(true);
+  });
+});
+
+describe('Start', () => {
   test('an unknown model and a missing certificate are errors', async () => {
     const refusals = [
       refusal({ MAXSIMD_MODEL: 'no-such-model' }),
@@ -114,14 +176,10 @@ describe('Start', () => {
     ]);
   });
 
-  test('an authority of remote encoders that cannot be read is an error with such encoders, and nothing without', async () => {
+  test('an authority of remote encoders that cannot be read is an error with such encoders', async () => {
     const authority = { MAXSIMD_ENCODER_TLS_FILES: '/no/such/authority' };
     const { stderr } = await refusal({ ...authority, MAXSIMD_ENCODERS: '127.0.0.1:1' });
     expect(stderr).toContain('MAXSIMD_ENCODER_TLS_FILES: cannot read /no/such/authority');
-    for (const file of [authority.MAXSIMD_ENCODER_TLS_FILES, import.meta.filename]) {
-      const launched = await launch({ MAXSIMD_ENCODER_TLS_FILES: file });
-      expect((await within(60_000, 'the start', launched.ready)).event).toBe('ready');
-    }
   });
 
   test('an explicit cuda serves from CUDA or not at all', async () => {
@@ -155,24 +213,21 @@ describe('Start', () => {
 
   test('a second server on the same data directory is refused, and the first one goes on', async () => {
     const scratch = await scratchOf();
-    const first = await startServer({ scratch });
-    launches.push(first);
+    // A file that is no authority does not matter either, without remote encoders.
+    const first = await start(scratch, { MAXSIMD_ENCODER_TLS_FILES: import.meta.filename });
     const { stderr } = await refusal({}, scratch);
     expect(stderr).toMatch(/lock|in use|already|another/i);
     expect((await call(`${first.url}/readyz`)).status).toBe(200);
     // A killed server's lock dies with it, and so do its encoders and their sockets.
     await first.kill();
     await eventually(async () => (await readdir(scratch.temporary)).length === 0);
-    const next = await startServer({ scratch });
-    launches.push(next);
+    await start(scratch);
   });
 
   test('given encoder addresses are used, and no encoder is started beside them', async () => {
-    const first = await startServer({ scratch: await scratchOf() });
-    launches.push(first);
+    const first = await start(await scratchOf());
     const address = /"address":"(unix:[^"]+)"/.exec(first.output().stderr)?.[1] ?? '';
-    const second = await startServer({ scratch: await scratchOf(), env: { MAXSIMD_ENCODERS: address } });
-    launches.push(second);
+    const second = await start(await scratchOf(), { MAXSIMD_ENCODERS: address });
     expect(await encodersOf(second.pid)).toEqual([]);
     expect(second.readyLine.model_version).toBe(first.readyLine.model_version);
     const { client } = await createTenant(second);
@@ -188,23 +243,6 @@ describe('Start', () => {
     await mkdir(path.join(scratch.data, 'catalog.db'), { recursive: true });
     const { stderr } = await refusal({ MAXSIMD_ENCODERS: '127.0.0.1:1' }, scratch);
     expect(stderr).toContain('catalog');
-  });
-
-  test('variables that Kubernetes sets for a Service called maxsimd are ignored, with a warning', async () => {
-    const launched = await launch({
-      MAXSIMD_SERVICE_HOST: '10.0.0.11',
-      MAXSIMD_PORT: 'tcp://10.0.0.11:8080',
-      MAXSIMD_PORT_8080_TCP_ADDR: '10.0.0.11',
-    });
-    await within(60_000, 'the start', launched.ready);
-    const warning = launched
-      .output()
-      .stderr.split('\n')
-      .find((line) => line.includes('Kubernetes'));
-    expect(JSON.parse(warning ?? '{}')).toMatchObject({
-      level: 'warn',
-      variables: ['MAXSIMD_SERVICE_HOST', 'MAXSIMD_PORT', 'MAXSIMD_PORT_8080_TCP_ADDR'],
-    });
   });
 
   test('a port in use is an error that names its variable, before anything is opened', async () => {
@@ -229,19 +267,9 @@ describe('Start', () => {
     expect(stderr).toBe('maxsimd: MAXSIMD_HTTP_HOST: 192.0.2.1 is not an address of this machine\n');
   });
 
-  test('metrics are on another port where nobody chose one and the usual one is in use', async () => {
-    // In use by us, or by whoever had it before.
-    await takenPort(9464).catch(() => undefined);
-    const launched = await launch({ MAXSIMD_METRICS_PORT: 'auto' });
-    await within(60_000, 'the start', launched.ready);
-    const [, port] = /maxsimd: metrics on port (\d+): 9464 is in use/.exec(launched.output().stderr) ?? [];
-    expect((await call(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
-  });
-
   test('an empty data directory gets a first tenant whose key only its owner can read', async () => {
     const scratch = await scratchOf();
-    const first = await startServer({ scratch });
-    launches.push(first);
+    const first = await start(scratch);
     const printed = first.output();
     // Standard output is a pipe here, as where it is logged.
     expect(printed.stdout + printed.stderr).not.toContain('qkv_live_');
@@ -255,18 +283,8 @@ describe('Start', () => {
     // eslint-disable-next-line no-bitwise -- permission bits
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     await first.stop();
-    const second = await startServer({ scratch });
-    launches.push(second);
+    const second = await start(scratch);
     expect(second.output().stdout).not.toContain('MAXSIMD_API_KEY');
     expect((await connect(second.url, key).usage()).status).toBe(200);
-  });
-
-  test('the data directory is private, and nothing is written elsewhere but sockets', async () => {
-    const scratch = await scratchOf();
-    launches.push(await startServer({ scratch, env: { HOME: scratch.temporary } }));
-    expect(await readdir(scratch.temporary)).toEqual([expect.stringMatching(/^maxsimd-encoder-/)]);
-    // eslint-disable-next-line no-bitwise -- permission bits
-    expect((await stat(scratch.data)).mode & 0o777).toBe(0o700);
-    expect(path.isAbsolute(scratch.data)).toBe(true);
   });
 });

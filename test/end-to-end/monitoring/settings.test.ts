@@ -6,6 +6,7 @@ import { createTenant } from '../../support/commands/command-line.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { encodersOf } from '../../support/running/processes.ts';
 import { repositoryRoot } from '../../support/running/launch.ts';
+import { tinyModel } from '../../support/run-benchmark.ts';
 import { startServer, type ServerOptions } from '../../support/running/server.ts';
 
 async function serverWith(options: ServerOptions) {
@@ -45,7 +46,7 @@ test('threads, memory, loaded models and the console are as the settings say', a
 
 test('a trusted proxy says that its client speaks HTTPS, and encoders above their memory are restarted', async () => {
   const server = await serverWith({
-    env: { MAXSIMD_ENCODER_MEMORY_MIB: '1', MAXSIMD_TRUST_PROXY: 'true' },
+    env: { ...tinyModel, MAXSIMD_ENCODER_MEMORY_MIB: '1', MAXSIMD_TRUST_PROXY: 'true' },
   });
   const headers = { 'x-forwarded-proto': 'https' };
   const page = await fetch(`${server.url}/console`, { headers });

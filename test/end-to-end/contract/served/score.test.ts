@@ -160,7 +160,7 @@ describe('Score transient documents', () => {
     const before = await list();
     const documents = Array.from({ length: 50 }, (_, position) => ({
       doc_id: `d${position}`,
-      text: textOfTokens(100),
+      text: textOfTokens(20),
     }));
     for (let round = 0; round < 3; round += 1)
       expectReply(await tenant.client.score({ query: 'river', documents }), ranked);
