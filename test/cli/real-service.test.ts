@@ -14,7 +14,7 @@ let operator: RunOptions;
 let beir: string;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await startServer({ sharedEncoder: true });
   operator = { environment: { MAXSIMD_DATA_DIR: server.scratch.data } };
   const { document } = await runJsonHere(['tenant', 'create', '--name', 'books'], operator);
   tenantId = document.tenant_id;

@@ -10,7 +10,7 @@ import { startServer } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/requests.ts';
 
 const scratch = await makeScratch();
-const server = await startServer({ scratch });
+const server = await startServer({ scratch, sharedEncoder: true });
 
 afterAll(async () => {
   await scratch.remove();
@@ -39,7 +39,10 @@ test('the example of a backup makes a directory that a server serves as before',
   expect(await runBlock('Upgrade')).toMatch(verified);
   expect((await stat(path.join(scratch.root, 'before-upgrade.tar'))).size).toBeGreaterThan(0);
   await server.stop();
-  const again = await startServer({ scratch: { ...scratch, data: path.join(scratch.root, 'restored') } });
+  const again = await startServer({
+    scratch: { ...scratch, data: path.join(scratch.root, 'restored') },
+    sharedEncoder: true,
+  });
   expect((await find(connect(again.url, key), id, { query: 'insects' })).results).toEqual(results);
   await again.stop();
 }, 180_000);
