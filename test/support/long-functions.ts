@@ -35,13 +35,20 @@ export async function longFunctionsOfTypeScript(root: string): Promise<readonly 
   });
 }
 
-/** Functions of C++. A function begins at column 0, or at 2 in a class. It ends at the brace below its first letter. */
+/**
+ * Functions of C++. A function begins at column 0, or at 2 in a class. It ends at the brace below its first letter. The lines of a
+ * macro count, but neither begin nor end one.
+ */
 export function longFunctionsOfCpp(texts: ReadonlyMap<string, string>): readonly string[] {
   const found: string[] = [];
   for (const [file, content] of [...texts].filter(([name]) => name.startsWith('native/'))) {
     for (const indent of ['', '  ']) {
       let start = { line: 0, words: '' };
+      let inMacro = false;
       for (const [line, words] of content.split('\n').entries()) {
+        const isMacro: boolean = inMacro || words.startsWith('#');
+        inMacro = isMacro && words.endsWith('\\');
+        if (isMacro) continue;
         if (words.startsWith(`${indent}}`)) {
           const [, name] = /(\w+)\(/.exec(start.words) ?? [];
           if (name !== undefined && line - start.line >= functionLinesMax) found.push(`${file} ${name}`);

@@ -210,6 +210,17 @@ struct LaneKernel {
 // B is void if the tile has one register.
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
+#define ADD_PAIRS(r)                                           \
+  if constexpr (together > 1 && r >= rowStart && r < rowEnd) { \
+    A::addPairs(a##r, productsA##r);                           \
+    if constexpr (two) A::addPairs(b##r, productsB##r);        \
+  }
+#define EMIT(r)                                                                                      \
+  if constexpr (r >= rowStart && r < rowEnd) {                                                       \
+    emit<out, A>(a##r, rows, r, target, token, bestA, argumentA);                                    \
+    if constexpr (two) emit<out, Second>(b##r, rows, r, target, token + A::lanes, bestB, argumentB); \
+  }
+
   /// Multiplies rows rowStart, ..., rowEnd - 1 of a block with the tokens of one tile.
   template <Out out, uint32_t rowStart, uint32_t rowEnd, typename A, typename B>
   TARGET_INLINE void tile(const int32_t* query, uint32_t dim, const Rows& rows, const Target& target, uint32_t token,
@@ -262,13 +273,7 @@ struct LaneKernel {
 #undef STEP
           documents += group;
         }
-#define ADD_PAIRS(r)                                           \
-  if constexpr (together > 1 && r >= rowStart && r < rowEnd) { \
-    A::addPairs(a##r, productsA##r);                           \
-    if constexpr (two) A::addPairs(b##r, productsB##r);        \
-  }
         EACH_ROW(ADD_PAIRS)
-#undef ADD_PAIRS
       } while (documents < end);
     }
     typename A::Floats bestA{};
@@ -283,13 +288,7 @@ struct LaneKernel {
       argumentA = A::load(target.row + token);
       if constexpr (two) argumentB = Second::load(target.row + token + A::lanes);
     }
-#define EMIT(r)                                                                                      \
-  if constexpr (r >= rowStart && r < rowEnd) {                                                       \
-    emit<out, A>(a##r, rows, r, target, token, bestA, argumentA);                                    \
-    if constexpr (two) emit<out, Second>(b##r, rows, r, target, token + A::lanes, bestB, argumentB); \
-  }
     EACH_ROW(EMIT)
-#undef EMIT
     if constexpr (out != Out::all) {
       A::store(target.best + token, bestA);
       if constexpr (two) Second::store(target.best + token + A::lanes, bestB);
@@ -299,6 +298,8 @@ struct LaneKernel {
       if constexpr (two) Second::store(target.row + token + A::lanes, argumentB);
     }
   }
+#undef EMIT
+#undef ADD_PAIRS
 #undef EACH_ROW
 
   /// Multiplies rows rowStart, ... of a block with all tokens.
