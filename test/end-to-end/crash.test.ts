@@ -164,7 +164,7 @@ describe('kill -9 of the api process', () => {
     const { usage } = await readUsage(client);
     const observed = new Map<string, string | undefined>();
     const expected = { ...model.ledger };
-    for (const docId of docIds) observed.set(docId, await observe(docId));
+    await Promise.all(docIds.map(async (docId) => observed.set(docId, await observe(docId))));
     const spentOnLooking = {
       requests: model.ledger.requests - expected.requests,
       searches: model.ledger.searches - expected.searches,
