@@ -27,14 +27,7 @@ export default defineConfig({
     toc: { level: [2, 3] },
     config: drawBlocks,
   },
-  vite: { plugins: [{ name: 'plain-headings', enforce: 'pre', transform: plainHeadings }] },
 });
-
-/** The generator makes each heading of the sidebar a button that does nothing. Tab passes over ours. */
-function plainHeadings(code, file) {
-  if (!file.endsWith('/VPSidebarItem.vue')) return undefined;
-  return code.replace(':role="itemRole"', '').replace(':tabindex="item.items && 0"', '');
-}
 
 /** As the documents' own links have it. */
 function anchorOf(heading) {

@@ -61,7 +61,7 @@ function firstPage(text: string): string {
   return text
     .replace('{introduction}', introduction)
     .replace('{guides}', guides)
-    .replaceAll(/^\{picture (\w+)\}$/gm, (_words, name: string) => pictureBlock(name, 464));
+    .replaceAll(/^\{picture (\w+)\}$/gm, (_words, name: string) => pictureBlock(name, 680));
 }
 
 /** The text of a document as it stands at a place of the site, with links to pages from there. */

@@ -77,12 +77,6 @@ describe('the site of the documents', () => {
   });
 });
 
-it('has no headings in the sidebar that Tab stops at', () => {
-  const html = htmls.get('/docs/guide/filter.html') ?? '';
-  expect(html).toContain('class="VPSidebarItem');
-  expect(html.split('id="VPContent"')[0]).not.toContain('role="button"');
-});
-
 describe('pictures of the site', () => {
   const text =
     '## Speed\n\nA word.\n\n| Engine | ms | ms |\n| --- | --- | --- |\n| one | **1,200 / .5** | 3 |\n';

@@ -1,5 +1,5 @@
-/** The generator's theme with the look of the console. Its fonts are the system's. */
-import theme from 'vitepress/theme-without-fonts';
+/** The generator's theme, with the looks of our pictures. */
+import theme from 'vitepress/theme';
 import './style.css';
 
 export default theme;
