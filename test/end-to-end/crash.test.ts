@@ -4,7 +4,7 @@
  * acknowledged and no more than what was in flight besides. Segments are small, so that merges go on all the
  * time and are struck as well. The encoder is a process of its own, which stays: a round does not wait for its start.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, watch } from 'node:fs';
 import { readdir, rm, stat, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -97,14 +97,21 @@ describe('kill -9 of the api process', () => {
     model.ledger.searches = usage.searches;
   }
 
-  /** Imports until the server is killed, just after some acknowledgement. */
-  async function importUntilKilled(): Promise<void> {
-    let untilKill = random.integer(1, 40);
+  /** Imports until the server is killed: just after some acknowledgement, or after the file of a segment appears, as in seals and merges. */
+  async function importUntilKilled({ inUpkeep }: { readonly inUpkeep: boolean }): Promise<void> {
     const delayMs = random.integer(0, 3);
+    // The delay moves the kill within the next operations; it waits for nothing.
+    const strike = (): void => void setTimeout(() => server.signal('SIGKILL'), delayMs);
+    const known = new Set(await segmentFiles());
+    const watcher = inUpkeep
+      ? watch(segmentDirectory(), (_event, name) => {
+          if (name?.endsWith('.seg') === true && !known.has(name)) strike();
+        })
+      : undefined;
+    let untilKill = random.integer(1, 40);
     const onAcknowledged = (): void => {
       untilKill -= 1;
-      // The delay moves the kill within the next operations; it waits for nothing.
-      if (untilKill === 0) setTimeout(() => server.signal('SIGKILL'), delayMs);
+      if (untilKill === 0 && !inUpkeep) strike();
     };
     const options = { client, indexId, random, texts, onAcknowledged };
     const importers = Array.from({ length: writers }, (_, writer) =>
@@ -112,6 +119,7 @@ describe('kill -9 of the api process', () => {
     );
     const searching = model.search(query, options);
     await Promise.all([...importers, searching, expiring.write(expiringClient(), random)]);
+    watcher?.close();
     await server.kill();
   }
 
@@ -210,7 +218,6 @@ describe('kill -9 of the api process', () => {
   const segmentDirectory = () => path.join(scratch.data, 'segments', indexId);
 
   async function segmentFiles(ending = '.seg'): Promise<readonly string[]> {
-    // The first kill may strike before the index has been written to: then it has no directory yet.
     const names = existsSync(segmentDirectory()) ? await readdir(segmentDirectory()) : [];
     return names.filter((name) => name.endsWith(ending));
   }
@@ -248,7 +255,8 @@ describe('kill -9 of the api process', () => {
         round <= kills || struckUpkeep < upkeepKills || segmentsSeen.size < segmentsMin;
         round += 1
       ) {
-        await importUntilKilled();
+        // The first kill may strike before the index has been written to: then it has no directory yet.
+        await importUntilKilled({ inUpkeep: round % 2 === 0 && existsSync(segmentDirectory()) });
         for (const name of await segmentFiles()) segmentsSeen.add(name);
         if (await wasInUpkeep()) struckUpkeep += 1;
         if (round % 3 === 0) await damagePostings();
