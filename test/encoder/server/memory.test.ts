@@ -30,13 +30,14 @@ describe.runIf(process.platform === 'linux')('an encoder without memory for a ba
     const texts = Array.from({ length: 40 }, () => 'a '.repeat(300));
     const startedAt = performance.now();
     // A batch of twelve thousand tokens takes more. An encoder that ends for it is restarted without the limit.
-    const outcome = await encodeAll(pool, texts, { chunking, deadlineMs: Date.now() + 60_000 }).then(
+    const outcome = await encodeAll(pool, texts, { chunking, deadlineMs: Date.now() + 140_000 }).then(
       () => 'answered',
       (error: unknown) => (error as { readonly code: string }).code,
     );
-    // The parts of the batch run alone afterwards, which may succeed. A hang or another failure must not happen.
+    // The parts of the batch run alone afterwards, which may succeed. A hang or another failure must not happen. A busy
+    // machine takes its time.
     expect(['answered', 'service_unavailable']).toContain(outcome);
-    expect(performance.now() - startedAt).toBeLessThan(30_000);
+    expect(performance.now() - startedAt).toBeLessThan(120_000);
 
     await eventually(() => pool.ready());
     expect((await ask()).vectors).toEqual(vectors);
