@@ -101,8 +101,9 @@ async function serve(onRequest: RequestListener): Promise<string> {
 describe('the load', () => {
   it('is sent when it is due, and its latency counts from then, however the service stalls', async () => {
     const stallMs = 500;
-    const startedAt = performance.now();
+    let startedAt: number | undefined;
     const url = await serve((_request, response) => {
+      startedAt ??= performance.now();
       setTimeout(() => response.end('{}'), Math.max(0, startedAt + stallMs - performance.now()));
     });
     const arrivals = schedule({ ratePerSecond: 200, durationMs: 900, mix: parseMix('search=1'), seed: 3 });
@@ -119,7 +120,9 @@ describe('the load', () => {
     // A client that waits for its answers would have seen the stall once.
     const stalled = arrivals.filter(({ dueMs }) => dueMs < stallMs - 200).length;
     expect(samples.filter(({ latencyMs }) => latencyMs > 150).length).toBeGreaterThanOrEqual(stalled * 0.9);
-    expect(quantile(sendLagsMs, 0.5)).toBeLessThan(50);
+    // It would send these at the end of the stall.
+    const early = arrivals.filter(({ dueMs }) => dueMs < 200).length;
+    expect(quantile(sendLagsMs.slice(0, early), 0.5)).toBeLessThan(stallMs - 200);
   });
 
   const share = (url: string): Share => ({

@@ -39,12 +39,12 @@ describe('an encoder that is killed under load', () => {
   });
 
   it('never gives a document twice when the rest goes to another encoder', async () => {
-    const { pool, supervisor } = await encodersOfTest({ processes: 2 }, { healWaitMs: 10_000 });
+    const { pool, supervisor } = await encodersOfTest({ processes: 2 }, { healWaitMs: 100_000 });
     const texts = Array.from({ length: 30 }, (_, i) => (i % 3 === 0 ? longText : 'the short text'));
     const seen: number[] = [];
     let reported = 0;
     const documents = pool.encodeDocuments(texts, {
-      ...callOptions(pool),
+      ...callOptions(pool, { deadlineMs: Date.now() + 150_000 }),
       chunking,
       onTokenCounts: (counts) => {
         reported++;

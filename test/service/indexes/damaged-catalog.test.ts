@@ -122,7 +122,7 @@ describe('on a damaged catalog', () => {
     const { id: tenantId } = newContext().tenant;
     await vi.waitFor(async () => {
       expect(await stage.catalog.getIndex(tenantId, hurt)).toMatchObject({ status: 'error' });
-    }, 30_000);
+    }, 120_000);
     expect(await stage.catalog.getIndex(tenantId, whole)).toMatchObject({ status: 'ready' });
     await expect(search(whole)).resolves.toMatchObject({ results: expect.any(Array) });
     await stage.service.drain();
