@@ -43,6 +43,9 @@ describe.skipIf(reason !== undefined)(
         await page.getByRole('link', { name }).waitFor();
         await seen('tenants');
         await page.getByRole('link', { name }).click();
+        // The plots and the table of keys move the form down when they come.
+        await page.getByRole('img', { name: 'Requests' }).waitFor();
+        await page.getByRole('table', { name: 'Keys' }).waitFor();
         await page.getByLabel('read only').check();
         await press('Create a key');
         await page.getByText('shown this once').waitFor();
