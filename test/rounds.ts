@@ -6,7 +6,7 @@ export function rounds(count: { readonly short: number; readonly nightly: number
   return process.env['TEST_NIGHTLY'] === '1' ? count.nightly : count.short;
 }
 
-/** Whether the tests of test/nightly run at all. `TEST_NIGHTLY=short` runs them for seconds, to see that they still work. */
+/** Whether a run is one of the night, in which the tests of test/nightly run. `TEST_NIGHTLY=short` runs them for seconds, to see that they still work. */
 export function isNightly(): boolean {
   return process.env['TEST_NIGHTLY'] !== undefined;
 }

@@ -30,17 +30,20 @@ function modeOf(argument: string | undefined): object {
   return argument === undefined ? {} : { [argument.slice('--'.length)]: true };
 }
 
+const env = nightly ? { TEST_NIGHTLY: '1' } : {};
 const sanitizers = nightly ? ['address', 'thread'] : ['address'];
 const nativeSteps: readonly Step[] = [
   ...sanitizers.map((sanitizer) => ({
     name: `addon under the ${sanitizer} sanitizer`,
     command: 'node',
     args: ['test/native/sanitizers.ts', sanitizer],
+    env,
   })),
   {
     name: 'hostile calls of the addon under sanitizers',
     command: 'node',
     args: ['test/native/calls/sanitized-calls.ts', nightly ? '3600' : '20'],
+    env,
   },
   ...(nightly ? [{ name: 'readers under libFuzzer', command: 'node', args: ['test/native/fuzz.ts'] }] : []),
 ];
@@ -62,7 +65,7 @@ function suitesOf(projects: readonly string[]): Suites {
     `--outputFile.json=${resultsFile}`,
     ...(nightly ? ['--exclude=test/nightly/**'] : []),
   ];
-  return { name, command: 'vitest', args, env: nightly ? { TEST_NIGHTLY: '1' } : {}, resultsFile };
+  return { name, command: 'vitest', args, env, resultsFile };
 }
 
 interface Suites extends Step {
