@@ -1,6 +1,6 @@
 /**
  * One open index: it appends documents, makes commits visible in order and searches snapshots. In the background
- * `segment-upkeep.ts` keeps its segments in shape.
+ * `merging/upkeep.ts` keeps its segments in shape.
  *
  * An upsert goes through append, sync, the caller's commit, publish. The catalog decides what exists: a record that no
  * commit names is waste. A search pins the last published generation and sees the versions that were born at or before it
@@ -19,7 +19,7 @@ import type {
   OpenIndex,
   SearchPlans,
 } from './contract.ts';
-import type { CopyPace } from './segments/copy-pace.ts';
+import type { CopyPace } from './merging/copy-pace.ts';
 import { alone, openingAgain } from './asking.ts';
 import { fromEngine, unreadRecord } from './engine/engine-errors.ts';
 import type { NativeEngine, NativeMatching, NativeRecord, NativeSearch } from './engine/native.ts';
@@ -28,7 +28,7 @@ import { IndexRecall, type BreadthMove, type RecallReport, type RecallState } fr
 import type { Measuring } from './recall/measuring.ts';
 import { writeRecall } from './recall/recall-file.ts';
 import { Scrub, type Verification } from './segments/scrub.ts';
-import { SegmentUpkeep } from './segments/segment-upkeep.ts';
+import { SegmentUpkeep } from './merging/upkeep.ts';
 import { SegmentWriter } from './segments/segment-writer.ts';
 import type { SegmentDeps } from './segments/segment.ts';
 import { ValueLoader } from './segments/value-loader.ts';

@@ -3,7 +3,7 @@ import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import type { IndexState, SegmentRow } from '../../contracts/index-state.ts';
 import { codebookPrefix, derivedEndings } from '../../index/segments/derived-data.ts';
 import { defaultIndexSettings } from '../../index/index-settings.ts';
-import { planMerge, type MergePlan } from '../../index/segments/merge-policy.ts';
+import { planMerge, type MergePlan } from '../../index/merging/merge-policy.ts';
 import { reportOf, type RecallReport } from '../../index/recall/index-recall.ts';
 import { readRecall } from '../../index/recall/recall-file.ts';
 import type { SegmentInspection } from '../../index/engine/native.ts';

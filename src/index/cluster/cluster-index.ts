@@ -22,7 +22,7 @@ import type { NativeMatching, NativeRecord, NativeSearch } from '../engine/nativ
 import type { IndexHead, RecordLocation } from '../../contracts/index-state.ts';
 import { SharedRuns } from '../../shared-runs.ts';
 import type { IndexSettings } from '../index-settings.ts';
-import type { CopyPace } from '../segments/copy-pace.ts';
+import type { CopyPace } from '../merging/copy-pace.ts';
 import { IndexRecall, type BreadthMove, type RecallReport } from '../recall/index-recall.ts';
 import type { Measuring } from '../recall/measuring.ts';
 import { ValueLoader } from '../segments/value-loader.ts';

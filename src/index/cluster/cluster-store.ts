@@ -4,7 +4,7 @@ import type { IndexStore, SearchPlans } from '../contract.ts';
 import { fromEngine } from '../engine/engine-errors.ts';
 import { measuringOf, shapeOfSegment, otherModel, type StoreDeps } from '../local-store.ts';
 import type { BreadthMove } from '../recall/index-recall.ts';
-import { CopyPace } from '../segments/copy-pace.ts';
+import { CopyPace } from '../merging/copy-pace.ts';
 import { Verification } from '../segments/scrub.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ObjectStore } from '../storage/object-store.ts';

@@ -6,7 +6,7 @@
  * A record that was found damaged, or that a search could not read, is read a second time at once. The index counts as
  * damaged only if the second read finds damage, too, and somebody may still see the record.
  */
-import { CopyPace } from './copy-pace.ts';
+import { CopyPace } from '../merging/copy-pace.ts';
 import { derivedEndings } from './derived-data.ts';
 import { hasEngineCode, type UnreadRecord } from '../engine/engine-errors.ts';
 import { SharedRuns } from '../../shared-runs.ts';

@@ -1,7 +1,7 @@
 import type { IndexSettings } from '../index-settings.ts';
 import type { NativeIndex } from '../engine/native.ts';
 import type { BlobStore } from '../storage/blob-store.ts';
-import type { SegmentCatalog } from './segment-catalog.ts';
+import type { SegmentCatalog } from '../catalog.ts';
 
 /** The dependencies of everything that works on the segments of an index. */
 export interface SegmentDeps {

@@ -1,7 +1,7 @@
 /** Binds the functions of the catalog that an open index needs to one index. */
 import type { Catalog } from '../../catalog/contract.ts';
 import { assertInvariant } from '../../errors.ts';
-import type { SegmentCatalog } from '../../index/segments/segment-catalog.ts';
+import type { SegmentCatalog } from '../../index/catalog.ts';
 
 export function catalogSegments(catalog: Catalog, indexId: string): SegmentCatalog {
   return {

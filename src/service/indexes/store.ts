@@ -9,7 +9,7 @@ import { createLocalStore, type StoreDeps } from '../../index/local-store.ts';
 import type { BlobCache } from '../../index/storage/blob-cache.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';
-import type { SegmentCatalog } from '../../index/segments/segment-catalog.ts';
+import type { SegmentCatalog } from '../../index/catalog.ts';
 import type { FairQueue } from '../limits/fair-queue.ts';
 import { readingWork } from '../limits/work.ts';
 import { catalogSegments } from './catalog-segments.ts';

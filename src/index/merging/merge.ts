@@ -14,11 +14,11 @@ import { assertInvariant } from '../../errors.ts';
 import type { RecordLocation } from '../../contracts/index-state.ts';
 import { removeBlobs } from '../storage/blob-store.ts';
 import { copyRecords, type CopyDeps } from './copy-records.ts';
-import type { DerivedData } from './derived-data.ts';
+import type { DerivedData } from '../segments/derived-data.ts';
 import type { SeenRecords } from '../engine/native.ts';
-import type { SegmentSwap } from './segment-catalog.ts';
-import type { SegmentWriter } from './segment-writer.ts';
-import type { Segment, SegmentDeps } from './segment.ts';
+import type { SegmentSwap } from '../catalog.ts';
+import type { SegmentWriter } from '../segments/segment-writer.ts';
+import type { Segment, SegmentDeps } from '../segments/segment.ts';
 
 export interface MergeDeps extends SegmentDeps, Pick<CopyDeps, 'pace' | 'haste'> {
   readonly writer: SegmentWriter;

@@ -6,7 +6,7 @@ import {
   planMerge,
   type MergeableSegment,
   type MergeSettings,
-} from '../../../src/index/segments/merge-policy.ts';
+} from '../../../src/index/merging/merge-policy.ts';
 
 const sealTokenVectors = 131_072;
 const bounds: MergeSettings = {

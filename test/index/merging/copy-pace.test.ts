@@ -1,6 +1,6 @@
 /** Merges and verification wait so that they copy and read no faster than they may. */
 import { describe, expect, it } from 'vitest';
-import { CopyPace } from '../../../src/index/segments/copy-pace.ts';
+import { CopyPace } from '../../../src/index/merging/copy-pace.ts';
 
 /** Milliseconds that batches of 10 kB took at 1 MB/s. */
 async function timed(pace: CopyPace, batches: number, haste: number): Promise<number> {

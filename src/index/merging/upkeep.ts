@@ -4,12 +4,12 @@
  * next seal or the next round of upkeep tries it again.
  */
 import type { RecordLocation } from '../../contracts/index-state.ts';
-import { DerivedData } from './derived-data.ts';
+import { DerivedData } from '../segments/derived-data.ts';
 import { hasEngineCode } from '../engine/engine-errors.ts';
 import { Merge, type MergeDeps } from './merge.ts';
 import { hasteOf, isWasteful, liveTokenVectors, planMerge, type MergeableSegment } from './merge-policy.ts';
 import type { SegmentInfo } from '../engine/native.ts';
-import type { Segment, SegmentDeps } from './segment.ts';
+import type { Segment, SegmentDeps } from '../segments/segment.ts';
 import { assertSpace } from '../storage/blob-store.ts';
 
 export interface SegmentUpkeepDeps

@@ -1,7 +1,7 @@
 /** The functions of the catalog that an index needs. This room does not know the catalog: the service binds the two. */
-import type { CommitUpsertInput, CommitUpsertResult } from '../../contracts/document-commits.ts';
-import type { IndexState, RecordLocation } from '../../contracts/index-state.ts';
-import type { VersionMetadata } from './value-loader.ts';
+import type { CommitUpsertInput, CommitUpsertResult } from '../contracts/document-commits.ts';
+import type { IndexState, RecordLocation } from '../contracts/index-state.ts';
+import type { VersionMetadata } from './segments/value-loader.ts';
 
 export interface SegmentSwap {
   readonly removedSegmentIds: readonly number[];
