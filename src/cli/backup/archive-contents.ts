@@ -10,7 +10,7 @@ import { codebookPrefix, derivedEndings } from '../../index/segments/derived-dat
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
 import { hasCode } from '../../system-errors.ts';
 import { messageOf } from '../failure.ts';
-import type { Problem } from '../index/index-verify.ts';
+import type { Problem } from '../index/findings.ts';
 import type { ArchiveWriter } from './archive-writer.ts';
 import type { OpenSegments } from './open-segments.ts';
 

@@ -17,7 +17,7 @@ import { isClustered, type Config } from '../../app/config.ts';
 import { assertCatalog } from '../catalog/catalog-access.ts';
 import { CommandFailure } from '../failure.ts';
 import { withEngine } from '../index/index-access.ts';
-import { problemsTable, type Problem } from '../index/index-verify.ts';
+import { problemsTable, type Problem } from '../index/findings.ts';
 import { fields, type CommandResult } from '../output.ts';
 import { addEverything } from './archive-contents.ts';
 import { bytesOf, openSegments, type OpenSegments } from './open-segments.ts';

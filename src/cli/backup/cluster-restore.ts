@@ -15,7 +15,7 @@ import type { NativeEngine } from '../../index/engine/native.ts';
 import { withCluster, withClusterWork, type ClusterAccess } from '../cluster/cluster-access.ts';
 import { CommandFailure } from '../failure.ts';
 import { withEngine } from '../index/index-access.ts';
-import type { Findings } from '../index/index-verify.ts';
+import type { Findings } from '../index/findings.ts';
 import type { CommandResult } from '../output.ts';
 import { withByteProgress } from '../progress.ts';
 import { readArchive } from './archive-reader.ts';

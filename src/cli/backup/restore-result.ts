@@ -1,5 +1,5 @@
 /** The result of a restore. */
-import type { Findings } from '../index/index-verify.ts';
+import type { Findings } from '../index/findings.ts';
 import { fields, type CommandResult } from '../output.ts';
 import type { Manifest } from './archive-format.ts';
 

@@ -9,7 +9,7 @@ import { syncDirectory } from '../../catalog/sync-directory.ts';
 import { isClustered, type Config } from '../../app/config.ts';
 import { hasCode } from '../../system-errors.ts';
 import { CommandFailure } from '../failure.ts';
-import { problemsTable } from '../index/index-verify.ts';
+import { problemsTable } from '../index/findings.ts';
 import type { CommandResult } from '../output.ts';
 import { withByteProgress } from '../progress.ts';
 import type { Manifest } from './archive-format.ts';

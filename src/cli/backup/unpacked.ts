@@ -7,7 +7,8 @@ import { usageFile } from '../../catalog/sqlite/usage/usage-store.ts';
 import { syncDirectory } from '../../catalog/sync-directory.ts';
 import { derivedEndings } from '../../index/segments/derived-data.ts';
 import { CommandFailure } from '../failure.ts';
-import { inspectDirectory, type Findings, type Problem } from '../index/index-verify.ts';
+import type { Findings, Problem } from '../index/findings.ts';
+import { inspectDirectory } from '../index/index-verify.ts';
 import { readArchive, type ArchiveSink } from './archive-reader.ts';
 import type { RestoreOptions } from './restore.ts';
 

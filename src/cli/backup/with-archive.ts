@@ -1,6 +1,6 @@
 /** Writes an archive in a work directory, and shows the progress. */
 import path from 'node:path';
-import type { Problem } from '../index/index-verify.ts';
+import type { Problem } from '../index/findings.ts';
 import { withByteProgress } from '../progress.ts';
 import { ArchiveWriter } from './archive-writer.ts';
 import type { BackupOptions, MadeBackup } from './backup.ts';

@@ -1,6 +1,6 @@
 /** `maxsimd index`: its words. */
 import type { Command } from 'commander';
-import { isClustered, modelFoldersOf } from '../../app/config.ts';
+import { modelFoldersOf } from '../../app/config.ts';
 import { confirmation } from '../confirm.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import { endpointFrom, jsonOption, nonBlank, withServiceOptions, type ServiceOptions } from './options.ts';
@@ -27,11 +27,6 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
     const config = environment.config();
     const choice = { index: name, tenant };
     const modelFolders = config.MAXSIMD_ENCODERS.length > 0 ? undefined : modelFoldersOf(config);
-    if (isClustered(config)) {
-      const { inspectObjects } = await import('../cluster/inspect-objects.ts');
-      environment.report(await inspectObjects(config, choice, modelFolders));
-      return;
-    }
     const [{ withIndexes }, { inspectIndexes }] = await Promise.all([
       import('../index/index-access.ts'),
       import('../index/index-inspect.ts'),
@@ -49,15 +44,8 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
         'listed, and the exit code is 1.',
     )
     .action(async (name: string | undefined, { tenant }: FileOptions) => {
-      const config = environment.config();
-      const choice = { index: name, tenant };
-      if (isClustered(config)) {
-        const { verifyObjects } = await import('../cluster/verify-objects.ts');
-        environment.report(await verifyObjects(config, choice));
-        return;
-      }
       const { verifyIndexes } = await import('../index/index-verify.ts');
-      environment.report(await verifyIndexes(config, choice));
+      environment.report(await verifyIndexes(environment.config(), { index: name, tenant }));
     });
   withFileOptions(
     index.command('compact').description('merge all segments of an index into one; no server may be running'),

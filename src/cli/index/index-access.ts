@@ -1,39 +1,68 @@
 /**
- * Opens the indexes of the data directory for commands that read their files. A server may run beside them, except for
- * commands that take the lock of the directory.
+ * Opens indexes for commands that read their files: those of the data directory, or those that several nodes share. A
+ * server may run beside the command, except for one that takes the lock of the directory.
  */
 import path from 'node:path';
 import type { Catalog, IndexRow } from '../../catalog/contract.ts';
-import type { IndexState } from '../../contracts/index-state.ts';
 import { lockDataDirectory } from '../../catalog/data-directory.ts';
-import type { Config } from '../../app/config.ts';
+import { isClustered, type Config } from '../../app/config.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { openLocalBlobStore } from '../../index/storage/local-blob-store.ts';
 import { createEngine, type NativeEngine } from '../../index/engine/native.ts';
 import { assertDataDirectory, withCatalog } from '../catalog/catalog-access.ts';
 import { chosenIndexes, type IndexChoice } from '../catalog/names.ts';
+import { directoryIndexes } from './directory-indexes.ts';
+import type { StoredIndexes } from './stored-indexes.ts';
 
 export interface IndexAccess {
   readonly catalog: Catalog;
+  readonly stored: StoredIndexes;
   readonly engine: NativeEngine;
-  readonly blobs: BlobStore;
   /** The chosen indexes. */
   readonly rows: readonly IndexRow[];
   /** Token vectors that a search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
 }
 
+export interface DirectoryAccess extends IndexAccess {
+  readonly blobs: BlobStore;
+}
+
 export function withIndexes<T>(
   config: Config,
-  choice: IndexChoice,
+  { purpose = 'inspecting', ...choice }: IndexChoice & { readonly purpose?: 'inspecting' | 'verifying' },
   work: (access: IndexAccess) => Promise<T>,
 ): Promise<T> {
+  const { exactTokenVectorsMax } = config;
+  return withEngine(config, async (engine) => {
+    const given = async (catalog: Catalog, stored: StoredIndexes): Promise<T> => {
+      const rows = await chosenIndexes(catalog, choice);
+      return await work({ catalog, stored, engine, rows, exactTokenVectorsMax });
+    };
+    if (isClustered(config)) {
+      const { withSharedIndexes } = await import('../cluster/shared-indexes.ts');
+      return await withSharedIndexes(config, purpose, given);
+    }
+    return await withCatalog(config, async ({ catalog }) =>
+      given(catalog, directoryIndexes(catalog, await openLocalBlobStore(segmentsOf(config)))),
+    );
+  });
+}
+
+/** As `withIndexes`, while no server uses the data directory. */
+export function withIndexesAlone<T>(
+  config: Config,
+  choice: IndexChoice,
+  work: (access: DirectoryAccess) => Promise<T>,
+): Promise<T> {
   assertDataDirectory(config, 'this command');
-  return withCatalog(config, async ({ catalog }) => {
-    const rows = await chosenIndexes(catalog, choice);
-    const blobs = await openLocalBlobStore(path.join(config.MAXSIMD_DATA_DIR, 'segments'));
-    const exactTokenVectorsMax = config.exactTokenVectorsMax;
-    return withEngine(config, (engine) => work({ catalog, engine, blobs, rows, exactTokenVectorsMax }));
+  return withIndexes(config, choice, async (access) => {
+    const lock = lockDataDirectory(config.MAXSIMD_DATA_DIR);
+    try {
+      return await work({ ...access, blobs: await openLocalBlobStore(segmentsOf(config)) });
+    } finally {
+      lock.release();
+    }
   });
 }
 
@@ -50,41 +79,6 @@ export async function withEngine<T>(
   }
 }
 
-/** As `withIndexes`, while no server uses the data directory. */
-export async function withIndexesAlone<T>(
-  config: Config,
-  choice: IndexChoice,
-  work: (access: IndexAccess) => Promise<T>,
-): Promise<T> {
-  return withIndexes(config, choice, async (access) => {
-    const lock = lockDataDirectory(config.MAXSIMD_DATA_DIR);
-    try {
-      return await work(access);
-    } finally {
-      lock.release();
-    }
-  });
-}
-
-/** The state of an index in the catalog; `undefined` if it was deleted meanwhile. */
-export async function stateOf(
-  catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>,
-  indexId: string,
-): Promise<IndexState | undefined> {
-  try {
-    return await catalog.loadIndexState(indexId);
-  } catch (error) {
-    if ((await catalog.listIndexIds()).includes(indexId)) throw error;
-    return undefined;
-  }
-}
-
-/** Whether a running server has merged the segment away since its name was read. */
-export async function isGone(
-  catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>,
-  indexId: string,
-  segmentId: number,
-): Promise<boolean> {
-  const state = await stateOf(catalog, indexId);
-  return state === undefined || state.segments.every(({ id }) => id !== segmentId);
+function segmentsOf({ MAXSIMD_DATA_DIR: directory }: Config): string {
+  return path.join(directory, 'segments');
 }

@@ -4,7 +4,7 @@ import { defaultIndexSettings } from '../../index/index-settings.ts';
 import { createLocalStore } from '../../index/local-store.ts';
 import { catalogSegments } from '../../service/indexes/catalog-segments.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
-import { stateOf, type IndexAccess } from './index-access.ts';
+import type { DirectoryAccess } from './index-access.ts';
 import { mebibytes, table, type CommandResult } from '../output.ts';
 
 interface Size {
@@ -12,11 +12,11 @@ interface Size {
   readonly bytes: number;
 }
 
-export async function compactIndexes(access: IndexAccess): Promise<CommandResult> {
+export async function compactIndexes(access: DirectoryAccess): Promise<CommandResult> {
   const compacted: { index: IndexRow; before: Size; after: Size }[] = [];
   for (const index of access.rows) {
     const before = await sizeOf(access, index.id);
-    await compactIndex(access, index);
+    if (before.segments > 0) await compactIndex(access, index);
     compacted.push({ index, before, after: await sizeOf(access, index.id) });
   }
   const numeric = ['segments before', 'after', 'MiB before', 'MiB after'];
@@ -44,9 +44,7 @@ export async function compactIndexes(access: IndexAccess): Promise<CommandResult
   };
 }
 
-async function compactIndex({ catalog, engine, blobs }: IndexAccess, index: IndexRow): Promise<void> {
-  const state = await stateOf(catalog, index.id);
-  if (state === undefined || state.segments.length === 0) return;
+async function compactIndex({ catalog, engine, blobs }: DirectoryAccess, index: IndexRow): Promise<void> {
   const failures: unknown[] = [];
   const store = createLocalStore({
     engine,
@@ -74,10 +72,10 @@ async function compactIndex({ catalog, engine, blobs }: IndexAccess, index: Inde
   }
 }
 
-async function sizeOf({ catalog, blobs }: IndexAccess, indexId: string): Promise<Size> {
+async function sizeOf({ stored, blobs }: DirectoryAccess, indexId: string): Promise<Size> {
   const files = await blobs.list(`${indexId}/`);
   return {
-    segments: (await stateOf(catalog, indexId))?.segments.length ?? 0,
+    segments: (await stored.read(indexId))?.segments.length ?? 0,
     bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
   };
 }

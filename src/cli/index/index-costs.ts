@@ -3,11 +3,11 @@
  * in this process and searches once. It writes nothing, and a server may run beside it.
  */
 import type { RowShape } from '../../contracts/row-shape.ts';
-import type { IndexState, SegmentRow } from '../../contracts/index-state.ts';
+import type { IndexState } from '../../contracts/index-state.ts';
 import type { NativeIndex, NativeSearchResult } from '../../index/engine/native.ts';
-import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { messageOf } from '../failure.ts';
 import type { IndexAccess } from './index-access.ts';
+import type { StoredSegment } from './stored-indexes.ts';
 
 export interface IndexCosts {
   /** Directories, codebooks and codes of sealed segments. The page cache has the rest. */
@@ -18,7 +18,7 @@ export interface IndexCosts {
 
 export interface SealedSegments {
   readonly shape: RowShape;
-  readonly rows: readonly SegmentRow[];
+  readonly segments: readonly Pick<StoredSegment, 'id' | 'own' | 'recordsReferenced'>[];
   readonly chunks: number;
   readonly hasCodes: boolean;
 }
@@ -28,20 +28,16 @@ const queryRows = 32;
 const [topK, candidateK] = [10, 200];
 
 export async function costsOf(
-  {
-    engine,
-    blobs,
-    exactTokenVectorsMax,
-  }: Pick<IndexAccess, 'engine' | 'exactTokenVectorsMax'> & { readonly blobs: Pick<BlobStore, 'open'> },
+  { engine, exactTokenVectorsMax }: Pick<IndexAccess, 'engine' | 'exactTokenVectorsMax'>,
   state: IndexState,
-  { shape, rows, chunks, hasCodes }: SealedSegments,
+  { shape, segments, chunks, hasCodes }: SealedSegments,
 ): Promise<IndexCosts> {
   const before = engine.memory();
   const native = engine.createIndex({ ...shape, exactTokenVectorsMax });
   try {
-    for (const { id, blob, recordsReferenced } of rows)
-      await native.openSegment(id, await blobs.open(blob), { recordsReferenced, sealed: true });
-    loadLifespans(native, state, new Set(rows.map(({ id }) => id)));
+    for (const { id, own, recordsReferenced } of segments)
+      await native.openSegment(id, await own.open(), { recordsReferenced, sealed: true });
+    loadLifespans(native, state, new Set(segments.map(({ id }) => id)));
     const after = engine.memory();
     const { plan } = await native.search({
       query: Float32Array.from({ length: queryRows * shape.dim }, (_, at) => Math.sin(at)),

@@ -1,28 +1,21 @@
 /** `maxsimd index inspect`: shows the contents of an index, from the catalog and from its files. */
-import type { Catalog, IndexRow } from '../../catalog/contract.ts';
-import type { IndexState, SegmentRow } from '../../contracts/index-state.ts';
+import type { IndexRow } from '../../catalog/contract.ts';
+import type { IndexState } from '../../contracts/index-state.ts';
 import { codebookPrefix, derivedEndings } from '../../index/segments/derived-data.ts';
 import { defaultIndexSettings } from '../../index/index-settings.ts';
 import { planMerge, type MergePlan } from '../../index/merging/merge-policy.ts';
 import { reportOf, type RecallReport } from '../../index/recall/index-recall.ts';
-import { readRecall } from '../../index/recall/recall-file.ts';
+import { readRecall, recallFile } from '../../index/recall/recall-file.ts';
 import type { SegmentInspection } from '../../index/engine/native.ts';
 import { findInstalled, installedModels } from '../../encoder/model/installed-models.ts';
 import { messageOf } from '../failure.ts';
-import type { BlobStore } from '../../index/storage/blob-store.ts';
 import { costsOf, type IndexCosts } from './index-costs.ts';
-import { isGone, stateOf, type IndexAccess } from './index-access.ts';
+import type { IndexAccess } from './index-access.ts';
+import type { StoredSegment } from './stored-indexes.ts';
 import { fields, mebibytes, table, type CommandResult } from '../output.ts';
 
-export interface InspectedAccess extends Pick<IndexAccess, 'engine' | 'rows' | 'exactTokenVectorsMax'> {
-  readonly catalog: Pick<Catalog, 'loadIndexState' | 'listIndexIds'>;
-  readonly blobs: Pick<BlobStore, 'open' | 'list'>;
-  /** The reason why the files cannot be searched here; `undefined` if they can. */
-  readonly unsearchable?: string;
-}
-
 interface InspectedSegment {
-  readonly row: SegmentRow;
+  readonly row: StoredSegment;
   readonly live: number;
   /** `undefined` if the file cannot be read. Then there is a problem. */
   readonly found: SegmentInspection | undefined;
@@ -51,7 +44,7 @@ interface InspectedIndex {
 
 /** `modelFolders` is `undefined` if the models are on other machines. */
 export async function inspectIndexes(
-  access: InspectedAccess,
+  access: IndexAccess,
   modelFolders: readonly string[] | undefined,
 ): Promise<CommandResult> {
   const installed = modelFolders && (await installedModels(modelFolders)).models;
@@ -79,64 +72,68 @@ function liveRecords(state: IndexState): ReadonlyMap<number, number> {
 }
 
 async function inspectIndex(
-  access: InspectedAccess,
+  access: IndexAccess,
   index: IndexRow,
 ): Promise<Omit<InspectedIndex, 'modelInstalled'> | undefined> {
-  const state = await stateOf(access.catalog, index.id);
+  const state = await access.stored.read(index.id);
   if (state === undefined) return undefined;
   const live = liveRecords(state);
-  const files = await access.blobs.list(`${index.id}/`);
   const segments: InspectedSegment[] = [];
   for (const row of state.segments) {
-    const derived = files
+    const derived = row.derived
       .filter(({ name }) => name.startsWith(`${row.blob}.`))
       .map(({ name, bytes }) => ({ name: name.slice(row.blob.length + 1), bytes }));
     const base = { row, live: live.get(row.id) ?? 0, derived, ...(await derivedCounts(access, row)) };
     try {
-      const found = await access.engine.inspectSegment(await access.blobs.open(row.blob), {
+      const found = await access.engine.inspectSegment(await row.own.open(), {
         recordsReferenced: row.recordsReferenced,
         firstRecord: 0,
         verifyBytesMax: 0,
       });
       segments.push({ ...base, found, problem: undefined });
     } catch (error) {
-      if (await isGone(access.catalog, index.id, row.id)) continue;
+      if (!(await access.stored.names(row))) continue;
       segments.push({ ...base, found: undefined, problem: messageOf(error) });
     }
   }
-  const codebooks = files.filter(({ name }) => name.startsWith(codebookPrefix(index.id)));
-  const codebookBytes = codebooks.reduce((sum, { bytes }) => sum + bytes, 0);
+  const codebookBytes = [...state.others, ...state.segments.flatMap((row) => row.derived)]
+    .filter(({ name }) => name.startsWith(codebookPrefix(index.id)))
+    .reduce((sum, { bytes }) => sum + bytes, 0);
   const sealed = segments.filter(({ found }) => found?.state === 'sealed');
   const costs = await sealedCosts(access, state, sealed);
+  const recallOf = state.others.find(({ name }) => name === recallFile(index.id));
   // `index verify` says whether the file is damaged.
-  const measured = await readRecall(access.blobs, index.id).catch(() => undefined);
+  const measured = recallOf && (await readRecall(recallOf, index.id).catch(() => undefined));
   const recall = measured && reportOf(measured);
   return { index, segments, codebookBytes, plan: nextMerge(segments), recall, costs };
 }
 
 async function sealedCosts(
-  access: InspectedAccess,
+  access: IndexAccess,
   state: IndexState,
   sealed: readonly InspectedSegment[],
 ): Promise<InspectedIndex['costs']> {
   const [first] = sealed;
   if (first?.found === undefined) return { plan: 'exact', reason: 'no segment is sealed' };
-  if (access.unsearchable !== undefined) return { reason: access.unsearchable };
+  const { unsearchable } = access.stored;
+  if (unsearchable !== undefined) return { reason: unsearchable };
   return await costsOf(access, state, {
     shape: { dim: first.found.dim, rowBits: first.found.rowBits },
-    rows: sealed.map(({ row }) => row),
+    segments: sealed.map(({ row }) => row),
     chunks: sealed.reduce((sum, { found }) => sum + (found?.chunks ?? 0), 0),
     hasCodes: sealed.some(({ centroids }) => centroids > 0),
   });
 }
 
 async function derivedCounts(
-  { engine, blobs }: InspectedAccess,
-  row: SegmentRow,
+  { engine }: IndexAccess,
+  { blob, derived }: StoredSegment,
 ): Promise<Pick<InspectedSegment, 'centroids' | 'terms'>> {
+  const open = async (ending: string): Promise<string> =>
+    (await derived.find(({ name }) => name === blob + ending)?.open()) ?? '';
   const [codes, postings] = await Promise.allSettled([
-    blobs.open(row.blob + derivedEndings.codes).then((file) => engine.inspectCodes(file, false)),
-    blobs.open(row.blob + derivedEndings.postings).then((file) => engine.inspectPostings(file, false)),
+    open(derivedEndings.codes).then((file) => engine.inspectCodes(file, false)),
+    open(derivedEndings.postings).then((file) => engine.inspectPostings(file, false)),
   ]);
   // `index verify` says whether a file is missing or has another format.
   return {

@@ -16,7 +16,6 @@ import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.
 import { prepareDataDirectory } from '../../../src/catalog/data-directory.ts';
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { readContents } from '../../../src/catalog/sqlite/contents.ts';
-import { verifyObjects } from '../../../src/cli/cluster/verify-objects.ts';
 import { Interruption } from '../../../src/cli/failure.ts';
 import { verifyIndexes } from '../../../src/cli/index/index-verify.ts';
 import { createEngine } from '../../../src/index/engine/native.ts';
@@ -144,7 +143,7 @@ describe('a data directory', () => {
       document: { directory: null, indexes: golden.tenants.length, problems: [] },
     });
     expect(await readdir(config.MAXSIMD_DATA_DIR)).toEqual([]);
-    expect(await verifyObjects(config, { index: undefined })).toMatchObject({ failed: false });
+    expect(await verifyIndexes(config, { index: undefined })).toMatchObject({ failed: false });
 
     const keyId = golden.tenants[0]!.apiKey.slice(9, 21);
     const ended = { digest: Buffer.alloc(32, 5), keyId, expiresAtMs: Date.now() + 3_600_000 };
@@ -389,7 +388,7 @@ describe('restore into a cluster', () => {
     expect(left.length).toBeGreaterThan(0);
     expect(left.every(({ id, state }) => Number(id) < 0 && state === 'uploading')).toBe(true);
     await intoCluster(config);
-    expect(await verifyObjects(config, { index: undefined })).toMatchObject({ failed: false });
+    expect(await verifyIndexes(config, { index: undefined })).toMatchObject({ failed: false });
 
     // Objects that no restore came to name are garbage after a day, and no others are.
     await queryDatabase(
@@ -403,7 +402,7 @@ describe('restore into a cluster', () => {
       code: 'ENOENT',
     });
     objects.close();
-    expect(await verifyObjects(config, { index: undefined })).toMatchObject({ failed: false });
+    expect(await verifyIndexes(config, { index: undefined })).toMatchObject({ failed: false });
     const file = path.join(await newDirectory(), 'back.tar');
     await outOfCluster(config, file);
     const back = path.join(await newDirectory(), 'data');
@@ -428,11 +427,11 @@ describe('restore into a cluster', () => {
         if (tenants.length === 0) continue;
         // It was faster: all of it is there.
         expect(tenants.length).toBe(golden.tenants.length);
-        expect(await verifyObjects(cluster.config, { index: undefined })).toMatchObject({ failed: false });
+        expect(await verifyIndexes(cluster.config, { index: undefined })).toMatchObject({ failed: false });
         cluster = await emptyCluster();
       }
       expect(await intoCluster(cluster.config)).toMatchObject({ document: { problems: [] } });
-      expect(await verifyObjects(cluster.config, { index: undefined })).toMatchObject({ failed: false });
+      expect(await verifyIndexes(cluster.config, { index: undefined })).toMatchObject({ failed: false });
     },
     kills * 10_000 + 60_000,
   );

@@ -2,9 +2,10 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { inspectObjects } from '../../../src/cli/cluster/inspect-objects.ts';
 import { clusterStatus } from '../../../src/cli/cluster/status.ts';
-import { verifyObjects } from '../../../src/cli/cluster/verify-objects.ts';
+import { withIndexes } from '../../../src/cli/index/index-access.ts';
+import { inspectIndexes } from '../../../src/cli/index/index-inspect.ts';
+import { verifyIndexes } from '../../../src/cli/index/index-verify.ts';
 import { parseConfig } from '../../../src/app/config.ts';
 import type { NamedSegment } from '../../../src/contracts/index-state.ts';
 import { nodeReport } from '../../../src/service/node-report.ts';
@@ -41,7 +42,9 @@ afterAll(async () => {
   await stage[Symbol.asyncDispose]();
 });
 
-const verify = (only?: string) => verifyObjects(stage.config, { index: only });
+const verify = (only?: string) => verifyIndexes(stage.config, { index: only });
+const inspect = () =>
+  withIndexes(stage.config, { index: stage.indexId }, (access) => inspectIndexes(access, undefined));
 const problem = (file: string, words: RegExp) => ({
   index_id: stage.indexId,
   file,
@@ -156,18 +159,11 @@ describe('index verify of objects', () => {
     await move({ record });
     expect(await verify()).toMatchObject({ failed: false });
   });
-
-  it('is refused without the variables', async () => {
-    await expect(verifyObjects(parseConfig({}), { index: undefined })).rejects.toMatchObject({
-      code: 'configuration_error',
-      exitCode: 2,
-    });
-  });
 });
 
 describe('index inspect of objects', () => {
   it('says what the files hold, and what it cannot know', async () => {
-    const { document, failed } = await inspectObjects(stage.config, { index: stage.indexId }, undefined);
+    const { document, failed } = await inspect();
     expect(failed).toBe(false);
     expect(document).toMatchObject({
       data: [
@@ -198,9 +194,7 @@ describe('index inspect of objects', () => {
   it('names an object whose end is not there', async () => {
     const { blob } = segments[0]!;
     const cut = (content: Buffer): Buffer => content.subarray(0, 100);
-    const { document } = await damaged(blob, cut, () =>
-      inspectObjects(stage.config, { index: stage.indexId }, undefined),
-    );
+    const { document } = await damaged(blob, cut, inspect);
     expect(document).toMatchObject({
       data: [
         { segments: expect.arrayContaining([expect.objectContaining({ problem: expect.any(String) })]) },
@@ -293,6 +287,7 @@ describe('cluster status', () => {
   it('is refused without the variables', async () => {
     await expect(clusterStatus(parseConfig({}))).rejects.toMatchObject({
       code: 'configuration_error',
+      exitCode: 2,
       message: expect.stringMatching(/MAXSIMD_CATALOG_URL, MAXSIMD_BLOBS_URL and MAXSIMD_LIMITER_URL/),
     });
   });

@@ -30,14 +30,14 @@ it('says by which plan an index is searched, why, and what it keeps in memory', 
     },
   };
   const costs = (exactTokenVectorsMax: number, hasCodes: boolean) => {
-    const blobs = { open: (name: string) => Promise.resolve(name) };
+    const own = { name: file, key: file, bytes: 0, open: () => Promise.resolve(file) };
     const sealed: SealedSegments = {
       shape: { dim, rowBits: 8 },
-      rows: [segment],
+      segments: [{ ...segment, own }],
       chunks: documents,
       hasCodes,
     };
-    return costsOf({ engine, blobs, exactTokenVectorsMax }, state, sealed);
+    return costsOf({ engine, exactTokenVectorsMax }, state, sealed);
   };
   try {
     const without = await costs(1, false);

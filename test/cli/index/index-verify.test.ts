@@ -156,6 +156,19 @@ describe('index verify', () => {
     });
   });
 
+  it('names a segment whose file is missing', async () => {
+    const directory = await copyOf((at) => rm(path.join(at, 'segments', segment)));
+    expect(await verify(directory)).toMatchObject({
+      document: {
+        indexes: 1,
+        segments: 1,
+        records: 0,
+        problems: [problem(segment, /^is missing$/, indexId)],
+      },
+      failed: true,
+    });
+  });
+
   it('names a damaged segment where there is no catalog to ask', async () => {
     const directory = await copyOf(async (at) => {
       await rm(path.join(at, 'catalog.db'));

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { prepareDataDirectory } from '../../../src/catalog/data-directory.ts';
 import { parseConfig } from '../../../src/app/config.ts';
+import { directoryIndexes } from '../../../src/cli/index/directory-indexes.ts';
 import { inspectIndexes } from '../../../src/cli/index/index-inspect.ts';
 import { verifyIndexes } from '../../../src/cli/index/index-verify.ts';
 import { createEngine, type NativeSearch } from '../../../src/index/engine/native.ts';
@@ -85,18 +86,16 @@ it('what was measured is known after a restart, and an inspection shows it', asy
   const { directory, open, first, tenant, context, id, reportOf } = await measuredDirectory();
   const known = await reportOf(first);
   const [row] = await first.catalog.listIndexes(tenant.id);
-  const inspected = await inspectIndexes(
-    {
-      engine: first.engine,
-      catalog: first.catalog,
-      rows: [row!],
-      blobs: await openLocalBlobStore(path.join(directory, 'segments')),
-      exactTokenVectorsMax: 1,
-    },
-    undefined,
-  );
-  expect(inspected.document).toMatchObject({ data: [{ recall: { searches: 25, breadth: known!.breadth } }] });
-  expect(inspected.text).toContain('from 25 searches');
+  const { catalog, engine } = first;
+  const stored = directoryIndexes(catalog, await openLocalBlobStore(path.join(directory, 'segments')));
+  const access = { catalog, engine, stored, rows: [row!], exactTokenVectorsMax: 1 };
+  // It is saved soon after it was measured.
+  await expect
+    .poll(async () => (await inspectIndexes(access, undefined)).text, soon)
+    .toContain('from 25 searches');
+  expect((await inspectIndexes(access, undefined)).document).toMatchObject({
+    data: [{ recall: { searches: 25, breadth: known!.breadth } }],
+  });
   await first.service.drain();
   await using second = await open();
   expect(await reportOf(second)).toBeUndefined();
