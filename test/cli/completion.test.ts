@@ -21,7 +21,7 @@ beforeAll(async () => {
   }
   writeFileSync(path.join(directory, 'corpus of mine.jsonl'), '');
   whyNot = installMissingTools({ zsh: 'zsh', fish: 'fish' });
-}, 600_000);
+});
 
 /** The words that the shell offers after `words`, the last of which is being typed. */
 function offers(shell: Shell, words: readonly string[]): readonly string[] {

@@ -17,7 +17,7 @@ describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : `
 
   beforeAll(async () => {
     python = await installedPython('python', 'requirements-test.txt');
-  }, 600_000);
+  });
 
   const environment = (): Record<string, string> => ({
     MAXSIMD_URL: stage.server.url,
@@ -50,7 +50,7 @@ describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : `
     });
     expect(printed).toMatch(/\d\d passed/);
     expect(printed).not.toContain('skipped');
-  }, 600_000);
+  });
 
   test('the examples of the guide run', async () => {
     const printed: string[] = [];

@@ -47,7 +47,7 @@ it('processes that install the same at once install it once, also when the first
   await Promise.all([install(), install(), install()]);
   expect(await readFile(path.join(folder, 'tool'), 'utf8')).toBe('whole');
   expect(await readFile(runs, 'utf8')).toBe('run run ');
-}, 30_000);
+});
 
 it('the balancer has the port that was chosen, or fails; the usual one, or another', async () => {
   const server = createServer();

@@ -30,7 +30,7 @@ const alerts = (parse(rules) as { readonly groups: readonly [{ readonly rules: r
 let promtool: string;
 beforeAll(async () => {
   ({ promtool } = await installChecks());
-}, 600_000);
+});
 
 it('every alert has its row in the guide, and the guide has no other', () => {
   const guide = readFileSync(path.join(root, 'docs/guide/operate.md'), 'utf8');

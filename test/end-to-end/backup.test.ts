@@ -213,5 +213,5 @@ for (let round = 1; round <= backups; round += 1) {
     console.log(
       `backup ${round}: ${sent.map((count, place) => count - answered[place]!).join()} operations meanwhile`,
     );
-  }, 120_000);
+  });
 }

@@ -79,7 +79,7 @@ describe('Model versions', () => {
       await put(client, id, documents);
       expect((await search(id)).results[0]?.doc_id).toBe('a');
     }
-  }, 240_000);
+  });
 
   test('what is not installed is refused by name', async () => {
     for (const [body, field] of [
@@ -103,7 +103,7 @@ describe('Model versions', () => {
     expect((await client.send('DELETE', `/v1/indexes/${short.id}`)).status).toBe(200);
     await eventually(async () => (await encodersOf(server.pid)).length === 3);
     await rm(path.join(models, 'colbert-tiny', version), { recursive: true });
-  }, 240_000);
+  });
 
   test('another default model leaves the old indexes as they are: their models serve from the start', async () => {
     const before = await search(indexes.usual.id);
@@ -116,7 +116,7 @@ describe('Model versions', () => {
       model: 'bge-small-maxsim',
       model_version: '1',
     });
-  }, 240_000);
+  });
 
   test('[decision-20] version not loaded 503: one that is gone says so wherever one looks', async () => {
     await server.stop();
@@ -150,5 +150,5 @@ describe('Model versions', () => {
     // Back, without a restart.
     await cp(tiny, path.join(models, 'colbert-tiny/2'), { recursive: true });
     expect((await search(id)).results[0]?.doc_id).toBe('a');
-  }, 240_000);
+  });
 });

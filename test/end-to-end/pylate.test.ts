@@ -143,7 +143,6 @@ describe.skipIf(!isWanted)('a model of PyLate', () => {
       expect(seen.byItsOwn.bestTenKept).toBeGreaterThanOrEqual(bestTenLeast * expected.queries.length * 10);
       console.log(name, seen);
     },
-    600_000,
   );
 });
 

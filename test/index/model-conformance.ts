@@ -162,7 +162,7 @@ const crashes = (kind: IndexKind) =>
   );
 
 export function describeModel(kind: IndexKind): void {
-  it('always finds exactly what was acknowledged', { timeout: 300_000 }, async () => {
+  it('always finds exactly what was acknowledged', async () => {
     await fc.assert(
       fc.asyncProperty(fc.commands([...requests, crashes(kind)], { maxCommands: 25 }), async (commands) => {
         await using stage = await kind.open({

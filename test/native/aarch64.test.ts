@@ -28,7 +28,7 @@ function run(command: string, args: readonly string[], environment: NodeJS.Proce
   return stdout;
 }
 
-it('the NEON kernel agrees with the reference under emulation', { timeout: 300_000 }, (context) => {
+it('the NEON kernel agrees with the reference under emulation', (context) => {
   context.skip(whyNot !== undefined, `no cross compiler or emulator: ${whyNot}`);
   const directory = path.join(root, 'build', 'aarch64');
   mkdirSync(directory, { recursive: true });

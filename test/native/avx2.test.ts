@@ -9,14 +9,10 @@ beforeAll(() => {
   whyNot = whyNoAvx2Cpu();
 }, 900_000);
 
-it(
-  'a CPU with no more than AVX2 answers as this one does, by every plan',
-  { timeout: 300_000 },
-  (context) => {
-    context.skip(whyNot !== undefined, whyNot);
-    const program = path.join(import.meta.dirname, 'answers-process.ts');
-    const here = JSON.parse(execFileSync(process.execPath, [program], { encoding: 'utf8' })) as object;
-    const there = JSON.parse(runOnAvx2Cpu(process.execPath, [program])) as object;
-    expect(there).toEqual({ ...here, kernel: 'avx2' });
-  },
-);
+it('a CPU with no more than AVX2 answers as this one does, by every plan', (context) => {
+  context.skip(whyNot !== undefined, whyNot);
+  const program = path.join(import.meta.dirname, 'answers-process.ts');
+  const here = JSON.parse(execFileSync(process.execPath, [program], { encoding: 'utf8' })) as object;
+  const there = JSON.parse(runOnAvx2Cpu(process.execPath, [program])) as object;
+  expect(there).toEqual({ ...here, kernel: 'avx2' });
+});

@@ -118,7 +118,7 @@ it('are found by hundreds of conditions at once, with postings and without', asy
   await large.seal(1);
   await check();
   large.close();
-}, 120_000);
+});
 
 it('are compared by the deepest condition that a request can hold', async () => {
   const nested = (levels: number): string =>

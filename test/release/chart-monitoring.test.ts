@@ -32,7 +32,7 @@ beforeAll(async () => {
   const [plain, ...others] = await render(deploy, ...values);
   [monitored, most] = others as [Release, Release];
   by = { plain: plain!, monitored, most };
-}, 600_000);
+});
 
 describe('who reads metrics', () => {
   it.each([

@@ -89,7 +89,7 @@ let releases: Readonly<Record<Variant, Release>>;
 beforeAll(async () => {
   const rendered = await render(deploy, ...Object.values(variants));
   releases = Object.fromEntries(names.map((name, place) => [name, rendered[place]])) as typeof releases;
-}, 600_000);
+});
 
 const all = (variant: Variant, kind: string): readonly Manifest[] => objects(releases[variant], kind);
 const one = (variant: Variant, kind: string, name?: string): Manifest =>

@@ -37,7 +37,7 @@ describe('the package of npm', () => {
   let folder = '';
   beforeAll(async () => {
     folder = path.resolve(await nodeTools('cohere', packages), '../..');
-  }, 300_000);
+  });
 
   interface Sdk {
     CohereClientV2: new (options: { token: string; baseUrl: string }) => {
@@ -79,7 +79,7 @@ describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : `
       await pythonEnvironment('cohere-python', path.join(packages, 'requirements.txt')),
       'python',
     );
-  }, 600_000);
+  });
 
   test('the package of PyPI and LangChain rank as the service does, and get its errors', async () => {
     const ended = promisify(execFile)(python, [path.join(packages, 'rerank.py')], {
@@ -95,10 +95,10 @@ describe.skipIf(noPython !== undefined)(`Python${noPython === undefined ? '' : `
       langchain: pairs.slice(0, 3),
       refusals: ['UnprocessableEntityError validation_error', 'UnauthorizedError authentication_failed'],
     });
-  }, 120_000);
+  });
 
   test('the example of the guide runs', async () => {
     const [example = ''] = guideExamples('py');
     expect(await run(python, ['-c', example], packages, environment())).toBe(bestOfGuide);
-  }, 120_000);
+  });
 });

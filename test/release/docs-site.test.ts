@@ -25,7 +25,7 @@ beforeAll(async () => {
     const name = path.join(file.parentPath, file.name);
     htmls.set(`/${path.relative(site, name)}`, name.endsWith('.html') ? readFileSync(name, 'utf8') : '');
   }
-}, 600_000);
+});
 
 /** Links of a page that lead nowhere in the site, and all that lead to other hosts to fetch something. */
 function brokenIn(address: string, html: string): readonly string[] {

@@ -58,26 +58,22 @@ describe('the search in a folder of Markdown', () => {
     expect(printed).toContain('\u001B[33mstolen\u001B[39m');
   });
 
-  test.skipIf(noPython !== undefined)(
-    'prints the same in Python',
-    async () => {
-      const requirements = path.join(repositoryRoot, 'clients/python/requirements-test.txt');
-      const python = path.join(await pythonEnvironment('python', requirements), 'python');
-      const packages = path.join(stage.server.scratch.temporary, 'python');
-      const quiet = ['--quiet', '--disable-pip-version-check'];
-      const options = [...quiet, '--no-deps', '--no-index', '--no-build-isolation', '--target', packages];
-      await run(python, ['-m', 'pip', 'install', ...options, './clients/python'], repositoryRoot);
-      const terminal = ['-c', 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))', python];
-      const args = ['rag.py', 'notes', question];
-      const environment = { PYTHONPATH: packages };
-      expect(await runExample(python, args, environment)).toBe(await rag(question));
-      const coloured = await rag(question, { FORCE_COLOR: '1' });
-      expect((await runExample(python, [...terminal, ...args], environment)).replaceAll('\r\n', '\n')).toBe(
-        coloured.replaceAll(/\[(22|39)m/g, '[0m'),
-      );
-    },
-    600_000,
-  );
+  test.skipIf(noPython !== undefined)('prints the same in Python', async () => {
+    const requirements = path.join(repositoryRoot, 'clients/python/requirements-test.txt');
+    const python = path.join(await pythonEnvironment('python', requirements), 'python');
+    const packages = path.join(stage.server.scratch.temporary, 'python');
+    const quiet = ['--quiet', '--disable-pip-version-check'];
+    const options = [...quiet, '--no-deps', '--no-index', '--no-build-isolation', '--target', packages];
+    await run(python, ['-m', 'pip', 'install', ...options, './clients/python'], repositoryRoot);
+    const terminal = ['-c', 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))', python];
+    const args = ['rag.py', 'notes', question];
+    const environment = { PYTHONPATH: packages };
+    expect(await runExample(python, args, environment)).toBe(await rag(question));
+    const coloured = await rag(question, { FORCE_COLOR: '1' });
+    expect((await runExample(python, [...terminal, ...args], environment)).replaceAll('\r\n', '\n')).toBe(
+      coloured.replaceAll(/\[(22|39)m/g, '[0m'),
+    );
+  });
 });
 
 test('ranking what another search found puts the right document first', async () => {

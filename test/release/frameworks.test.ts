@@ -23,7 +23,7 @@ beforeAll(async () => {
     await unpack(path.join(project, tarballs[at]!), path.join(project, 'node_modules/@maxsimd', name));
   cpSync(path.join(import.meta.dirname, 'frameworks'), project, { recursive: true });
   for (const [file, code] of examples) writeFileSync(path.join(project, file), code);
-}, 600_000);
+});
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
 const start = (...args: string[]): Promise<string> =>

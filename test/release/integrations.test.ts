@@ -28,7 +28,7 @@ describe.skipIf(reason !== undefined)(`frameworks${reason === undefined ? '' : `
     const printed = await run(python, [...options, 'tests_of_integrations'], pythonSource, environment());
     expect(printed).toMatch(/\b\d{2,} passed/);
     expect(printed).not.toMatch(/skipped|xfailed/);
-  }, 600_000);
+  });
 
   test('are typed', async () => {
     const cache = path.join(repositoryRoot, 'build/clients/mypy-of-frameworks');
@@ -42,7 +42,7 @@ describe.skipIf(reason !== undefined)(`frameworks${reason === undefined ? '' : `
       'src/maxsimd/integrations',
     ];
     expect(await run(python, options, pythonSource)).toContain('no issues found');
-  }, 600_000);
+  });
 
   test('so do the examples of the guide', async () => {
     for (const example of guideExamples('py', 'frameworks.md')) {
@@ -50,5 +50,5 @@ describe.skipIf(reason !== undefined)(`frameworks${reason === undefined ? '' : `
         /^Honey bees .*\nThe blue whale .*\n$/,
       );
     }
-  }, 300_000);
+  });
 });

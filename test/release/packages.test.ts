@@ -53,7 +53,7 @@ beforeAll(async () => {
   const files = made.service.map((name) => path.join(packed, name));
   const flags = ['--ignore-scripts=false', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
   execFileSync('npm', ['install', ...flags, ...files], { cwd: folder, env: environment, stdio: 'inherit' });
-}, 600_000);
+});
 
 afterAll(() => {
   for (const child of started) if (child.pid !== undefined) killGroup(child.pid);
@@ -174,7 +174,7 @@ describe.skipIf(noPython !== undefined)(`a newcomer${noPython === undefined ? ''
     });
     expect(failures).toEqual([]);
     expect(answered).toBeGreaterThan(10);
-  }, 600_000);
+  });
 });
 
 function blocksOf(bytes: number): number {

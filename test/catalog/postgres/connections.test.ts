@@ -32,5 +32,4 @@ it.each(['counts', 'lists of documents', 'openings of indexes'] as const)(
     }
     await catalog.close();
   },
-  30_000,
 );

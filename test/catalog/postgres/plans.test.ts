@@ -69,7 +69,7 @@ async function merge(catalog: ClusterCatalog, indexId: string, count: number): P
   expect(swapped).toBe(true);
 }
 
-it('no statement reads all versions, or all places', { timeout: 120_000 }, async () => {
+it('no statement reads all versions, or all places', async () => {
   const url = await newSharedDatabase();
   const keyPepper = randomBytes(32);
   const open = () => openPostgresCatalog({ url, keyPepper });

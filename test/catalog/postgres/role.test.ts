@@ -5,7 +5,7 @@ import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.
 import { newSharedDatabase, queryDatabase } from '../../support/cluster/servers.ts';
 import { newIndex, newTenant } from '../../support/stages/catalog-fixture.ts';
 
-it('works as a plain owner of its database', { timeout: 30_000 }, async () => {
+it('works as a plain owner of its database', async () => {
   const own = await newSharedDatabase();
   const role = `role_${randomUUID().replaceAll('-', '')}`;
   const url = new URL(own);

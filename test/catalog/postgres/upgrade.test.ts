@@ -50,34 +50,30 @@ function serve(node: Node, name: string) {
   };
 }
 
-it(
-  'a node serves before, while and after one of the next version migrates, and both see all',
-  { timeout: 60_000 },
-  async () => {
-    const old = await stage.newNode();
-    const serving = serve(old, 'old');
-    await serving.untilMore();
-    const { length } = serving.written;
-    const newer = await stage.newNode({ migrations: next });
-    expect(serving.written.length).toBeGreaterThan(length);
-    const servingToo = serve(newer, 'new');
-    await serving.untilMore();
-    await servingToo.untilMore();
-    await Promise.all([serving.end(), servingToo.end()]);
-    // A node of the old version that reopens the index, and one that starts now.
-    await old.reopen();
-    const late = await stage.newNode();
-    expect(await newer.remove('old 0')).toBe(true);
-    expect(await old.remove('new 0')).toBe(true);
-    const all = [...serving.written, ...servingToo.written]
-      .filter((docId) => !docId.endsWith(' 0'))
-      .map((docId) => `${docId} {}`)
-      .toSorted();
-    for (const node of [old, newer, late]) expect(await node.found()).toEqual(all);
-    const counted = await queryDatabase(stage.url, 'SELECT DISTINCT characters FROM versions');
-    expect(counted).toEqual([{ characters: 2 }]);
-  },
-);
+it('a node serves before, while and after one of the next version migrates, and both see all', async () => {
+  const old = await stage.newNode();
+  const serving = serve(old, 'old');
+  await serving.untilMore();
+  const { length } = serving.written;
+  const newer = await stage.newNode({ migrations: next });
+  expect(serving.written.length).toBeGreaterThan(length);
+  const servingToo = serve(newer, 'new');
+  await serving.untilMore();
+  await servingToo.untilMore();
+  await Promise.all([serving.end(), servingToo.end()]);
+  // A node of the old version that reopens the index, and one that starts now.
+  await old.reopen();
+  const late = await stage.newNode();
+  expect(await newer.remove('old 0')).toBe(true);
+  expect(await old.remove('new 0')).toBe(true);
+  const all = [...serving.written, ...servingToo.written]
+    .filter((docId) => !docId.endsWith(' 0'))
+    .map((docId) => `${docId} {}`)
+    .toSorted();
+  for (const node of [old, newer, late]) expect(await node.found()).toEqual(all);
+  const counted = await queryDatabase(stage.url, 'SELECT DISTINCT characters FROM versions');
+  expect(counted).toEqual([{ characters: 2 }]);
+});
 
 it('nodes of the next version that start at once migrate once', async () => {
   const old = await stage.newNode();
@@ -107,13 +103,9 @@ it('nothing is taken away while a node serves that needs it, and afterwards that
   );
 });
 
-it(
-  'a migration that takes away what it says it keeps is found by this test',
-  { timeout: 60_000 },
-  async () => {
-    const serving = serve(await stage.newNode(), 'old');
-    await serving.untilMore();
-    await stage.newNode({ migrations: [...catalogMigrations, lying] });
-    await expect(serving.untilMore()).rejects.toThrow(/metadata/);
-  },
-);
+it('a migration that takes away what it says it keeps is found by this test', async () => {
+  const serving = serve(await stage.newNode(), 'old');
+  await serving.untilMore();
+  await stage.newNode({ migrations: [...catalogMigrations, lying] });
+  await expect(serving.untilMore()).rejects.toThrow(/metadata/);
+});

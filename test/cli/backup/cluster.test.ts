@@ -194,7 +194,7 @@ describe('a data directory', () => {
     }
     await stage.service.maintain();
     expect(stage.errors).toEqual([]);
-  }, 60_000);
+  });
 
   it('renames tenants whose names PostgreSQL cannot hold, and says so', async () => {
     const directory = path.join(await newDirectory(), 'data');
@@ -216,7 +216,7 @@ describe('a data directory', () => {
     for (const { id } of tenants.slice(0, 2))
       expect(text).toContain(`Tenant ${id} is called "Ac\ufffdme" now`);
     expect(text).not.toContain(tenants[2]!.id);
-  }, 60_000);
+  });
 
   it('goes on in a cluster where it was: new documents, new keys, new indexes', async () => {
     const { config } = await emptyCluster();
@@ -246,7 +246,7 @@ describe('a data directory', () => {
     }
     expect(node.errors).toEqual([]);
     await node.close();
-  }, 30_000);
+  });
 });
 
 describe('backup of a cluster', () => {
@@ -293,7 +293,7 @@ describe('backup of a cluster', () => {
     await ending.disposeAsync();
     expect(fresh).toBeGreaterThan(12);
     expect((await stage.catalog.readHead(stage.indexId))?.layout).toBeGreaterThan(0);
-  }, 60_000);
+  });
 
   it('names an object that is lost, and saves the rest', async () => {
     await using stage = await servers.openStage();
@@ -408,7 +408,7 @@ describe('restore into a cluster', () => {
     const back = path.join(await newDirectory(), 'data');
     await restoreTo(back, file);
     expect(await contentsOf(back)).toEqual(await contentsOf(embedded));
-  }, 60_000);
+  });
 
   it(
     'survives kill -9 at any time',
@@ -466,7 +466,7 @@ describe('restore into a cluster', () => {
     await withCatalog(late.config, async (catalog) => {
       expect((await catalog.listTenants()).map(({ name }) => name)).toEqual(['quick']);
     });
-  }, 30_000);
+  });
 
   it('needs the key pepper of the archive, or revokes every key', async () => {
     const { config } = await emptyCluster(randomBytes(32));

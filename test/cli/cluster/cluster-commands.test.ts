@@ -107,7 +107,7 @@ describe('index verify of objects', () => {
       }
     }
     expect(await verify()).toMatchObject({ failed: false });
-  }, 60_000);
+  });
 
   it('names damage that was there before the object was put', async () => {
     const { blob, files } = segments.find((segment) => segment.files.length === 1)!;

@@ -200,7 +200,7 @@ it('a model directory of ours keeps its name, version, variants and golden value
   const before = JSON.parse(readFileSync(path.join(own, 'manifest.json'), 'utf8'));
   const after = JSON.parse(readFileSync(path.join(models, 'minilm-l6-maxsim/2/manifest.json'), 'utf8'));
   expect(after).toMatchObject({ variants: before.variants, golden: before.golden });
-}, 120_000);
+});
 
 it.each<[string, () => void, string]>([
   ['without a tokenizer', () => rmSync(path.join(source, 'tokenizer.json')), 'has no tokenizer.json'],

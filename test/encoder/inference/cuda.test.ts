@@ -220,7 +220,7 @@ describe.each([defaultModel, minilmModel])('the f16 graph of a shipped model: %#
           expect(cosine(rowOf(f16, 'document_int8'), rowOf(int8, 'document_int8'))).toBeGreaterThan(0.985);
       }
     }
-  }, 60_000);
+  });
 });
 
 interface Golden {

@@ -163,7 +163,7 @@ describe.each(models)('$served.name', ({ directory, served }) => {
     expect(peak - before).toBeLessThan(400 << 20);
     expect(slowest.ms).toBeLessThan(10_000);
     await eventually(async () => (await probe.statistics(1000))?.queuedTokens === 0);
-  }, 90_000);
+  });
 
   async function maxSim(text: string, document: EncodedDocument): Promise<number> {
     const query = await encoders.pool.encodeQuery(text, callOptions(encoders.pool));

@@ -93,7 +93,7 @@ test('the passage of a chunk has its tokens, and every row lies in it where its 
     { numRuns: documents },
   );
   expect(chunks).toBeGreaterThan(documents);
-}, 300_000);
+});
 
 test('a row lies where its word is written', async () => {
   const given = '🎈 Zu\u0308rich, naïve 東京';

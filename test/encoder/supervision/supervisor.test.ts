@@ -86,7 +86,7 @@ describe('the supervisor', () => {
     expect(supervisor.processIds()).not.toContain(first);
     expect(isAlive(first!)).toBe(false);
     expect(logs.join('\n')).toContain('encoder is not ready after 5000 ms');
-  }, 60_000);
+  });
 
   it('replaces a process that outgrows its memory bound', async () => {
     const { supervisor, logs } = await spawnEncoders({ residentBytesMax: () => 1 });

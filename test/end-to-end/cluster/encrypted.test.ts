@@ -95,7 +95,7 @@ function secureRedis(change: (url: URL) => void = () => undefined): string {
   return url.href;
 }
 
-it('a node serves over TLS to all that it shares, and without Redis', { timeout: 120_000 }, async () => {
+it('a node serves over TLS to all that it shares, and without Redis', async () => {
   const node = await startServer({ env: environment, metrics: true });
   const create = [entryPoint, 'tenant', 'create', '--name', 'tenant', '--json'];
   const { stdout } = await promisify(execFile)(process.execPath, create, {

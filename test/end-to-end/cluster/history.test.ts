@@ -76,7 +76,7 @@ it('answers as of one history when PostgreSQL loses its last commits', { timeout
   expect(report.searches).toBeGreaterThan(20);
 });
 
-it.runIf(isNightly)('finds nodes that take another history for the same', { timeout: 300_000 }, async () => {
+it.runIf(isNightly)('finds nodes that take another history for the same', async () => {
   const run = runHistory(servers, {
     ...losing,
     operations: 50_000,
@@ -92,7 +92,7 @@ it('finds nodes that do not look at the head', async () => {
   await expect(run).rejects.toThrow(/a search saw version/);
 });
 
-it.runIf(isNightly)('finds a merger that ignores its fence', { timeout: 300_000 }, async () => {
+it.runIf(isNightly)('finds a merger that ignores its fence', async () => {
   const run = runHistory(servers, {
     seed: 1,
     operations: 50_000,
@@ -103,16 +103,12 @@ it.runIf(isNightly)('finds a merger that ignores its fence', { timeout: 300_000 
   await expect(run).rejects.toThrow(/a search saw version|found a document twice|a bug/);
 });
 
-it.runIf(isNightly)(
-  'finds commits that are answered before they are durable',
-  { timeout: 300_000 },
-  async () => {
-    const run = runHistory(servers, {
-      seed: 1,
-      operations: 50_000,
-      faults: ['PostgreSQL restarted at once'],
-      planted: ({ url }) => withoutDurability(url),
-    });
-    await expect(run).rejects.toThrow(/a search saw version/);
-  },
-);
+it.runIf(isNightly)('finds commits that are answered before they are durable', async () => {
+  const run = runHistory(servers, {
+    seed: 1,
+    operations: 50_000,
+    faults: ['PostgreSQL restarted at once'],
+    planted: ({ url }) => withoutDurability(url),
+  });
+  await expect(run).rejects.toThrow(/a search saw version/);
+});

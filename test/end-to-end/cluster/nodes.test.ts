@@ -166,7 +166,7 @@ it('list what a condition matches, also while another node writes', async () => 
     cursor = page.next_cursor;
   }
   expect(listed).toEqual(expected);
-}, 60_000);
+});
 
 const noBrowser = missingBrowser();
 it.skipIf(noBrowser !== undefined)(
@@ -200,7 +200,6 @@ it.skipIf(noBrowser !== undefined)(
     expect(known.map((node) => node.name)).toEqual(expect.arrayContaining(names));
     expect(new Set(names).size).toBe(2);
   },
-  60_000,
 );
 
 it('say how they are, and have lost nothing that the catalog names', async () => {
@@ -219,7 +218,7 @@ it('say how they are, and have lost nothing that the catalog names', async () =>
         return live.length === cluster.nodes.length && live.some(({ report }) => report.indexes.open > 0);
       }),
     });
-}, 60_000);
+});
 
 it('are described by lines to paste, with which every command works beside them', async () => {
   const lines = describeCluster(cluster, key).match(/^ {2}export .+$/gm) ?? [];
@@ -238,7 +237,7 @@ it('are described by lines to paste, with which every command works beside them'
   );
   expect(await pasted('cluster', 'status')).toHaveProperty('nodes');
   expect(await pasted('usage')).toHaveProperty('usage.requests');
-}, 60_000);
+});
 
 it('tell how they keep up, and why they are not ready', async () => {
   const [one, two] = clients();
@@ -286,7 +285,7 @@ it('tell how they keep up, and why they are not ready', async () => {
   expect(await figure('call_failures_total{service="catalog",operation="ping"}')).toBeGreaterThan(0);
   await cluster.postgres.start();
   await expect.poll(async () => (await readiness()).status).toBe(200);
-}, 120_000);
+});
 
 it(
   'lose nothing that was answered when they are killed under load, and two of them for good',

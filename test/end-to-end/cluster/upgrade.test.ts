@@ -80,7 +80,7 @@ it('no request fails while a node of the next version migrates and serves beside
   ]);
   const uncounted = 'SELECT FROM versions WHERE characters IS DISTINCT FROM length(metadata)';
   expect(await queryDatabase(url, uncounted)).toEqual([]);
-}, 120_000);
+});
 
 it('a migration that takes away what it says it keeps is found', async () => {
   await cluster.nodes[0]!.start();
@@ -88,4 +88,4 @@ it('a migration that takes away what it says it keeps is found', async () => {
   await more();
   await startNext('lying');
   await expect(loading).rejects.toThrow('internal_error');
-}, 60_000);
+});

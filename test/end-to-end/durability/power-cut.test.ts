@@ -80,7 +80,6 @@ describe.skipIf(noDisks !== undefined)('a cut of power', () => {
 
   test.each(['segments', 'the log of the catalog', 'directories'] as const)(
     'is found to lose something where syncs of %s do nothing',
-    { timeout: 600_000 },
     async (lost) => {
       await expect(runAndCut({ run: 1, lost })).rejects.toThrow('the cut');
     },

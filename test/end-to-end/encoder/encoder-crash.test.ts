@@ -124,7 +124,7 @@ describe('kill -9 of the encoder', () => {
     for (const docId of stored) {
       expect((await client.deleteDocument(id, docId)).body).toEqual({ deleted: true });
     }
-  }, 120_000);
+  });
 
   test('results afterwards are identical to those before', async () => {
     const ask = async (): Promise<unknown> => {
@@ -144,7 +144,7 @@ describe('kill -9 of the encoder', () => {
     );
     expect(again.upserted_documents).toBe(1);
     expectReply(await client.score({ query: 'light', documents: [{ doc_id: 'a', text: 'river' }] }), ranked);
-  }, 60_000);
+  });
 
   test('while no encoder is up the server is alive, says that it is not ready, and serves what needs no model', async () => {
     await killEncoders();
@@ -157,5 +157,5 @@ describe('kill -9 of the encoder', () => {
     expect((await client.listIndexes()).status).toBe(200);
     expect((await client.usage()).status).toBe(200);
     await heal();
-  }, 60_000);
+  });
 });

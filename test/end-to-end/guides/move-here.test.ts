@@ -32,7 +32,7 @@ beforeAll(async () => {
   const failure = installMissingTools({ jq: 'jq', curl: 'curl' });
   if (failure !== undefined) throw new Error(`jq and curl cannot be installed: ${failure}`);
   tenant = await createTenant(await startServer({ scratch, sharedEncoder: true }));
-}, 300_000);
+});
 afterAll(async () => scratch.remove());
 
 /** A stand-in that answers each request with JSON, or with 404 where there is no answer, and wants its key in a header. */
@@ -125,7 +125,7 @@ test('points of Qdrant come over, page by page', async () => {
     '--index articles': '--index nothing',
   });
   await expect(refused).rejects.toThrow('404');
-}, 120_000);
+});
 
 test('records of Pinecone come over, page by page', async () => {
   await using pinecone = await standIn('api-key', (url) => {
@@ -148,7 +148,7 @@ test('records of Pinecone come over, page by page', async () => {
     'PINECONE_API_KEY=…': 'PINECONE_API_KEY=secret',
   });
   await expectMoved('papers');
-}, 120_000);
+});
 
 test('documents of Elasticsearch come over, page by page', async () => {
   const hits = articles.map(([id, body, fields], place) => ({
@@ -168,7 +168,7 @@ test('documents of Elasticsearch come over, page by page', async () => {
     'ELASTIC_API_KEY=…': 'ELASTIC_API_KEY=secret',
   });
   await expectMoved('posts');
-}, 120_000);
+});
 
 test('documents of Vespa come over, page by page', async () => {
   await using vespa = await standIn(undefined, (url) => {
@@ -181,11 +181,11 @@ test('documents of Vespa come over, page by page', async () => {
   });
   await runBlock('From Vespa', { 'http://vespa:8080': vespa.url });
   await expectMoved('docs');
-}, 120_000);
+});
 
 test('passages of a ColBERT library come over', async () => {
   const lines = articles.map(([id, text]) => `${id}\t${text}\n`);
   await writeFile(path.join(scratch.root, 'collection.tsv'), lines.join(''));
   await runBlock('From PLAID', { 'collection.tsv': 'collection.tsv' });
   await expectMoved('passages', Object.fromEntries(articles.map(([id]) => [id, {}])));
-}, 120_000);
+});

@@ -45,4 +45,4 @@ test('the example of a backup makes a directory that a server serves as before',
   });
   expect((await find(connect(again.url, key), id, { query: 'insects' })).results).toEqual(results);
   await again.stop();
-}, 180_000);
+});

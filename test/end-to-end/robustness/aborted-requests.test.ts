@@ -91,7 +91,7 @@ test('a thousand aborted requests leave nothing behind', async () => {
   const resident = await readMetric(stage.server, 'maxsimd_process_resident_memory_bytes');
   console.log(`resident ${megabytes(residentBefore)} before, ${megabytes(resident)} after`);
   expect(resident - residentBefore).toBeLessThan(residentGrowthMax);
-}, 90_000);
+});
 
 interface Abandoned {
   readonly path: string;

@@ -33,4 +33,4 @@ test('idle connections are kept as long as MAXSIMD_HTTP_KEEP_ALIVE_MS says, and 
   await rename(second.certificateFile, first.certificateFile);
   await expect.poll(() => keepAliveOf(server.url, second).catch(() => '')).toBe('timeout=620');
   await server.stop();
-}, 90_000);
+});

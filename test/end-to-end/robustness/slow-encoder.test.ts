@@ -50,4 +50,4 @@ test('maxsimd import stores every document, after requests that came to nothing'
   expect(document).toMatchObject({ done: 200, failed: 0 });
   expect(exitCode).toBe(0);
   expect(stderr).toContain('503 service_unavailable: the deadline passed');
-}, 120_000);
+});

@@ -70,7 +70,7 @@ it('finds all of that moment, with nodes that keep their caches and with new one
     expect(await node.found()).toEqual(['a {"version":2}', 'd {"version":1}', 'f {"version":4}']);
     expect(node.errors).toEqual([]);
   }
-}, 60_000);
+});
 
 it('needs replaced objects: without them an index cannot be served', async () => {
   await using stage = await servers.openStage();
@@ -79,4 +79,4 @@ it('needs replaced objects: without them an index cannot be served', async () =>
   await restore();
   const node = await stage.newNode({ settings });
   await expect(node.found()).rejects.toMatchObject({ code: 'service_unavailable' });
-}, 60_000);
+});

@@ -139,7 +139,7 @@ it('has the parts that were asked for, whatever fails, and in the end all of the
     }),
     { numRuns: 12 },
   );
-}, 60_000);
+});
 
 it('makes few requests at a time, however much is wanted', async () => {
   const { cache, objects } = await open();

@@ -18,7 +18,7 @@ const root = path.resolve(import.meta.dirname, '../../..');
 let programs: CheckPrograms & { readonly haproxy: string };
 beforeAll(async () => {
   programs = { ...(await installChecks()), ...(await installServers()) };
-}, 600_000);
+});
 
 const tool = (name: string): string => path.join(programs.python, name);
 

@@ -1,7 +1,7 @@
 /** Polls until a condition holds, within a bound of time. It serves states that another process reaches by itself. */
 
 export interface EventuallyOptions {
-  /** The bound is less than a minute only if the service promises that. A long bound costs no time if all is well. */
+  /** The bound is shorter than this only if the service promises that. A long bound costs no time if all is well. */
   readonly withinMs?: number;
   readonly everyMs?: number;
 }
@@ -9,7 +9,7 @@ export interface EventuallyOptions {
 /** Resolves with the first value of `observe` that is neither undefined nor false. */
 export async function eventually<Value>(
   observe: () => Promise<Value | undefined | false> | Value | undefined | false,
-  { withinMs = 60_000, everyMs = 10 }: EventuallyOptions = {},
+  { withinMs = 300_000, everyMs = 10 }: EventuallyOptions = {},
 ): Promise<Value> {
   const end = performance.now() + withinMs;
   for (;;) {

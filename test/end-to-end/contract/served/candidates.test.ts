@@ -46,7 +46,7 @@ describe('Candidates', () => {
     }
   });
 
-  test('a sealed segment gets codes in the background', { timeout: 60_000 }, async () => {
+  test('a sealed segment gets codes in the background', async () => {
     await expect.poll(() => considered({})).toBeLessThan(200 + batchDocuments);
   });
 
