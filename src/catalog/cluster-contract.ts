@@ -6,7 +6,7 @@
  * merge names the segment. It is `sealed` from then on, and the segment never changes again. It is `replaced` once a merge
  * has copied its records or its index is deleted. Garbage is found by these rows alone; the object store is never listed.
  */
-import type { IndexChanges, IndexHead, NamedSegment } from '../contracts/index-state.ts';
+import type { IndexChanges, IndexHead, Moves, NamedSegment } from '../contracts/index-state.ts';
 import type { CommitUpsertInput, CommitUpsertResult } from '../contracts/document-commits.ts';
 import type { Catalog } from './contract.ts';
 
@@ -32,8 +32,6 @@ export interface ClusterSwapInput {
   readonly removedSegmentIds: readonly number[];
   /** Absent when no version of the removed segments is still needed. */
   readonly target?: NamedSegment;
-  /** Every version of the removed segments that a reader may still need, and its record in the target. */
-  readonly moves: { readonly versionIds: Float64Array; readonly records: Uint32Array };
 }
 
 /** A node that has missed five heartbeats is not counted any more. */
@@ -96,9 +94,12 @@ export interface ClusterCatalog extends Catalog {
   /** False when the lease is lost. */
   renewMergeLease(lease: MergeLease, ttlMs: number): Promise<boolean>;
   releaseMergeLease(lease: MergeLease): Promise<void>;
+  /** Notes where versions lie in a segment that is not named yet, too. It counts once the segment is named. */
+  placeVersions(segmentId: number, moves: Moves): Promise<void>;
   /**
-   * In one transaction: moves the versions, marks the removed segments as `replaced`, and adds 1 to the layout. Returns false,
-   * and changes nothing, when the lease or its epoch is lost or the index is gone.
+   * In one transaction: names the target, marks the removed segments as `replaced`, and adds 1 to the layout. Every version of the
+   * removed segments that a reader may still need was placed in the target before. Returns false, and changes nothing, when
+   * the lease or its epoch is lost or the index is gone.
    */
   swapMerged(input: ClusterSwapInput): Promise<boolean>;
 

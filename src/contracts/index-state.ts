@@ -41,12 +41,25 @@ export interface SegmentFile {
   readonly name?: string;
 }
 
-/** A segment whose objects are all durable in the blob store. */
+/** A segment whose files are all durable. */
 export interface NamedSegment {
   readonly id: number;
   readonly blob: string;
+  /** Records below this number may be referenced. Those after it are an unreferenced tail. */
   readonly records: number;
+  /** Its objects in the store that nodes share. A segment in the directory of one process has none. */
   readonly files: readonly SegmentFile[];
+}
+
+/** A segment as the catalog has it. */
+export interface StoredSegment extends NamedSegment {
+  readonly state: SegmentState;
+}
+
+/** Versions that a merge moves. `records[i]` is the record of `versionIds[i]` in the merged segment. */
+export interface Moves {
+  readonly versionIds: Float64Array;
+  readonly records: Uint32Array;
 }
 
 /** The state that a search must have seen before it runs. */
@@ -59,13 +72,16 @@ export interface IndexHead {
   readonly epoch: string;
 }
 
-/** The difference between an index at one moment and a node's copy of it. */
+/** The difference between an index at one moment and what a process has of it in memory: the open index. */
 export interface IndexChanges extends IndexHead {
-  /** All sealed segments, by id. */
-  readonly segments: readonly NamedSegment[];
-  /** Every version, dead ones included, of the segments that the node lacks; ordered by segment and record. */
+  /** All segments, by id. Where nodes share the index they are all sealed. */
+  readonly segments: readonly StoredSegment[];
+  /**
+   * The versions that the open index lacks, ordered by segment and record: every version, dead ones included, of the segments that
+   * it lacks, and of the other segments those that were born after its generation.
+   */
   readonly versions: IndexState['versions'];
-  /** Versions of the other segments that died after the node's generation. */
+  /** The other versions that died after the generation of the open index. */
   readonly died: {
     readonly segmentIds: Float64Array;
     readonly records: Uint32Array;

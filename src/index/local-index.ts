@@ -8,7 +8,8 @@
  */
 import type { RowShape } from '../contracts/row-shape.ts';
 import type { CommitUpsertResult } from '../contracts/document-commits.ts';
-import type { IndexState, RecordLocation } from '../contracts/index-state.ts';
+import type { IndexChanges, RecordLocation } from '../contracts/index-state.ts';
+import { assertInvariant } from '../errors.ts';
 import { SharedRuns } from '../shared-runs.ts';
 import type {
   Asker,
@@ -21,6 +22,7 @@ import type {
 } from './contract.ts';
 import type { CopyPace } from './merging/copy-pace.ts';
 import { alone, openingAgain } from './asking.ts';
+import { commitUpsert } from './catalog.ts';
 import { fromEngine, unreadRecord } from './engine/engine-errors.ts';
 import type { NativeEngine, NativeMatching, NativeRecord, NativeSearch } from './engine/native.ts';
 import { PublishQueue, type BornVersion, type Commit } from './publishing/publish-queue.ts';
@@ -153,7 +155,7 @@ export class LocalIndex implements OpenIndex {
           return await this.#commit(born, async (): Promise<CommitWork<CommitUpsertResult>> => {
             // The catalog has known the segments since they were made: the commit names none.
             const input = upsert({ locations: born, segments: [] });
-            const result = await this.#deps.catalog.commitUpsert(input);
+            const result = await commitUpsert(this.#deps.catalog, input);
             if (result.outcome !== 'committed') return { result };
             session.committed();
             return { result, commit: result };
@@ -300,9 +302,12 @@ export class LocalIndex implements OpenIndex {
 
   async #catchUpLocked(): Promise<void> {
     try {
-      const state = await this.#deps.catalog.loadState();
+      const { catalog, segments } = this.#deps;
+      const { published: generation } = this.#queue;
+      const changes = await catalog.changesSince({ generation, segmentIds: [...segments.keys()] });
+      assertInvariant(changes !== 'reopen', 'only this process forgets deaths');
       await Promise.all(
-        commitsBeyond(this.#queue.published, state).map((commit) => this.#queue.submit(commit)),
+        commitsBeyond(this.#queue.published, changes).map((commit) => this.#queue.submit(commit)),
       );
     } catch (error) {
       this.#fail(error);
@@ -377,19 +382,30 @@ export class LocalIndex implements OpenIndex {
   }
 }
 
-/** The commits after generation `published` that a state of the catalog holds, in order. */
-function commitsBeyond(published: number, state: IndexState): Commit[] {
+/** The commits after generation `published` that the catalog has, in order. */
+function commitsBeyond(published: number, changes: IndexChanges): Commit[] {
   const commits: { generation: number; born: BornVersion[]; died: RecordLocation[] }[] = [];
-  for (let generation = published + 1; generation <= state.generation; generation += 1) {
+  for (let generation = published + 1; generation <= changes.generation; generation += 1) {
     commits.push({ generation, born: [], died: [] });
   }
-  const { segmentIds, records, versionIds, born, died } = state.versions;
-  for (let row = 0; row < versionIds.length; row += 1) {
-    const location = { segmentId: segmentIds[row] ?? 0, record: records[row] ?? 0 };
-    commits[(born[row] ?? 0) - published - 1]?.born.push({ ...location, versionId: versionIds[row] ?? 0 });
-    commits[(died[row] ?? 0) - published - 1]?.died.push(location);
+  const dies = (location: RecordLocation, died = 0): void => {
+    commits[died - published - 1]?.died.push(location);
+  };
+  const { versions, died: deaths } = changes;
+  for (const [row, versionId] of versions.versionIds.entries()) {
+    const location = locationOf(versions, row);
+    commits[(versions.born[row] ?? 0) - published - 1]?.born.push({ ...location, versionId });
+    dies(location, versions.died[row]);
   }
+  for (const [row, died] of deaths.died.entries()) dies(locationOf(deaths, row), died);
   return commits;
+}
+
+function locationOf(
+  { segmentIds, records }: { readonly segmentIds: ArrayLike<number>; readonly records: ArrayLike<number> },
+  row: number,
+): RecordLocation {
+  return { segmentId: segmentIds[row] ?? 0, record: records[row] ?? 0 };
 }
 
 function columnsOf(locations: readonly RecordLocation[]) {

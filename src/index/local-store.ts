@@ -4,8 +4,8 @@
  * catalog does not name is left from work that never committed.
  */
 import type { RowShape } from '../contracts/row-shape.ts';
-import { unavailable, type ServiceError } from '../errors.ts';
-import type { IndexState } from '../contracts/index-state.ts';
+import { assertInvariant, unavailable, type ServiceError } from '../errors.ts';
+import type { IndexChanges } from '../contracts/index-state.ts';
 import { hasCode, withCode } from '../system-errors.ts';
 import { removeBlobs, type BlobStore } from './storage/blob-store.ts';
 import { CopyPace } from './merging/copy-pace.ts';
@@ -15,7 +15,7 @@ import type { IndexSettings } from './index-settings.ts';
 import type { NativeEngine, NativeIndex } from './engine/native.ts';
 import { Verification } from './segments/scrub.ts';
 import { loadLifespans } from './segments/load-lifespans.ts';
-import type { SegmentCatalog } from './catalog.ts';
+import type { OwnIndexCatalog } from './catalog.ts';
 import { Measuring } from './recall/measuring.ts';
 import type { RecallState } from './recall/index-recall.ts';
 import { readRecall, recallFile } from './recall/recall-file.ts';
@@ -43,7 +43,7 @@ export function measuringOf({
   return new Measuring({ settings: settings.recall, threads: engine.info.threads, searchesWait });
 }
 
-export interface LocalStoreDeps extends StoreDeps<SegmentCatalog> {
+export interface LocalStoreDeps extends StoreDeps<OwnIndexCatalog> {
   readonly blobs: BlobStore;
   readonly events: LocalIndexEvents;
 }
@@ -102,12 +102,13 @@ async function attemptOpen(deps: LocalStoreDeps, shared: Shared, opening: Openin
   const { engine, blobs } = deps;
   const { indexId, tenantId } = opening;
   const catalog = deps.catalogOf(indexId, tenantId);
-  const state = await catalog.loadState();
+  const state = await catalog.changesSince({ generation: -1, segmentIds: [] });
+  assertInvariant(state !== 'reopen', 'an index that has nothing misses no death');
   let native: NativeIndex | undefined;
   try {
     const shape = opening.shape ?? (await shapeOf(deps, state));
     native = engine.createIndex({ ...shape, exactTokenVectorsMax: deps.exactTokenVectorsMax });
-    const segments = await openSegments(native, blobs, catalog, state);
+    const segments = await openSegments(native, blobs, state);
     await loadLifespans(native, state.versions);
     noteWaste(native, segments);
     await removeUnreferenced(blobs, indexId, state, native);
@@ -121,7 +122,7 @@ async function attemptOpen(deps: LocalStoreDeps, shared: Shared, opening: Openin
   }
 }
 
-async function shapeOf({ engine, blobs }: LocalStoreDeps, state: IndexState): Promise<RowShape> {
+async function shapeOf({ engine, blobs }: LocalStoreDeps, state: IndexChanges): Promise<RowShape> {
   const [first] = state.segments;
   if (first === undefined) throw otherModel();
   return await shapeOfSegment(engine, await openBlob(blobs, first.blob));
@@ -137,14 +138,13 @@ export async function shapeOfSegment(engine: NativeEngine, file: string): Promis
 async function openSegments(
   native: NativeIndex,
   blobs: BlobStore,
-  catalog: SegmentCatalog,
-  state: IndexState,
+  state: IndexChanges,
 ): Promise<Map<number, Segment>> {
   const segments = new Map<number, Segment>();
   for (const entry of state.segments) {
     const file = await openBlob(blobs, entry.blob);
     const info = await native.openSegment(entry.id, file, {
-      recordsReferenced: entry.recordsReferenced,
+      recordsReferenced: entry.records,
       sealed: entry.state === 'sealed',
     });
     const segment = newSegment(entry.id, entry.blob);
@@ -189,7 +189,7 @@ async function soundRecall(
 async function removeUnreferenced(
   blobs: BlobStore,
   indexId: string,
-  state: IndexState,
+  state: IndexChanges,
   native: NativeIndex,
 ): Promise<void> {
   const kept = new Set([

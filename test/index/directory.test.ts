@@ -34,7 +34,7 @@ describeIndex('a directory', {
       'swapSegments',
       'forgetDeadVersions',
     ],
-    look: ['loadState'],
+    look: ['loadIndexState'],
   },
   pinsSnapshots: true,
   modelRuns: 40,

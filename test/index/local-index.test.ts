@@ -65,7 +65,7 @@ describe('visibility', () => {
       return { result: true, commit: { generation: deleted.generation, died: [deleted.died] } };
     });
     await begun.promise;
-    stage.faults.set('loadState', new Error('cannot be read'));
+    stage.faults.set('loadIndexState', new Error('cannot be read'));
     const first = stage.index().commitDelete(async () => {
       await stage.commitDelete('a');
       throw lost;

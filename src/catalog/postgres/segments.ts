@@ -1,12 +1,13 @@
 /** Segments of an index: a node reads them, and merges replace them. */
-import type { ClusterCatalog, ClusterSwapInput, ChangesInput } from '../cluster-contract.ts';
+import type { ClusterCatalog, ChangesInput } from '../cluster-contract.ts';
 import { assertInvariant, ServiceError } from '../../errors.ts';
 import type {
   IndexChanges,
   IndexHead,
   IndexState,
-  NamedSegment,
+  Moves,
   SegmentFile,
+  StoredSegment,
 } from '../../contracts/index-state.ts';
 import { type Database, type Queries, statements } from './database.ts';
 import type { Epochs } from './reads/epochs.ts';
@@ -122,9 +123,10 @@ export function segmentCatalog(database: Database, openings: Database, epochs: E
     readHead: (indexId) => heads.read(indexId),
     changesSince: (input) => changesSince(input.generation < 0 ? openings : database, epochs, input),
 
-    async swapMerged({ lease, removedSegmentIds, target, moves }) {
-      // Nobody reads what lies in a segment that is not named yet. So this, which takes long, needs no lock.
-      if (target !== undefined) await place(database, target.id, moves);
+    // Nobody reads what lies in a segment that is not named yet. So this needs no lock.
+    placeVersions: (segmentId, moves) => place(database, segmentId, moves),
+
+    async swapMerged({ lease, removedSegmentIds, target }) {
       await assertNoneLeft(database, removedSegmentIds, target?.id);
       const files = JSON.stringify(target?.files ?? []);
       const values = [lease.indexId, lease.fence, removedSegmentIds, target?.id, target?.records, files];
@@ -193,11 +195,7 @@ async function swapSegments(
 }
 
 /** Stores where versions lie in a segment that is not named yet. */
-async function place(
-  queries: Queries,
-  segmentId: number,
-  { versionIds, records }: ClusterSwapInput['moves'],
-): Promise<void> {
+async function place(queries: Queries, segmentId: number, { versionIds, records }: Moves): Promise<void> {
   for (let first = 0; first < versionIds.length; first += batchRows) {
     const end = first + batchRows;
     await queries.rows(sql.place, [
@@ -243,7 +241,7 @@ function changesOf(
     generation,
     layout,
     epoch,
-    segments: segments.map((segment): NamedSegment => segment),
+    segments: segments.map((segment): StoredSegment => ({ ...segment, state: 'sealed' })),
     versions,
     died: {
       segmentIds: Float64Array.from(died.segmentIds),

@@ -2,7 +2,7 @@
 import type { IndexRow } from '../../catalog/contract.ts';
 import { defaultIndexSettings } from '../../index/index-settings.ts';
 import { createLocalStore } from '../../index/local-store.ts';
-import { catalogSegments } from '../../service/indexes/catalog-segments.ts';
+import { ownSegments } from '../../service/indexes/catalog-segments.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
 import type { DirectoryAccess } from './index-access.ts';
 import { mebibytes, table, type CommandResult } from '../output.ts';
@@ -51,7 +51,7 @@ async function compactIndex({ catalog, engine, blobs }: DirectoryAccess, index: 
     blobs,
     exactTokenVectorsMax: 0,
     settings: { ...defaultIndexSettings, copyBytesPerSecond: Infinity },
-    catalogOf: (indexId) => catalogSegments(catalog, indexId),
+    catalogOf: (indexId) => ownSegments(catalog, indexId),
     events: {
       onBackgroundError: (_indexId, _job, error) => void failures.push(error),
       onCorrupt: (_indexId, error) => void failures.push(error),

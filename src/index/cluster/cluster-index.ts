@@ -26,9 +26,10 @@ import type { CopyPace } from '../merging/copy-pace.ts';
 import { IndexRecall, type BreadthMove, type RecallReport } from '../recall/index-recall.ts';
 import type { Measuring } from '../recall/measuring.ts';
 import { ValueLoader } from '../segments/value-loader.ts';
-import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import type { SharedIndexCatalog } from '../catalog.ts';
 import type { ClusterEvents } from './cluster-events.ts';
-import { ClusterMerges } from './cluster-merge.ts';
+import { Merges } from '../merging/merges.ts';
+import { SharedMerges } from './shared-merges.ts';
 import { dropDelta, StagedSegments, type Delta, type DeltaDeps } from './deltas.ts';
 import { Follower } from './follower.ts';
 import { UpsertGroups, type UpsertDeps } from './upsert-groups.ts';
@@ -36,7 +37,7 @@ import { UpsertSession } from './upsert-session.ts';
 
 export interface ClusterIndexDeps extends Omit<DeltaDeps, 'catalog' | 'staged'> {
   readonly shape: RowShape;
-  readonly catalog: ClusterIndexCatalog;
+  readonly catalog: SharedIndexCatalog;
   readonly settings: IndexSettings;
   /** The pace of the merges of all indexes together. */
   readonly pace: CopyPace;
@@ -54,7 +55,7 @@ const deathsKeptMs = 3_600_000;
 export class ClusterIndex implements OpenIndex {
   readonly #deps: ClusterIndexDeps;
   readonly #follower: Follower;
-  readonly #merges: ClusterMerges;
+  readonly #merges: Merges;
   readonly #upserts: UpsertDeps;
   readonly #groups: UpsertGroups;
   readonly #values: ValueLoader;
@@ -81,7 +82,8 @@ export class ClusterIndex implements OpenIndex {
     this.#groups = new UpsertGroups(this.#upserts);
     this.#follower = new Follower({ ...deps, staged, onError: (error) => onError('cache', error) });
     this.#values = new ValueLoader(deps);
-    this.#merges = new ClusterMerges({ ...deps, staged, follower: this.#follower, onError });
+    const host = new SharedMerges({ ...deps, staged, follower: this.#follower });
+    this.#merges = new Merges({ ...deps, host, onError });
     this.#recall = new IndexRecall({
       measuring: deps.measuring,
       segments: () => deps.native.segments(),

@@ -8,12 +8,12 @@ import { CopyPace } from '../merging/copy-pace.ts';
 import { Verification } from '../segments/scrub.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
-import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import type { SharedIndexCatalog } from '../catalog.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import { ClusterIndex } from './cluster-index.ts';
 import { fetchSegment } from './segment-objects.ts';
 
-export interface ClusterStoreDeps extends StoreDeps<ClusterIndexCatalog> {
+export interface ClusterStoreDeps extends StoreDeps<SharedIndexCatalog> {
   readonly cache: BlobCache;
   readonly objects: ObjectStore;
   readonly events?: ClusterEvents;
@@ -49,7 +49,7 @@ export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
 
 async function shapeOf(
   { engine, cache }: ClusterStoreDeps,
-  catalog: Pick<ClusterIndexCatalog, 'changesSince'>,
+  catalog: Pick<SharedIndexCatalog, 'changesSince'>,
 ): Promise<RowShape> {
   const changes = await catalog.changesSince({ generation: -1, segmentIds: [] });
   const first = changes === 'reopen' ? undefined : changes.segments[0];

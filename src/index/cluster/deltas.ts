@@ -7,13 +7,13 @@ import { fromEngine, throughEngine } from '../engine/engine-errors.ts';
 import type { NativeIndex, NativeRecord } from '../engine/native.ts';
 import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
-import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import type { IndexCatalog } from '../catalog.ts';
 import { newBlob, putSegment, uncacheSegment } from './segment-objects.ts';
 
 export interface DeltaDeps {
   readonly indexId: string;
   readonly native: NativeIndex;
-  readonly catalog: Pick<ClusterIndexCatalog, 'allocateSegmentId' | 'createSegment'>;
+  readonly catalog: Pick<IndexCatalog, 'allocateSegmentId' | 'createSegment'>;
   readonly cache: BlobCache;
   readonly objects: ObjectStore;
   readonly staged: StagedSegments;

@@ -14,7 +14,7 @@ import type { NativeIndex } from '../engine/native.ts';
 import type { IndexSettings } from '../index-settings.ts';
 import { loadLifespans } from '../segments/load-lifespans.ts';
 import type { BlobCache, PartialCopy } from '../storage/blob-cache.ts';
-import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import type { IndexCatalog } from '../catalog.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import type { StagedSegments } from './deltas.ts';
 import { openingAgain } from '../asking.ts';
@@ -22,7 +22,7 @@ import { openSegmentCopy, uncacheSegment } from './segment-objects.ts';
 
 export interface FollowerDeps {
   readonly native: NativeIndex;
-  readonly catalog: Pick<ClusterIndexCatalog, 'changesSince'>;
+  readonly catalog: Pick<IndexCatalog, 'changesSince'>;
   readonly cache: BlobCache;
   readonly staged: StagedSegments;
   readonly settings: Pick<IndexSettings, 'nowMs'>;

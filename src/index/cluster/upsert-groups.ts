@@ -11,11 +11,11 @@ import type { RecordLocation } from '../../contracts/index-state.ts';
 import type { PlacedRecords } from '../contract.ts';
 import type { NativeRecord } from '../engine/native.ts';
 import type { IndexSettings } from '../index-settings.ts';
-import type { ClusterIndexCatalog } from './cluster-catalog.ts';
+import type { IndexCatalog } from '../catalog.ts';
 import { appendTo, nameDelta, openDelta, sealAndPut, type Delta, type DeltaDeps } from './deltas.ts';
 
 export interface UpsertDeps extends DeltaDeps {
-  readonly catalog: DeltaDeps['catalog'] & Pick<ClusterIndexCatalog, 'commitUpserts'>;
+  readonly catalog: DeltaDeps['catalog'] & Pick<IndexCatalog, 'commitUpserts'>;
   readonly settings: Pick<IndexSettings, 'segmentTokenVectorsMax'>;
   /** Called when an upsert has ended, with its deltas. The catalog names them, or never will. */
   readonly onEnd: (deltas: readonly Delta[], isCommitted: boolean) => void;

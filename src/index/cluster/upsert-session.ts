@@ -3,9 +3,9 @@
  * as it comes, into deltas of its own.
  */
 import type { CommitUpsertResult } from '../../contracts/document-commits.ts';
-import { assertInvariant } from '../../errors.ts';
 import type { NamedSegment, RecordLocation } from '../../contracts/index-state.ts';
 import type { NativeRecord } from '../engine/native.ts';
+import { commitUpsert } from '../catalog.ts';
 import { appendTo, createDelta, sealAndPut, type Delta } from './deltas.ts';
 import type { UpsertGroups, UpsertOf, UpsertDeps } from './upsert-groups.ts';
 
@@ -38,13 +38,10 @@ export class UpsertSession {
 
   async commit(upsert: UpsertOf): Promise<CommitUpsertResult> {
     if (this.#deltas.length === 0) return await this.#groups.commit(this.#held, upsert);
-    const [result] = await this.#deps.catalog.commitUpserts([
-      upsert({ locations: this.#locations, segments: await this.#putAll() }),
-    ]);
-    assertInvariant(result !== undefined, 'one upsert has one result');
-    if (result.status === 'rejected') throw result.reason;
-    this.#isCommitted = result.value.outcome === 'committed';
-    return result.value;
+    const input = upsert({ locations: this.#locations, segments: await this.#putAll() });
+    const result = await commitUpsert(this.#deps.catalog, input);
+    this.#isCommitted = result.outcome === 'committed';
+    return result;
   }
 
   end(): void {

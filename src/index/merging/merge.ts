@@ -2,170 +2,142 @@
  * A merge copies the records that are still needed from some sealed segments (the sources) into a new one (the target),
  * which takes their place.
  *
- * A crash at any step loses nothing. The target is sealed, synced and has its derived data before anything refers to it. Then
- * the catalog moves the versions, in small transactions so that no commit waits long. After each of them the catalog is
- * consistent: some versions are at their new place, the others at their old one. The last transaction removes the sources.
- * The next open removes the files that the catalog does not name.
+ * A crash at any step loses nothing. The target is immutable, durable and has its derived data before the catalog places a
+ * version there. Places are noted in small transactions, so that no commit waits long. After each of them the catalog is
+ * consistent. The last transaction names the target and removes the sources. Objects that nothing names are garbage, and
+ * the next open of a directory removes files that nothing names.
  *
- * Searches never wait. In memory all versions lie in the sources until the last transaction, then all move in one turn of
- * the event loop. Searches that began before keep the sources mapped. Commits wait for the last transaction alone.
+ * Searches never wait. In memory all versions lie in the sources until the last transaction. Then all move in one turn of the
+ * event loop.
  */
-import { assertInvariant } from '../../errors.ts';
-import type { RecordLocation } from '../../contracts/index-state.ts';
-import { removeBlobs } from '../storage/blob-store.ts';
-import { copyRecords, type CopyDeps } from './copy-records.ts';
-import type { DerivedData } from '../segments/derived-data.ts';
-import type { SeenRecords } from '../engine/native.ts';
-import type { SegmentSwap } from '../catalog.ts';
-import type { SegmentWriter } from '../segments/segment-writer.ts';
-import type { Segment, SegmentDeps } from '../segments/segment.ts';
+import type { Moves, NamedSegment } from '../../contracts/index-state.ts';
+import type { NativeIndex, SeenRecords } from '../engine/native.ts';
+import type { IndexSettings } from '../index-settings.ts';
+import type { CopyPace } from './copy-pace.ts';
+import { copyRecords } from './copy-records.ts';
+import type { MergeHost, MergeTarget } from './merge-host.ts';
+import { hasteOf } from './merge-policy.ts';
+import type { HeldTurn } from './merge-turn.ts';
 
-export interface MergeDeps extends SegmentDeps, Pick<CopyDeps, 'pace' | 'haste'> {
-  readonly writer: SegmentWriter;
-  readonly derived: DerivedData;
-  /** Resolves when the index is closed. A merge gives up at its next batch then. */
-  readonly closed: Promise<void>;
+export interface MergeDeps {
+  readonly native: NativeIndex;
+  readonly settings: IndexSettings;
+  readonly pace: CopyPace;
+  readonly host: MergeHost;
+  /** Whether the index is being closed. A merge gives up at its next batch then. */
   readonly isClosed: () => boolean;
-  readonly pinnedGeneration: () => number;
-  readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Called in the turn of the event loop in which records move. */
-  readonly onMoved: () => void;
-}
-
-export interface MergeOutcome {
-  /** Set when it is unknown what the catalog holds: why. */
-  readonly uncertain?: unknown;
 }
 
 /** The records of one source that were copied. `records[i]` lies at `first + i` of the target. */
-interface Copied extends SeenRecords {
-  readonly source: Segment;
+export interface CopiedRecords extends SeenRecords {
+  readonly sourceId: number;
   readonly first: number;
 }
 
-/** One transaction takes about 10 ms of the catalog's writer. */
-const moveRowsMax = 1024;
+/** One transaction of SQLite takes about 10 ms of the catalog's writer. */
+const movesMax = 1024;
 
 export class Merge {
+  readonly sourceIds: readonly number[];
+  readonly held: HeldTurn;
+  readonly copied: CopiedRecords[] = [];
+  target: MergeTarget | undefined;
   readonly #deps: MergeDeps;
-  readonly #sources: readonly Segment[];
-  readonly #copied: Copied[] = [];
-  #target: Segment | undefined;
-  #changedOver = false;
 
-  constructor(deps: MergeDeps, sources: readonly Segment[]) {
+  constructor(deps: MergeDeps, held: HeldTurn, sourceIds: readonly number[]) {
     this.#deps = deps;
-    this.#sources = sources;
+    this.held = held;
+    this.sourceIds = sourceIds;
   }
 
-  /** Rejects when it was given up before the catalog changed. The target is removed then. */
-  async run(): Promise<MergeOutcome> {
-    const { native, writer, blobs, settings, pinnedGeneration } = this.#deps;
-    const pinned = pinnedGeneration();
-    if (this.#sources.some(({ id }) => native.recordsSeenSince(id, pinned).records.length > 0)) {
-      const target = await writer.create();
-      // No upsert appends to it. After a crash or a failure it holds nothing but waste.
-      target.state = 'retired';
-      target.sealing = true;
-      target.wasteSinceMs = settings.nowMs();
-      await this.#copyOrAbandon(target);
-      this.#target = target;
-    }
-    const outcome = await this.#swap();
-    if (outcome.uncertain === undefined) {
-      for (const { blob } of this.#sources) await removeBlobs(blobs, blob);
-    }
-    return outcome;
-  }
-
-  /** Translates a place in the target, which a commit found in the catalog, into the source where memory keeps the record. */
-  locate(location: RecordLocation): RecordLocation {
-    if (this.#changedOver || location.segmentId !== this.#target?.id) return location;
-    const from = this.#copied.findLast(({ first }) => first <= location.record);
-    const record = from?.records[location.record - from.first];
-    assertInvariant(from !== undefined && record !== undefined, 'every record of the target was copied');
-    return { segmentId: from.source.id, record };
-  }
-
-  async #copyOrAbandon(target: Segment): Promise<void> {
-    const { native, segments, catalog, blobs } = this.#deps;
+  /** Rejects when it was given up, or when nobody knows what the catalog holds. */
+  async run(): Promise<void> {
+    const { host } = this.#deps;
+    let hasCatalogChanged = false;
     try {
-      await this.#copy(target);
-    } catch (error) {
-      // It holds nothing but waste. If it cannot be removed now, a later merge takes it as a source.
-      target.unwritable = true;
-      await catalog.swapSegments({ removedSegmentIds: [target.id], moves: [] });
-      native.dropSegment(target.id);
-      segments.delete(target.id);
-      await removeBlobs(blobs, target.blob);
-      throw error;
-    }
-  }
-
-  /** Copies everything that a reader may still see, then makes the target durable, immutable and fast to search. */
-  async #copy(target: Segment): Promise<void> {
-    const { native, blobs, catalog, derived, pace, haste, pinnedGeneration } = this.#deps;
-    let next = 0;
-    for (const source of this.#sources) {
-      const seen = native.recordsSeenSince(source.id, pinnedGeneration());
-      await copyRecords(
-        { native, pace, haste, assertOpen: () => this.#assertOpen() },
-        { from: source.id, records: seen.records, to: target.id, first: next },
-      );
-      this.#copied.push({ source, ...seen, first: next });
-      next += seen.records.length;
-    }
-    await native.sync(target.id);
-    const info = await native.seal(target.id);
-    await blobs.seal(target.blob);
-    await catalog.sealSegment(target.id, info.records);
-    target.state = 'sealed';
-    target.sealing = false;
-    target.tokenVectors = info.tokenVectors;
-    await Promise.race([derived.build(target), this.#deps.closed]);
-    this.#assertOpen();
-  }
-
-  /** Moves the versions: first in the catalog, then in memory. From the first transaction on there is no way back. */
-  async #swap(): Promise<MergeOutcome> {
-    const { catalog, exclusive, segments, native, onMoved } = this.#deps;
-    try {
+      const target = await this.#fill();
       for (const moves of this.#moves()) {
-        this.#assertOpen();
-        await catalog.swapSegments({ removedSegmentIds: [], moves });
+        this.#assertGoingOn();
+        hasCatalogChanged = true;
+        await this.held.turn.place(target?.id ?? 0, moves);
       }
-      await exclusive(async () => {
-        this.#assertOpen();
-        await catalog.swapSegments({ removedSegmentIds: this.#sources.map(({ id }) => id), moves: [] });
-        // The sources have noted the versions that died while the merge ran. None dies while this runs.
-        for (const { source, records, first } of this.#copied) {
-          native.copyLifespans(source.id, records, this.#target?.id ?? 0, first);
-        }
-        for (const { id } of this.#sources) {
-          native.dropSegment(id);
-          segments.delete(id);
-        }
-        this.#changedOver = true;
-        onMoved();
+      await host.changeOver(this, () => {
+        this.#assertGoingOn();
+        hasCatalogChanged = true;
+        return this.#swap(target);
       });
     } catch (error) {
-      return { uncertain: error };
+      await host.ended(this, hasCatalogChanged ? 'uncertain' : 'given up', error);
+      throw error;
     }
-    return {};
+    await host.ended(this, 'merged');
   }
 
-  *#moves(): Generator<SegmentSwap['moves']> {
-    for (const { versionIds, first } of this.#copied) {
-      for (let start = 0; start < versionIds.length; start += moveRowsMax) {
-        yield Array.from(versionIds.subarray(start, start + moveRowsMax), (versionId, place) => ({
-          versionId,
-          to: { segmentId: this.#target?.id ?? 0, record: first + start + place },
-        }));
+  /** Copies everything that a reader may still see into a target. `undefined` if there is nothing. */
+  async #fill(): Promise<NamedSegment | undefined> {
+    const { host } = this.#deps;
+    if (this.sourceIds.every((id) => this.#seen(id).records.length === 0)) return undefined;
+    const target = await host.createTarget();
+    this.target = target;
+    let first = 0;
+    for (const sourceId of this.sourceIds) {
+      const seen = this.#seen(sourceId);
+      await this.#copy({ from: sourceId, records: seen.records, to: target.id, first });
+      this.copied.push({ sourceId, ...seen, first });
+      first += seen.records.length;
+    }
+    this.#assertGoingOn();
+    const named = await host.finish(target);
+    this.#assertGoingOn();
+    return named;
+  }
+
+  #seen(sourceId: number): SeenRecords {
+    const { native, host } = this.#deps;
+    return native.recordsSeenSince(sourceId, host.pinnedGeneration());
+  }
+
+  #copy(copy: Parameters<typeof copyRecords>[1]): Promise<void> {
+    const { native, pace, settings, host } = this.#deps;
+    return copyRecords(
+      {
+        native,
+        pace,
+        haste: () => hasteOf(host.segments().size, settings),
+        assertOpen: () => this.#assertGoingOn(copy.from),
+      },
+      copy,
+    );
+  }
+
+  *#moves(): Generator<Moves> {
+    for (const { versionIds, first } of this.copied) {
+      for (let start = 0; start < versionIds.length; start += movesMax) {
+        const part = versionIds.subarray(start, start + movesMax);
+        yield {
+          versionIds: part,
+          records: new Uint32Array(part.length).map((_, place) => first + start + place),
+        };
       }
     }
   }
 
-  #assertOpen(): void {
-    if (this.#deps.isClosed()) throw new Error('the index is being closed');
+  async #swap(target: NamedSegment | undefined): Promise<void> {
+    const isSwapped = await this.held.turn.swap({
+      removedSegmentIds: this.sourceIds,
+      ...(target && { target }),
+    });
+    if (!isSwapped) throw turnLost();
   }
+
+  /** `sourceId`: another node may have merged it away. This node may see that before it knows the turn lost. */
+  #assertGoingOn(sourceId?: number): void {
+    if (this.#deps.isClosed()) throw new Error('the index is being closed');
+    const isGone = sourceId !== undefined && !this.#deps.host.segments().has(sourceId);
+    if (this.held.isLost || isGone) throw turnLost();
+  }
+}
+
+function turnLost(): Error {
+  return new Error('another node took the turn to merge');
 }

@@ -1,14 +1,14 @@
 import type { IndexSettings } from '../index-settings.ts';
 import type { NativeIndex } from '../engine/native.ts';
 import type { BlobStore } from '../storage/blob-store.ts';
-import type { SegmentCatalog } from '../catalog.ts';
+import type { OwnIndexCatalog } from '../catalog.ts';
 
 /** The dependencies of everything that works on the segments of an index. */
 export interface SegmentDeps {
   readonly indexId: string;
   readonly native: NativeIndex;
   readonly blobs: BlobStore;
-  readonly catalog: SegmentCatalog;
+  readonly catalog: OwnIndexCatalog;
   readonly segments: Map<number, Segment>;
   readonly settings: IndexSettings;
 }

@@ -9,11 +9,10 @@ import { createLocalStore, type StoreDeps } from '../../index/local-store.ts';
 import type { BlobCache } from '../../index/storage/blob-cache.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';
-import type { SegmentCatalog } from '../../index/catalog.ts';
+import type { IndexCatalog } from '../../index/catalog.ts';
 import type { FairQueue } from '../limits/fair-queue.ts';
 import { readingWork } from '../limits/work.ts';
-import { catalogSegments } from './catalog-segments.ts';
-import { clusterSegments } from './cluster-segments.ts';
+import { ownSegments, sharedSegments } from './catalog-segments.ts';
 import { sweptAtOnce, wasteAges } from './waste-ages.ts';
 
 export interface ClusterBlobs {
@@ -43,7 +42,7 @@ function metadataInTurn(
   { catalog, scanQueue }: IndexStoreDeps,
   indexId: string,
   tenantId = '',
-): Pick<SegmentCatalog, 'readMetadata'> {
+): Pick<IndexCatalog, 'readMetadata'> {
   return {
     readMetadata: (versionIds) => {
       const work = readingWork({ rows: versionIds.length, bytes: 0 });
@@ -58,7 +57,7 @@ function localStore(deps: IndexStoreDeps, blobs: BlobStore): IndexStore {
     ...deps,
     blobs,
     catalogOf: (indexId, tenantId) => ({
-      ...catalogSegments(catalog, indexId),
+      ...ownSegments(catalog, indexId),
       ...metadataInTurn(deps, indexId, tenantId),
     }),
     events: {
@@ -82,7 +81,7 @@ function clusterStore(deps: IndexStoreDeps, blobs: ClusterBlobs): IndexStore {
     ...blobs,
     settings: { ...deps.settings, wasteAgeMsMax: Math.min(deps.settings.wasteAgeMsMax, wasteAgeMsMax) },
     catalogOf: (indexId, tenantId) => ({
-      ...clusterSegments(catalog, indexId, nodeId, events),
+      ...sharedSegments(catalog, indexId, nodeId, events),
       ...metadataInTurn(deps, indexId, tenantId),
     }),
     onBackgroundError: (indexId, job, error) => deps.onBackgroundError(job, error, indexId),

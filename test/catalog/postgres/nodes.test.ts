@@ -251,7 +251,8 @@ async function merge(node: ClusterCatalog, random: () => number): Promise<void> 
     versionIds: Float64Array.from(moved, (place) => versions.versionIds[place]!),
     records: Uint32Array.from(moved.keys()),
   };
-  const input = { lease, removedSegmentIds: removed, moves };
+  await node.placeVersions(segment.id, moves);
+  const input = { lease, removedSegmentIds: removed };
   const swapped = await node.swapMerged(moved.length === 0 ? input : { ...input, target: segment });
   expect(swapped).toBe(true);
   await node.releaseMergeLease(lease);
@@ -358,13 +359,13 @@ describe('a turn to merge', () => {
     const held = (await b.acquireMergeLease(index.id, 'b', 60_000))!;
     const before = await changesFor(a, -1, []);
     const targets = [await newDelta(a, index.id, ['x', 'y']), await newDelta(b, index.id, ['x', 'y'])];
-    const swap = (node: ClusterCatalog, lease: MergeLease) =>
-      node.swapMerged({
-        lease,
-        removedSegmentIds: before.segments.map(({ id }) => id),
-        target: targets[nodes.indexOf(node)]!.segment,
-        moves: { versionIds: before.versions.versionIds, records: before.versions.records },
-      });
+    const { versionIds, records } = before.versions;
+    const swap = async (node: ClusterCatalog, lease: MergeLease) => {
+      const target = targets[nodes.indexOf(node)]!.segment;
+      await node.placeVersions(target.id, { versionIds, records });
+      const removedSegmentIds = before.segments.map(({ id }) => id);
+      return await node.swapMerged({ lease, removedSegmentIds, target });
+    };
     expect(await swap(a, slept)).toBe(false);
     expect(await changesFor(a, -1, [])).toEqual(before);
     await a.releaseMergeLease(slept);

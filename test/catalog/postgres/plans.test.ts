@@ -60,11 +60,12 @@ async function merge(catalog: ClusterCatalog, indexId: string, count: number): P
   );
   const { segment } = await newDelta(catalog, indexId, []);
   const lease = await catalog.acquireMergeLease(indexId, 'node', 60_000);
+  const records = Uint32Array.from(moved.keys());
+  await catalog.placeVersions(segment.id, { versionIds: Float64Array.from(moved), records });
   const swapped = await catalog.swapMerged({
     lease: lease!,
     removedSegmentIds,
     target: { ...segment, records: moved.length },
-    moves: { versionIds: Float64Array.from(moved), records: Uint32Array.from(moved.keys()) },
   });
   expect(swapped).toBe(true);
 }

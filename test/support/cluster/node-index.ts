@@ -8,7 +8,7 @@ import { createEngine } from '../../../src/index/engine/native.ts';
 import type { IndexSettings } from '../../../src/index/index-settings.ts';
 import { openBlobCache } from '../../../src/index/storage/local-blob-cache.ts';
 import { openS3ObjectStore } from '../../../src/index/storage/s3-object-store.ts';
-import { clusterSegments } from '../../../src/service/indexes/cluster-segments.ts';
+import { sharedSegments } from '../../../src/service/indexes/catalog-segments.ts';
 
 export interface NodeIndexOptions {
   readonly catalog: ClusterCatalog;
@@ -39,7 +39,7 @@ export async function openNodeIndex(
     engine,
     cache,
     objects,
-    catalogOf: (id) => clusterSegments(catalog, id, randomUUID()),
+    catalogOf: (id) => sharedSegments(catalog, id, randomUUID()),
     exactTokenVectorsMax: 0,
     settings,
     onBackgroundError: (_index, _job, error) => failed(error),

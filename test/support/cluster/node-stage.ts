@@ -18,7 +18,7 @@ import type { BlobCache } from '../../../src/index/storage/blob-cache.ts';
 import { openBlobCache } from '../../../src/index/storage/local-blob-cache.ts';
 import type { ObjectStore } from '../../../src/index/storage/object-store.ts';
 import { openS3ObjectStore } from '../../../src/index/storage/s3-object-store.ts';
-import { clusterSegments } from '../../../src/service/indexes/cluster-segments.ts';
+import { sharedSegments } from '../../../src/service/indexes/catalog-segments.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
 import { newIndex, newTenant } from '../stages/catalog-fixture.ts';
 import { faultsOf, withFaults, type Faults } from '../stages/faults.ts';
@@ -155,7 +155,7 @@ async function openNode(
       engine: withIndexes(engine, (created) => withFaults(engine.createIndex(created), faults)),
       cache,
       objects: withFaults(objects, faults),
-      catalogOf: (ofIndex) => clusterSegments(withFaults(catalog, faults), ofIndex, id),
+      catalogOf: (ofIndex) => sharedSegments(withFaults(catalog, faults), ofIndex, id),
       exactTokenVectorsMax: options.exactTokenVectorsMax ?? 0,
       settings: { ...defaultIndexSettings, ...changes },
       onBackgroundError: (_indexId, _job, error) => void errors.push(error),

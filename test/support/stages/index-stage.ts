@@ -27,7 +27,7 @@ import {
 } from '../../../src/index/engine/native.ts';
 import type { Verification } from '../../../src/index/segments/scrub.ts';
 import type { LocalIndex } from '../../../src/index/local-index.ts';
-import { catalogSegments } from '../../../src/service/indexes/catalog-segments.ts';
+import { ownSegments } from '../../../src/service/indexes/catalog-segments.ts';
 import { faultsOf, withFaults, type Faults } from './faults.ts';
 
 export const dim = 8;
@@ -144,7 +144,7 @@ export async function openStage(
       blobs,
       exactTokenVectorsMax: 0,
       settings: { ...defaultIndexSettings, ...changes },
-      catalogOf: (id) => withFaults(catalogSegments(catalog, id), faults),
+      catalogOf: (id) => ownSegments(withFaults(catalog, faults), id),
       events: {
         onBackgroundError: (_indexId, _job, error) => void errors.push(error),
         onCorrupt: (_indexId, error) => void corrupt.push(error),

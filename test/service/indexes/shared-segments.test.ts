@@ -1,7 +1,7 @@
 /** The events that an operator sees of turns to merge and of commits. */
 import { expect, it } from 'vitest';
 import type { ClusterCatalog } from '../../../src/catalog/cluster-contract.ts';
-import { clusterSegments } from '../../../src/service/indexes/cluster-segments.ts';
+import { sharedSegments } from '../../../src/service/indexes/catalog-segments.ts';
 
 it('reports turns that are taken, refused, renewed and lost, and upserts that share a transaction', async () => {
   const reported: string[] = [];
@@ -12,14 +12,11 @@ it('reports turns that are taken, refused, renewed and lost, and upserts that sh
     swapMerged: () => Promise.resolve(isHeld),
     commitUpserts: () => Promise.resolve([]),
   };
-  const index = clusterSegments(catalog as ClusterCatalog, 'an-index', 'a-node', {
+  const index = sharedSegments(catalog as ClusterCatalog, 'an-index', 'a-node', {
     lease: (event) => reported.push(event),
     committed: (upserts) => reported.push(`${upserts} upserts`),
   });
-  const merged = {
-    removedSegmentIds: [],
-    moves: { versionIds: new Float64Array(), records: new Uint32Array() },
-  };
+  const merged = { removedSegmentIds: [] };
   const turn = await index.beginMerge();
   expect([await turn?.renew(), await turn?.swap(merged)]).toEqual([true, true]);
   isHeld = false;
