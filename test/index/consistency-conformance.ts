@@ -31,6 +31,8 @@ class History {
   readonly generations: ReadonlyMap<string, Version>[] = [new Map()];
   /** The generation in which a version came, by its number. */
   readonly born = new Map<number, number>();
+  /** Commits whose answers have not come. Searches may see them already. */
+  readonly running = new Set<Promise<unknown>>();
   readonly #early = new Map<number, (documents: Map<string, Version>) => void>();
 
   get last(): number {
@@ -65,6 +67,16 @@ function recording(history: History, lost: { answers: number }): WrapCatalog {
     lost.answers -= 1;
     throw unavailable('the answer was lost', undefined);
   };
+  const noted = async <T>(commit: Promise<T>, note: (result: T) => void): Promise<T> => {
+    const running = commit.then(note);
+    history.running.add(running);
+    try {
+      await running;
+    } finally {
+      history.running.delete(running);
+    }
+    return answer(await commit);
+  };
   const noteUpsert = (input: CommitUpsertInput, result: CommitUpsertResult): void => {
     if (result.outcome !== 'committed') return;
     history.add(result.generation, (documents) => {
@@ -79,24 +91,19 @@ function recording(history: History, lost: { answers: number }): WrapCatalog {
     const catalog: Catalog & Partial<Pick<ClusterCatalog, 'commitUpserts'>> = real;
     return {
       ...real,
-      async commitUpsert(input: CommitUpsertInput) {
-        const result = await catalog.commitUpsert(input);
-        noteUpsert(input, result);
-        return answer(result);
-      },
-      async commitUpserts(inputs: readonly CommitUpsertInput[]) {
-        const results = (await catalog.commitUpserts?.(inputs)) ?? [];
-        for (const [place, result] of results.entries()) {
-          if (result.status === 'fulfilled') noteUpsert(inputs[place]!, result.value);
-        }
-        return answer(results);
-      },
-      async commitDelete(input: Parameters<Catalog['commitDelete']>[0]) {
-        const result = await catalog.commitDelete(input);
-        if (result.outcome === 'committed')
+      commitUpsert: (input: CommitUpsertInput) =>
+        noted(catalog.commitUpsert(input), (result) => noteUpsert(input, result)),
+      commitUpserts: (inputs: readonly CommitUpsertInput[]) =>
+        noted(catalog.commitUpserts!(inputs), (results) => {
+          for (const [place, result] of results.entries()) {
+            if (result.status === 'fulfilled') noteUpsert(inputs[place]!, result.value);
+          }
+        }),
+      commitDelete: (input: Parameters<Catalog['commitDelete']>[0]) =>
+        noted(catalog.commitDelete(input), (result) => {
+          if (result.outcome !== 'committed') return;
           history.add(result.generation, (documents) => void documents.delete(input.docId));
-        return answer(result);
-      },
+        }),
     };
   };
 }
@@ -209,13 +216,18 @@ class Trip {
       found.push({ color, chunks: await this.#search(reader, color) });
       if (searches > 1) await new Promise((resolve) => setTimeout(resolve, random.next() * 50));
     }
-    const { last } = this.#history;
     const shows = (generation: number) =>
       found.every(({ color, chunks }) => chunks === this.#history.chunksAt(generation, color));
-    const generation = Array.from({ length: last - first + 1 }, (_generation, place) => first + place).find(
-      shows,
-    );
-    assert(generation !== undefined, `${JSON.stringify(found)} in none of ${first} to ${last}`);
+    const shown = () =>
+      Array.from(this.#history.generations.keys()).find(
+        (generation) => generation >= first && shows(generation),
+      );
+    let generation = shown();
+    if (generation === undefined) {
+      await Promise.allSettled(this.#history.running);
+      generation = shown();
+    }
+    assert(generation !== undefined, `${JSON.stringify(found)} in none of ${first} to ${this.#history.last}`);
     seen.generation = generation;
   }
 
