@@ -15,13 +15,13 @@ export async function before<T>(
   why: string,
   signal?: AbortSignal,
 ): Promise<T> {
+  // Nobody awaits `work` after the deadline, or when the caller has gone: its failure must not count as unhandled.
+  work.catch(() => undefined);
   signal?.throwIfAborted();
   const { promise, reject } = Promise.withResolvers<never>();
   const leave = () => reject(signal?.reason);
   signal?.addEventListener('abort', leave, { once: true });
   const timer = setTimeout(() => reject(unavailable(why)), Math.max(1, endsAt - performance.now()));
-  // After the deadline nobody awaits `work`: its failure must not count as unhandled.
-  work.catch(() => undefined);
   try {
     return await Promise.race([work, promise]);
   } finally {

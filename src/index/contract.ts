@@ -5,6 +5,7 @@
 import type { CommitUpsertInput, CommitUpsertResult } from '../contracts/document-commits.ts';
 import type { IndexHead, NamedSegment, RecordLocation } from '../contracts/index-state.ts';
 import type { RowShape } from '../contracts/row-shape.ts';
+import type { Repeats } from './ask-again.ts';
 import type { RecallReport } from './recall/index-recall.ts';
 import type { Verification } from './segments/scrub.ts';
 import type {
@@ -117,6 +118,8 @@ export interface OpenIndex {
 /** Where this process keeps its indexes. It opens and removes them. */
 export interface IndexStore {
   readonly plans: Readonly<SearchPlans>;
+  /** Counts the searches of all indexes that ran again. The service adds those that met an expired document. */
+  readonly repeats: Repeats;
   /** Counts the verified records of all indexes. */
   readonly verification: Readonly<Verification>;
   /**

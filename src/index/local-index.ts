@@ -21,8 +21,10 @@ import type {
   SearchPlans,
 } from './contract.ts';
 import type { CopyPace } from './merging/copy-pace.ts';
+import type { Repeats } from './ask-again.ts';
 import { alone, openingAgain } from './asking.ts';
 import { commitUpsert } from './catalog.ts';
+import { EngineAsks } from './engine-asks.ts';
 import { fromEngine, unreadRecord } from './engine/engine-errors.ts';
 import type { NativeEngine, NativeMatching, NativeRecord, NativeSearch } from './engine/native.ts';
 import { PublishQueue, type BornVersion, type Commit } from './publishing/publish-queue.ts';
@@ -33,7 +35,6 @@ import { Scrub, type Verification } from './segments/scrub.ts';
 import { SegmentUpkeep } from './merging/upkeep.ts';
 import { SegmentWriter } from './segments/segment-writer.ts';
 import type { SegmentDeps } from './segments/segment.ts';
-import { ValueLoader } from './segments/value-loader.ts';
 import { SharedLock } from './publishing/shared-lock.ts';
 import { SnapshotPins } from './publishing/snapshot-pins.ts';
 
@@ -53,6 +54,7 @@ export interface LocalIndexDeps extends SegmentDeps {
   readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
   readonly verification: Verification;
   readonly plans: SearchPlans;
+  readonly repeats: Repeats;
   readonly measuring: Measuring;
   readonly knownRecall?: RecallState | undefined;
   readonly events: LocalIndexEvents;
@@ -69,7 +71,7 @@ export class LocalIndex implements OpenIndex {
   readonly #commits = new SharedLock();
   readonly #upkeep: SegmentUpkeep;
   readonly #scrub: Scrub;
-  readonly #values: ValueLoader;
+  readonly #asks: EngineAsks;
   readonly #recall: IndexRecall;
   /** How many merges have moved records. */
   #swaps = 0;
@@ -82,7 +84,11 @@ export class LocalIndex implements OpenIndex {
   constructor(deps: LocalIndexDeps) {
     this.#deps = deps;
     this.#queue = new PublishQueue(deps.generation, (commit) => this.#publish(commit));
-    this.#values = new ValueLoader(deps);
+    this.#asks = new EngineAsks({
+      ...deps,
+      assertUsable: () => this.#assertUsable(),
+      onFailed: (error) => this.#verifyUnread(error),
+    });
     this.#writer = new SegmentWriter({ ...deps, onRetired: (segment) => this.#upkeep.seal(segment) });
     this.#upkeep = new SegmentUpkeep({
       ...deps,
@@ -196,17 +202,19 @@ export class LocalIndex implements OpenIndex {
     try {
       return await work({
         search: async (search, asker = alone) => {
-          const wanted = { ...search, breadth: this.#recall.breadth, generation };
-          const found = await this.#ask(wanted, asker, (asked) => this.#deps.native.search(asked));
+          const wanted = { ...search, breadth: this.#recall.breadth };
+          const found = await this.#ask(wanted, generation, asker, (asked) =>
+            this.#deps.native.search(asked),
+          );
           if (found.codesLost) this.#upkeep.mendDerived();
           this.#deps.plans[found.plan] += 1;
-          if (this.#recall.chooses(found.plan)) void this.#measure(wanted);
+          if (this.#recall.chooses(found.plan)) void this.#measure({ ...wanted, generation });
           return found;
         },
         matching: (matching, asker = alone) =>
-          this.#ask({ ...matching, generation }, asker, (asked) => this.#deps.native.matching(asked)),
+          this.#ask(matching, generation, asker, (asked) => this.#deps.native.matching(asked)),
         tokenVectors: (matching, asker = alone) =>
-          this.#ask({ ...matching, generation }, asker, (asked) => this.#deps.native.tokenVectors(asked)),
+          this.#ask(matching, generation, asker, (asked) => this.#deps.native.tokenVectors(asked)),
         statistics: async () => this.statistics(),
       });
     } finally {
@@ -251,26 +259,15 @@ export class LocalIndex implements OpenIndex {
     await Promise.all([this.#upkeep.settled(), this.#recall.settled()]);
   }
 
-  /** Asks the engine, once it is the asker's turn, with the time that is left then. */
-  async #ask<Asked extends NativeMatching, T>(
+  #ask<Asked extends Omit<NativeMatching, 'generation'>, T>(
     asked: Asked,
-    { signal, inTurn }: Asker,
-    ask: (asked: Asked) => Promise<T>,
+    generation: number,
+    asker: Asker,
+    ask: (asked: Asked & { readonly generation: number }) => Promise<T>,
   ): Promise<T> {
     const endsAt = performance.now() + asked.timeoutMs;
-    const askNow = (): Promise<T> => ask({ ...asked, timeoutMs: Math.max(1, endsAt - performance.now()) });
-    try {
-      for (;;) {
-        this.#assertUsable();
-        const swaps = this.#swaps;
-        const found = await this.#values.run({ ...asked, endsAt, signal }, () => inTurn(askNow));
-        // A search that ran while a merge moved records may have met one of them at both places: it runs again.
-        if (swaps === this.#swaps) return found;
-      }
-    } catch (error) {
-      this.#verifyUnread(error);
-      throw fromEngine(error);
-    }
+    const snapshot = () => ({ generation, moves: this.#swaps });
+    return this.#asks.ask(asked, { ...asker, endsAt, snapshot }, ask);
   }
 
   async #measure(search: NativeSearch): Promise<void> {

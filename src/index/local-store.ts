@@ -9,6 +9,7 @@ import type { IndexChanges } from '../contracts/index-state.ts';
 import { hasCode, withCode } from '../system-errors.ts';
 import { removeBlobs, type BlobStore } from './storage/blob-store.ts';
 import { CopyPace } from './merging/copy-pace.ts';
+import { noRepeats, type Repeats } from './ask-again.ts';
 import { derivedEndings } from './segments/derived-data.ts';
 import { fromEngine, hasEngineCode } from './engine/engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
@@ -60,11 +61,13 @@ export function createLocalStore(deps: LocalStoreDeps) {
     pace: new CopyPace(settings.copyBytesPerSecond),
     verification: new Verification(),
     plans: { exact: 0, codes: 0, lists: 0, graph: 0, device: 0 },
+    repeats: noRepeats(),
     measuring: measuringOf(deps),
   };
   return {
     verification: shared.verification,
     plans: shared.plans,
+    repeats: shared.repeats,
     open: (indexId, options) => openIndex(deps, shared, { indexId, ...options }),
     removeIndex: (indexId) => removeBlobs(blobs, `${indexId}/`),
     async storedIndexIds() {
@@ -80,6 +83,7 @@ interface Shared {
   readonly pace: CopyPace;
   readonly verification: Verification;
   readonly plans: SearchPlans;
+  readonly repeats: Repeats;
   readonly measuring: Measuring;
 }
 

@@ -2,6 +2,7 @@
 import type { Catalog } from '../catalog/contract.ts';
 import type { EncoderPool } from '../encoder/protocol/contract.ts';
 import type { BlobStore } from '../index/storage/blob-store.ts';
+import type { Repeats } from '../index/ask-again.ts';
 import type { FollowedIndex, SearchPlans } from '../index/contract.ts';
 import type { BreadthMove, RecallReport } from '../index/recall/index-recall.ts';
 import { defaultIndexSettings, type IndexSettings } from '../index/index-settings.ts';
@@ -66,6 +67,7 @@ export interface ServiceStatistics {
   readonly recordsVerified: number;
   readonly recordsDamaged: number;
   readonly plans: Readonly<SearchPlans>;
+  readonly repeats: Readonly<Repeats>;
   /** The open indexes that have been measured. */
   readonly recalls: readonly (RecallReport & { readonly indexId: string })[];
   readonly recallTarget: number;
@@ -133,6 +135,7 @@ export async function createService(deps: ServiceDeps): Promise<RunningService> 
         followed: statistics.flatMap(({ followed }) => followed ?? []),
         ...store.verification,
         plans: store.plans,
+        repeats: store.repeats,
         recalls: statistics.flatMap(({ indexId, recall }) => (recall ? { indexId, ...recall } : [])),
         recallTarget,
       };
@@ -180,6 +183,7 @@ function composed(deps: ServiceDeps) {
     encoders,
     engine,
     indexes,
+    repeats: store.repeats,
     allowance: new TokenAllowance({
       limiter,
       usageTotals: (tenantId, month) => catalog.usageTotals(tenantId, month),

@@ -7,6 +7,7 @@ import type {
   EncodeTimings,
 } from '../encoder/protocol/contract.ts';
 import { invalid, unavailable } from '../errors.ts';
+import type { Repeats } from '../index/ask-again.ts';
 import type { Asker } from '../index/contract.ts';
 import type { NativeEngine } from '../index/engine/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
@@ -31,6 +32,7 @@ export interface OperationDeps {
   readonly encoders: EncoderPool;
   readonly engine: NativeEngine;
   readonly indexes: Indexes;
+  readonly repeats: Repeats;
   readonly allowance: TokenAllowance;
   readonly usage: UsageRecorder;
   readonly versions: VersionResolver;

@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { Catalog } from '../../src/catalog/contract.ts';
+import { noRepeats, type Repeats } from '../../src/index/ask-again.ts';
 import type { IndexSettings } from '../../src/index/index-settings.ts';
 import type { OpenIndex } from '../../src/index/contract.ts';
 import { engineError, type Faults } from '../support/stages/faults.ts';
@@ -16,6 +17,7 @@ export interface IndexUnderTest extends IndexDriver, Faults {
   readonly catalog: Catalog;
   readonly errors: unknown[];
   readonly corrupt: readonly unknown[];
+  readonly repeats: Readonly<Repeats>;
   index(): OpenIndex;
   /** Merges all that a merge of this kind may take. */
   mergeAll(): Promise<void>;
@@ -56,6 +58,7 @@ export function describeIndex(name: string, kind: IndexKind): void {
     describeVisibility(kind);
     describeSpace(kind);
     describeMerges(kind);
+    describeRepeats(kind);
     describeModel(kind);
     describeConsistency(kind);
   });
@@ -216,6 +219,8 @@ function describeMerges(kind: IndexKind): void {
       expect(await docIds(stage)).toEqual(ids);
       await stage.reopen();
       expect(await docIds(stage)).toEqual(ids);
+      // The last segments may be sealed and merged only now.
+      await stage.index().settled();
       expect(await stage.leftovers()).toEqual([]);
       expect(stage.errors).toEqual([]);
     });
@@ -249,6 +254,47 @@ function describeMerges(kind: IndexKind): void {
       await tend(stage.index());
       expect(await stage.leftovers()).toEqual([]);
       expect([stage.errors, stage.corrupt]).toEqual([[], []]);
+    });
+  });
+}
+
+function describeRepeats(kind: IndexKind): void {
+  describe('a search runs again', () => {
+    it('when a merge moved records while it ran', async () => {
+      await using stage = await kind.open({ segmentTokenVectorsMax: 4, wasteAgeMsMax: 0 });
+      for (let place = 0; place < 8; place += 1) await stage.upsert([documentAt(`d${place}`, 1)]);
+      await tend(stage.index());
+      await stage.remove('d0');
+      const held = stage.hold('search');
+      const searching = docIds(stage);
+      await held.reached;
+      await tend(stage.index());
+      expect(recordsOf(stage)).toBe(7);
+      expect(stage.repeats).toEqual(noRepeats());
+      held.release();
+      expect(await searching).toEqual(['d1', 'd2', 'd3', 'd4', 'd5', 'd6', 'd7']);
+      expect(stage.repeats).toEqual({ ...noRepeats(), moved: 1 });
+      await docIds(stage);
+      expect(stage.repeats).toEqual({ ...noRepeats(), moved: 1 });
+    });
+
+    it('when values of metadata had to be loaded first', async () => {
+      await using stage = await kind.open({});
+      const found = async () => {
+        const results = await stage.search({}, undefined, '{"year":{"gt":2000}}');
+        return results.map(({ docId }) => docId).toSorted();
+      };
+      const upsert = (docId: string, year: number) => stage.upsert([documentAt(docId, 1, { year })]);
+      await upsert('a', 2001);
+      await upsert('b', 1999);
+      expect(stage.repeats.values).toBe(0);
+      for (const _again of [1, 2]) {
+        expect(await found()).toEqual(['a']);
+        expect(stage.repeats.values).toBe(1);
+      }
+      await upsert('c', 2002);
+      expect(await found()).toEqual(['a', 'c']);
+      expect(stage.repeats.values).toBe(2);
     });
   });
 }

@@ -69,6 +69,8 @@ it('they are in no answer of any node from that moment on, and any node ends the
   clock.ms = at;
   for (const node of [other, one]) expect(await answers(node)).toBe('bcd');
   expect(await stored()).toBe(3);
+  // The first one that met the document ended it for both.
+  expect([other, one].map((node) => node.statistics().repeats.expired)).toEqual([1, 0]);
   // Both nodes end the same documents at once.
   clock.ms = at + 1;
   expect(await Promise.all([answers(one), answers(other)])).toEqual(['bd', 'bd']);

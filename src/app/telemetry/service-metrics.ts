@@ -131,6 +131,14 @@ function registerEngineMetrics(metrics: Metrics, { service, engine }: Observed):
     },
     () => samples('plan', service.statistics().plans),
   );
+  metrics.registerCounter(
+    {
+      name: 'search_repeats_total',
+      help: 'Times that a search, or another read of an index, ran again: a merge `moved` records while it ran, `values` of metadata or `parts` of a segment had to be loaded first, or a document of its answer had `expired`.',
+      labelNames: ['reason'],
+    },
+    () => samples('reason', { ...service.statistics().repeats }),
+  );
   metrics.registerGauge(
     { name: 'engine_info', help: 'The kernel in use (value 1).', labelNames: ['kernel'] },
     () => samples('kernel', { [engine.info.kernel]: 1 }),

@@ -7,6 +7,7 @@
  * alone.
  */
 import type { RowShape } from '../../contracts/row-shape.ts';
+import type { Repeats } from '../ask-again.ts';
 import { alone, before, openingAgain } from '../asking.ts';
 import type {
   Asker,
@@ -17,7 +18,8 @@ import type {
   OpenIndex,
   SearchPlans,
 } from '../contract.ts';
-import { absentParts, fromEngine, unreadRecord } from '../engine/engine-errors.ts';
+import { EngineAsks } from '../engine-asks.ts';
+import { fromEngine, unreadRecord } from '../engine/engine-errors.ts';
 import type { NativeMatching, NativeRecord, NativeSearch } from '../engine/native.ts';
 import type { IndexHead, RecordLocation } from '../../contracts/index-state.ts';
 import { SharedRuns } from '../../shared-runs.ts';
@@ -25,7 +27,6 @@ import type { IndexSettings } from '../index-settings.ts';
 import type { CopyPace } from '../merging/copy-pace.ts';
 import { IndexRecall, type BreadthMove, type RecallReport } from '../recall/index-recall.ts';
 import type { Measuring } from '../recall/measuring.ts';
-import { ValueLoader } from '../segments/value-loader.ts';
 import type { SharedIndexCatalog } from '../catalog.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import { Merges } from '../merging/merges.ts';
@@ -42,6 +43,7 @@ export interface ClusterIndexDeps extends Omit<DeltaDeps, 'catalog' | 'staged'> 
   /** The pace of the merges of all indexes together. */
   readonly pace: CopyPace;
   readonly plans: SearchPlans;
+  readonly repeats: Repeats;
   readonly measuring: Measuring;
   readonly events?: ClusterEvents;
   /** A job in the background failed. It is tried again with the next commit, search or round of upkeep. */
@@ -58,7 +60,7 @@ export class ClusterIndex implements OpenIndex {
   readonly #merges: Merges;
   readonly #upserts: UpsertDeps;
   readonly #groups: UpsertGroups;
-  readonly #values: ValueLoader;
+  readonly #asks: EngineAsks;
   readonly #recall: IndexRecall;
   /** The generations that this node had, and when; oldest first. */
   readonly #reached: { readonly atMs: number; readonly generation: number }[] = [];
@@ -81,7 +83,12 @@ export class ClusterIndex implements OpenIndex {
     };
     this.#groups = new UpsertGroups(this.#upserts);
     this.#follower = new Follower({ ...deps, staged, onError: (error) => onError('cache', error) });
-    this.#values = new ValueLoader(deps);
+    this.#asks = new EngineAsks({
+      ...deps,
+      parts: this.#follower,
+      assertUsable: () => this.#assertUsable(),
+      onFailed: (error) => this.#mend(error),
+    });
     const host = new SharedMerges({ ...deps, staged, follower: this.#follower });
     this.#merges = new Merges({ ...deps, host, onError });
     this.#recall = new IndexRecall({
@@ -140,7 +147,7 @@ export class ClusterIndex implements OpenIndex {
     if (!segments.has(segmentId)) await this.#reachHeadBefore(endsAt);
     this.#assertUsable();
     try {
-      return await this.#withParts(endsAt, () => this.#deps.native.readRecord(segmentId, record));
+      return await this.#asks.read(endsAt, () => this.#deps.native.readRecord(segmentId, record));
     } catch (error) {
       if (!segments.has(segmentId)) return undefined;
       await this.#mend(error);
@@ -235,31 +242,17 @@ export class ClusterIndex implements OpenIndex {
     this.#jobs.add(running);
   }
 
-  /** Asks the engine about the current generation, with the time that is left. */
+  /** Asks the engine about the current generation. */
   async #ask<Asked extends Omit<NativeMatching, 'generation'>, T>(
     asked: Asked,
     head: Promise<IndexHead> | undefined,
-    { signal, inTurn }: Asker,
+    asker: Asker,
     ask: (asked: Asked & { readonly generation: number }) => Promise<T>,
   ): Promise<T> {
     const endsAt = performance.now() + asked.timeoutMs;
     await this.#reachHeadBefore(endsAt, head);
-    try {
-      for (;;) {
-        this.#assertUsable();
-        const { swaps, generation } = this.#follower;
-        const askNow = (): Promise<T> =>
-          ask({ ...asked, generation, timeoutMs: Math.max(1, endsAt - performance.now()) });
-        const found = await this.#values.run({ ...asked, generation, endsAt, signal }, () =>
-          this.#withParts(endsAt, () => inTurn(askNow)),
-        );
-        // A search that ran while records moved may have met one at both places, or at none: it runs again.
-        if (swaps === this.#follower.swaps) return found;
-      }
-    } catch (error) {
-      await this.#mend(error);
-      throw fromEngine(error);
-    }
+    const snapshot = () => ({ generation: this.#follower.generation, moves: this.#follower.swaps });
+    return await this.#asks.ask(asked, { ...asker, endsAt, snapshot }, ask);
   }
 
   /** Does not fetch what this node lacks: it is not measured then. */
@@ -269,21 +262,6 @@ export class ClusterIndex implements OpenIndex {
 
   #reachHeadBefore(endsAt: number, asked?: Promise<IndexHead>): Promise<void> {
     return before(endsAt, this.#reachHead(asked), 'the index is being fetched');
-  }
-
-  /** Asks the engine, fetches the parts that it lacks, and asks again. */
-  async #withParts<T>(endsAt: number, ask: () => Promise<T>): Promise<T> {
-    for (;;) {
-      this.#assertUsable();
-      this.#follower.noteParts();
-      try {
-        return await ask();
-      } catch (error) {
-        const absent = absentParts(error);
-        if (absent === undefined) throw error;
-        await before(endsAt, this.#follower.fetchParts(absent), 'the index is being fetched');
-      }
-    }
   }
 
   async #reachHead(asked?: Promise<IndexHead>): Promise<void> {

@@ -1,5 +1,6 @@
 /** Opens the indexes of a node from the catalog and the object store, with copies in the node's cache. */
 import type { RowShape } from '../../contracts/row-shape.ts';
+import { noRepeats } from '../ask-again.ts';
 import type { IndexStore, SearchPlans } from '../contract.ts';
 import { fromEngine } from '../engine/engine-errors.ts';
 import { measuringOf, shapeOfSegment, otherModel, type StoreDeps } from '../local-store.ts';
@@ -24,10 +25,12 @@ export interface ClusterStoreDeps extends StoreDeps<SharedIndexCatalog> {
 export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
   const { engine, cache, objects, settings, exactTokenVectorsMax } = deps;
   const plans: SearchPlans = { exact: 0, codes: 0, lists: 0, graph: 0, device: 0 };
+  const repeats = noRepeats();
   const measuring = measuringOf(deps);
   const pace = new CopyPace(settings.copyBytesPerSecond);
   return {
     plans,
+    repeats,
     // There is no background verification: every object is compared with its checksum when it is fetched.
     verification: new Verification(),
     async open(indexId, { shape: ofModel, tenantId }) {
@@ -35,7 +38,8 @@ export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
       const shape = ofModel ?? (await shapeOf(deps, catalog));
       try {
         const native = engine.createIndex({ ...shape, exactTokenVectorsMax });
-        return new ClusterIndex({ ...deps, indexId, shape, native, catalog, pace, plans, measuring });
+        const own = { indexId, shape, native, catalog };
+        return new ClusterIndex({ ...deps, ...own, pace, plans, repeats, measuring });
       } catch (error) {
         throw fromEngine(error);
       }

@@ -4,7 +4,6 @@
  * on from there.
  */
 import { before } from '../asking.ts';
-import { hasEngineCode } from '../engine/engine-errors.ts';
 import type { NativeIndex } from '../engine/native.ts';
 import { metadataInParts } from './metadata-parts.ts';
 
@@ -17,7 +16,7 @@ export interface ValueLoaderDeps {
 }
 
 interface Condition {
-  readonly where?: Uint8Array;
+  readonly where: Uint8Array;
   readonly generation: number;
   /** By `performance.now`. */
   readonly endsAt: number;
@@ -40,19 +39,12 @@ export class ValueLoader {
   }
 
   /**
-   * Runs `work`, which asks the engine about `where` at a generation. When the engine lacks values, it loads them and runs
-   * `work` again.
+   * Loads the values that the engine lacks to compare `where` at a generation. A caller may have to ask for them again: it shares
+   * a load that has begun, which may be of another condition.
    */
-  async run<T>(condition: Condition, work: () => Promise<T>): Promise<T> {
-    for (;;) {
-      try {
-        return await work();
-      } catch (error) {
-        if (condition.where === undefined || !hasEngineCode(error, 'values_missing')) throw error;
-        this.#load ??= this.#begin(condition.where, condition.generation);
-        await waitFor(this.#load, condition);
-      }
-    }
+  async load(condition: Condition): Promise<void> {
+    this.#load ??= this.#begin(condition.where, condition.generation);
+    await waitFor(this.#load, condition);
   }
 
   #begin(where: Uint8Array, generation: number): Load {

@@ -1,5 +1,6 @@
 /** Makes an answer that holds no document which has expired by then. */
 import type { IndexRow, StoredDocument } from '../../catalog/contract.ts';
+import { askAgain } from '../../index/ask-again.ts';
 import { before } from '../../index/asking.ts';
 import type { RequestContext } from '../contract.ts';
 import { assertWanted, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
@@ -12,20 +13,18 @@ class ExpiredResult extends Error {
 }
 
 /** Runs `work` again, after the expired documents are ended, while it meets one of them. */
-export async function unexpired<T>(
-  deps: ExpiryDeps,
+export function unexpired<T>(
+  deps: ExpiryDeps & Pick<OperationDeps, 'repeats'>,
   context: RequestContext,
   index: OwnedIndex,
   work: () => Promise<T>,
 ): Promise<T> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof ExpiredResult)) throw error;
-      await endExpired(deps, context, index);
-    }
-  }
+  const mend = async (error: unknown) => {
+    if (!(error instanceof ExpiredResult)) return undefined;
+    await endExpired(deps, context, index);
+    return 'expired';
+  };
+  return askAgain(deps.repeats, mend, work);
 }
 
 /** For `work`: throws if one of the documents has expired. */

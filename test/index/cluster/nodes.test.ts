@@ -20,6 +20,7 @@ describeIndex('nodes', {
     return {
       ...node,
       ...node.driver,
+      repeats: node.storage.repeats,
       corrupt: [],
       mergeAll: () => tend(node.index()),
       async leftovers() {

@@ -1,5 +1,6 @@
 /** Loading the values of metadata: who waits, what is read at a time, and when it ends. */
 import { describe, expect, it } from 'vitest';
+import { askAgain, noRepeats } from '../../../src/index/ask-again.ts';
 import { ValueLoader, type VersionMetadata } from '../../../src/index/segments/value-loader.ts';
 
 const where = Uint8Array.of(1);
@@ -51,9 +52,13 @@ class Values {
       signal: new AbortController().signal,
       ...more,
     };
-    return this.loader.run(condition, async () => {
+    const mend = async () => {
+      await this.loader.load(condition);
+      return 'values' as const;
+    };
+    return askAgain(noRepeats(), mend, async () => {
       if (this.#complete()) return 'found';
-      throw Object.assign(new Error('values are missing'), { code: 'values_missing' });
+      throw new Error('values are missing');
     });
   }
 }

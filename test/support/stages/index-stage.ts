@@ -25,6 +25,7 @@ import {
   type NativeEngine,
   type NativeSearchResult,
 } from '../../../src/index/engine/native.ts';
+import type { Repeats } from '../../../src/index/ask-again.ts';
 import type { Verification } from '../../../src/index/segments/scrub.ts';
 import type { LocalIndex } from '../../../src/index/local-index.ts';
 import { ownSegments } from '../../../src/service/indexes/catalog-segments.ts';
@@ -95,6 +96,7 @@ export interface Stage extends Omit<Host, typeof Symbol.asyncDispose>, IndexDriv
   readonly corrupt: unknown[];
   /** Counters of the store that last opened the index. */
   readonly verification: Readonly<Verification>;
+  readonly repeats: Readonly<Repeats>;
   /** The open index. */
   index(): LocalIndex;
   /** Ids of the documents that meet `where`, in order. */
@@ -165,6 +167,9 @@ export async function openStage(
     corrupt,
     get verification() {
       return store.verification;
+    },
+    get repeats() {
+      return store.repeats;
     },
     index: () => index,
     matching: (where) =>
