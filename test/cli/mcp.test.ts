@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import path from 'node:path';
+import { createInterface } from 'node:readline';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -177,6 +178,23 @@ async function writeAll(client: Client, docId: string): Promise<void> {
   );
 }
 
+/** `send` calls a tool with arguments as JSON text, and resolves to the text of the answer. */
+async function keepsDigitsAndRefusesRepeatedNames(
+  send: (name: string, given: string) => Promise<string>,
+): Promise<void> {
+  const document = `"index":"${index.id}","doc_id":"digits"`;
+  const metadata = '{"n":12345678901234567891,"x":0.12345678901234567891}';
+  const documents = `[{"doc_id":"digits","text":"bees","metadata":${metadata}}]`;
+  await send('upsert_documents', `{"index":"${index.id}","documents":${documents}}`);
+  expect(await send('get_document', `{${document}}`)).toContain(`"metadata":${metadata}`);
+  const merge = '{"x":1.10,"n":null}';
+  expect(await send('update_metadata', `{${document},"metadata_merge":${merge}}`)).not.toContain('isError');
+  expect(await send('delete_document', `{${document}}`)).toContain('"deleted":true');
+  // One of the two values would be lost.
+  const twice = `{${document},"metadata_merge":{"a":1,"a":2}}`;
+  expect(await send('update_metadata', twice)).toContain('params.arguments.metadata_merge.a occurs twice');
+}
+
 describe('over stdio', () => {
   it('an agent searches, reads, and gets the errors of the service', async () => {
     const client = await overStdio(stage.tenant.key);
@@ -216,6 +234,31 @@ describe('over stdio', () => {
       for (const keyword of [...keywordsOf(inputSchema), ...keywordsOf(outputSchema!)])
         expect(keyword, name).toMatch(plain);
     }
+  });
+
+  it('numbers keep their digits, and a name that occurs twice is refused', async () => {
+    const { process: child, finished } = start(['mcp', '--url', stage.server.url, '--write'], {
+      environment: { MAXSIMD_API_KEY: stage.tenant.key },
+      input: '',
+      inputStaysOpen: true,
+    });
+    const answers = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
+    const ask = async (method: string, params: string): Promise<string> => {
+      child.stdin!.write(`{"jsonrpc":"2.0","id":7,"method":"${method}","params":${params}}\n`);
+      const answer = String((await answers.next()).value);
+      expect(answer).toContain('"id":7');
+      return answer;
+    };
+    const person =
+      '{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}';
+    expect(await ask('initialize', person)).toContain('"serverInfo"');
+    // Nothing is answered to what is no message, and the next one is.
+    child.stdin!.write('no JSON\n');
+    await keepsDigitsAndRefusesRepeatedNames((name, given) =>
+      ask('tools/call', `{"name":"${name}","arguments":${given}}`),
+    );
+    child.stdin!.end();
+    expect(await finished).toMatchObject({ exitCode: 0, stderr: '' });
   });
 
   it('the process ends when its client has gone', async () => {
@@ -333,17 +376,7 @@ describe('over HTTP', () => {
       const headers = { authorization: `Bearer ${stage.tenant.key}`, 'content-type': 'application/json' };
       return (await fetch(address, { method: 'POST', headers, body })).text();
     };
-    const document = `"index":"${index.id}","doc_id":"digits"`;
-    const metadata = '{"n":12345678901234567891,"x":0.12345678901234567891}';
-    const documents = `[{"doc_id":"digits","text":"bees","metadata":${metadata}}]`;
-    await send('upsert_documents', `{"index":"${index.id}","documents":${documents}}`);
-    expect(await send('get_document', `{${document}}`)).toContain(`"metadata":${metadata}`);
-    const merge = '{"x":1.10,"n":null}';
-    expect(await send('update_metadata', `{${document},"metadata_merge":${merge}}`)).not.toContain('isError');
-    expect(await send('delete_document', `{${document}}`)).toContain('"deleted":true');
-    // One of the two values would be lost.
-    const twice = `{${document},"metadata_merge":{"a":1,"a":2}}`;
-    expect(await send('update_metadata', twice)).toContain('params.arguments.metadata_merge.a occurs twice');
+    await keepsDigitsAndRefusesRepeatedNames(send);
   });
 
   it('a body is read only for a key that the service knows, and up to 4 MiB', async () => {

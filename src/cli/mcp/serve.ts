@@ -4,7 +4,6 @@
  */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { ConnectionTurns } from '../../http/protocol/connection-turns.ts';
 import { KnownConnections } from '../../http/protocol/known-connections.ts';
 import { createListener, defaultHttpTimeouts } from '../../http/protocol/listener.ts';
@@ -12,6 +11,7 @@ import { createClientErrorHandler } from '../../http/protocol/protocol.ts';
 import { clientOf, type Endpoint } from '../client.ts';
 import { messageOf } from '../failure.ts';
 import { HttpCallers, path, retryMsMax, type HttpCallersOptions } from './http-callers.ts';
+import { LineTransport } from './line-transport.ts';
 import { toolServer, type Offer } from './tool-server.ts';
 
 /** As the admin API has it: silent connections must not stay. */
@@ -23,7 +23,7 @@ const observer = { protocolError: () => undefined, connectionRefused: () => unde
 
 export async function serveStdio(endpoint: Endpoint, offer: Offer, input: NodeJS.ReadStream): Promise<void> {
   const client = clientOf(endpoint, retryMsMax, { waitsForLimits: false });
-  await toolServer(client, offer, messageOf).connect(new StdioServerTransport(input));
+  await toolServer(client, offer, messageOf).connect(new LineTransport(input, process.stdout));
 }
 
 export interface HttpOptions extends Omit<HttpCallersOptions, 'timeouts'> {
