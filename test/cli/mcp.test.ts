@@ -179,9 +179,7 @@ async function writeAll(client: Client, docId: string): Promise<void> {
 }
 
 /** `send` calls a tool with arguments as JSON text, and resolves to the text of the answer. */
-async function keepsDigitsAndRefusesRepeatedNames(
-  send: (name: string, given: string) => Promise<string>,
-): Promise<void> {
+async function expectNothingLost(send: (name: string, given: string) => Promise<string>): Promise<void> {
   const document = `"index":"${index.id}","doc_id":"digits"`;
   const metadata = '{"n":12345678901234567891,"x":0.12345678901234567891}';
   const documents = `[{"doc_id":"digits","text":"bees","metadata":${metadata}}]`;
@@ -254,9 +252,7 @@ describe('over stdio', () => {
     expect(await ask('initialize', person)).toContain('"serverInfo"');
     // Nothing is answered to what is no message, and the next one is.
     child.stdin!.write('no JSON\n');
-    await keepsDigitsAndRefusesRepeatedNames((name, given) =>
-      ask('tools/call', `{"name":"${name}","arguments":${given}}`),
-    );
+    await expectNothingLost((name, given) => ask('tools/call', `{"name":"${name}","arguments":${given}}`));
     child.stdin!.end();
     expect(await finished).toMatchObject({ exitCode: 0, stderr: '' });
   });
@@ -376,7 +372,7 @@ describe('over HTTP', () => {
       const headers = { authorization: `Bearer ${stage.tenant.key}`, 'content-type': 'application/json' };
       return (await fetch(address, { method: 'POST', headers, body })).text();
     };
-    await keepsDigitsAndRefusesRepeatedNames(send);
+    await expectNothingLost(send);
   });
 
   it('a body is read only for a key that the service knows, and up to 4 MiB', async () => {
