@@ -59,7 +59,7 @@ export default defineConfig({
         test: { name: 'release', include: release, globalSetup: ['test/support/shared-services.ts'] },
       },
     ],
-    // What is repeated for hours is bounded by its count. A test sets a bound of its own only where it promises one.
+    // Tests that repeat for hours end by their count. A test has its own timeout only if the product promises that time.
     testTimeout: rounds({ short: 900_000, nightly: 4 * 3_600_000 }),
     hookTimeout: 900_000,
     // Long bounds cost nothing while all is well, and a busy machine fails nobody.

@@ -94,7 +94,7 @@ export interface ClusterCatalog extends Catalog {
   /** False when the lease is lost. */
   renewMergeLease(lease: MergeLease, ttlMs: number): Promise<boolean>;
   releaseMergeLease(lease: MergeLease): Promise<void>;
-  /** Notes where versions lie in a segment that is not named yet, too. It counts once the segment is named. */
+  /** Notes where versions will lie in a segment that is not named yet. The places count once `swapMerged` names it. */
   placeVersions(segmentId: number, moves: Moves): Promise<void>;
   /**
    * In one transaction: names the target, marks the removed segments as `replaced`, and adds 1 to the layout. Every version of the

@@ -52,7 +52,7 @@ export interface NamedSegment {
 }
 
 /** A segment as the catalog has it. */
-export interface StoredSegment extends NamedSegment {
+export interface CatalogSegment extends NamedSegment {
   readonly state: SegmentState;
 }
 
@@ -75,7 +75,7 @@ export interface IndexHead {
 /** The difference between an index at one moment and what a process has of it in memory: the open index. */
 export interface IndexChanges extends IndexHead {
   /** All segments, by id. Where nodes share the index they are all sealed. */
-  readonly segments: readonly StoredSegment[];
+  readonly segments: readonly CatalogSegment[];
   /**
    * The versions that the open index lacks, ordered by segment and record: every version, dead ones included, of the segments that
    * it lacks, and of the other segments those that were born after its generation.

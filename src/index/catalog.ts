@@ -18,8 +18,8 @@ export interface MergeTurn {
   /** Returns false when it is lost. */
   renew(): Promise<boolean>;
   /**
-   * Notes where versions lie in the target. A version that was forgotten meanwhile is left out. A catalog of one process
-   * finds them there from now on, one that nodes share when the target is named.
+   * Notes where versions lie in the target. A version that was forgotten meanwhile is left out. In a catalog of one process
+   * the places count at once. In a catalog that nodes share they count when `swap` names the target.
    */
   place(targetId: number, moves: Moves): Promise<void>;
   /** One transaction. Returns false and changes nothing when the turn is lost. */

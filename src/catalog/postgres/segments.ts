@@ -2,12 +2,12 @@
 import type { ClusterCatalog, ChangesInput } from '../cluster-contract.ts';
 import { assertInvariant, ServiceError } from '../../errors.ts';
 import type {
+  CatalogSegment,
   IndexChanges,
   IndexHead,
   IndexState,
   Moves,
   SegmentFile,
-  StoredSegment,
 } from '../../contracts/index-state.ts';
 import { type Database, type Queries, statements } from './database.ts';
 import type { Epochs } from './reads/epochs.ts';
@@ -241,7 +241,7 @@ function changesOf(
     generation,
     layout,
     epoch,
-    segments: segments.map((segment): StoredSegment => ({ ...segment, state: 'sealed' })),
+    segments: segments.map((segment): CatalogSegment => ({ ...segment, state: 'sealed' })),
     versions,
     died: {
       segmentIds: Float64Array.from(died.segmentIds),

@@ -6,7 +6,7 @@ import { mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../../app/config.ts';
 import type { Unplaced } from '../../catalog/postgres/reads/unplaced.ts';
-import type { NamedSegment, SegmentFile } from '../../contracts/index-state.ts';
+import type { SegmentFile } from '../../contracts/index-state.ts';
 import { cachedFile } from '../../index/cluster/segment-objects.ts';
 import type { CachedFile } from '../../index/storage/blob-cache.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';
@@ -66,13 +66,13 @@ function sharedIndexes(
         const record = versions.records[row] ?? 0;
         referenced.set(segmentId, Math.max(referenced.get(segmentId) ?? 0, record + 1));
       }
-      const segments = changes.segments.map(({ id, blob, files }: NamedSegment): StoredSegment => {
+      const segments = changes.segments.map(({ id, blob, state, files }): StoredSegment => {
         const own = files.find(({ ending }) => ending === '') ?? { ending: '', bytes: 0, sha256: '' };
         return {
           id,
           indexId,
           blob,
-          state: 'sealed',
+          state,
           recordsReferenced: referenced.get(id) ?? 0,
           own: stored(blob, own),
           derived: files.filter(({ ending }) => ending !== '').map((file) => stored(blob, file)),

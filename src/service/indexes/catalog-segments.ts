@@ -11,7 +11,7 @@ import { missingIndex } from './indexes.ts';
 /** For an index that only this process writes to. Its turn to merge never ends. */
 export function ownSegments(catalog: Catalog, indexId: string): OwnIndexCatalog {
   return {
-    ...eitherSegments(catalog, indexId),
+    ...functionsOfBoth(catalog, indexId),
     changesSince: async (open) => changesOf(await catalog.loadIndexState(indexId), open),
     sealSegment: (segmentId, records) => catalog.sealSegment(segmentId, records),
     commitUpserts: (upserts) => Promise.allSettled(upserts.map((upsert) => catalog.commitUpsert(upsert))),
@@ -50,7 +50,7 @@ export function sharedSegments(
     return isKept;
   };
   return {
-    ...eitherSegments(catalog, indexId),
+    ...functionsOfBoth(catalog, indexId),
     readHead: () => existing(catalog.readHead(indexId)),
     changesSince: (open) => existing(catalog.changesSince({ indexId, ...open })),
     async commitUpserts(upserts) {
@@ -73,7 +73,8 @@ export function sharedSegments(
   };
 }
 
-function eitherSegments(
+/** The functions that both catalogs have alike. */
+function functionsOfBoth(
   catalog: Catalog,
   indexId: string,
 ): Pick<IndexCatalog, 'allocateSegmentId' | 'createSegment' | 'readMetadata' | 'forgetDeadVersions'> {
