@@ -96,7 +96,7 @@ test.each([
 ])('a start with %s is refused', async (_what, env, reason) => {
   const launch = await launchServer({ env: { MAXSIMD_ADMIN_PORT: '0', ...env } });
   launch.ready.catch(() => undefined);
-  const { code } = await within(60_000, 'the end of the start', launch.exited);
+  const { code } = await within('the end of the start', launch.exited);
   expect(code).toBe(2);
   expect(launch.output().stderr).toContain(reason);
   await launch.scratch.remove();

@@ -32,7 +32,7 @@ describe('Deadlines', () => {
       const reply = await request();
       expectError(reply, 503, 'service_unavailable');
       expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-      expect(performance.now() - started).toBeLessThan(20_000);
+      expect(performance.now() - started).toBeLessThan(60_000);
       // The slot is free once the work was dropped.
       await eventually(async () => (await client.usage()).status === 200);
     }

@@ -37,7 +37,7 @@ describe('SIGTERM', () => {
     encoders: readonly { readonly pid: number }[],
   ) {
     launched.signal('SIGTERM');
-    const exit = await within(60_000, 'the end of the server', launched.exited);
+    const exit = await within('the end of the server', launched.exited);
     await eventually(async () =>
       (await Promise.all(encoders.map(({ pid }) => isAlive(pid)))).includes(true) ? undefined : true,
     );
@@ -51,7 +51,7 @@ describe('SIGTERM', () => {
   // Side by side: most of their time is waiting.
   test.concurrent.each(moments)('%i s after ready ends server and encoder cleanly', async (after) => {
     const launched = await launch();
-    const { url } = await within(240_000, 'the start of the server', launched.ready);
+    const { url } = await within('the start of the server', launched.ready);
     const encoders = await encodersOf(launched.pid);
     expect(encoders).toHaveLength(1);
     if (after % 2 === 1) {

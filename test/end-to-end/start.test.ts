@@ -69,7 +69,7 @@ async function takenPort(): Promise<AddressInfo> {
 /** Starts a server that must refuse; what it printed. */
 async function refusal(env: Readonly<Record<string, string>>, scratch?: Scratch): Promise<Output> {
   const launched = await launch(env, scratch);
-  const exit = await within(30_000, 'the refusal', launched.exited);
+  const exit = await within('the refusal', launched.exited);
   expect(exit.signal).toBeNull();
   expect(exit.code).toBeGreaterThan(0);
   const output = launched.output();
@@ -185,7 +185,6 @@ describe('Start', () => {
   test('an explicit cuda serves from CUDA or not at all', async () => {
     const launched = await launch({ MAXSIMD_PROVIDER: 'cuda' });
     const outcome = await within(
-      60_000,
       'the start',
       Promise.race([launched.exited, launched.ready.catch(() => launched.exited)]),
     );
@@ -205,7 +204,7 @@ describe('Start', () => {
     expect((await refusal(metrics)).stderr).toMatch(/MAXSIMD_METRICS_HOST: .*MAXSIMD_ALLOW_PLAIN=metrics/);
     const allowed = { MAXSIMD_ALLOW_PLAIN: 'http,metrics' };
     const launched = await launch({ ...http, ...metrics, ...allowed });
-    const { url } = await within(60_000, 'the start', launched.ready);
+    const { url } = await within('the start', launched.ready);
     expect((await call(`http://127.0.0.1:${new URL(url).port}/healthz`)).status).toBe(200);
     const [, port] = /metrics on port (\d+)/.exec(launched.output().stderr) ?? [];
     expect((await call(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);

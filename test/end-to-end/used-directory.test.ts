@@ -52,7 +52,7 @@ async function expectRefused(message: RegExp): Promise<void> {
   ];
   const launched = await launchServer({ scratch });
   const ended = await Promise.all([
-    within(30_000, 'the refusal', launched.exited).then(({ code: exitCode }) => ({
+    within('the refusal', launched.exited).then(({ code: exitCode }) => ({
       exitCode,
       ...launched.output(),
     })),

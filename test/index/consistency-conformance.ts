@@ -16,6 +16,7 @@ import { announceRandom, type Random } from '../support/running/random.ts';
 import { engineError } from '../support/stages/faults.ts';
 import { dim, query, tend } from '../support/stages/index-stage.ts';
 import type { IndexKind, IndexUnderTest, WrapCatalog } from './conformance.ts';
+import { hangMs } from '../support/running/eventually.ts';
 
 const tripMs = 1_200;
 const colors = ['red', 'blue', 'green'] as const;
@@ -239,7 +240,7 @@ class Trip {
       candidateK: 10_000,
       ...(color === undefined ? {} : { filterTerms: metadataTerms(JSON.stringify({ color })) }),
       components: false,
-      timeoutMs: 20_000,
+      timeoutMs: hangMs,
       plan: 'exact',
     });
     const versions = await this.#stage.catalog.resolveVersions(this.#stage.indexId, [...new Set(versionIds)]);

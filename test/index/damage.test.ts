@@ -12,6 +12,7 @@ import { rounds } from '../rounds.ts';
 import { damage, pageBytes, type Damaged } from '../support/machine/file-damage.ts';
 import { announceRandom, createRandom, type Random } from '../support/running/random.ts';
 import { dim, openHost, openStage, query, type Host, type Stage } from '../support/stages/index-stage.ts';
+import { hangMs } from '../support/running/eventually.ts';
 
 const count = rounds({ short: 120, nightly: 20_000 });
 const settings = {
@@ -165,7 +166,7 @@ async function answersNow(): Promise<Answers> {
       topK: 10,
       candidateK: 30,
       components: false,
-      timeoutMs: 10_000,
+      timeoutMs: hangMs,
       plan: 'codes',
     });
     const versions = await stage.catalog.resolveVersions(stage.indexId, [...new Set(versionIds)]);

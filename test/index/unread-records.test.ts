@@ -20,11 +20,11 @@ import {
   type Stage,
 } from '../support/stages/index-stage.ts';
 import { useHost } from '../support/stages/use-host.ts';
+import { hangMs } from '../support/running/eventually.ts';
 
 const settings = { segmentTokenVectorsMax: 3, codesTokenVectorsMin: 1 };
 const documents = ['a', 'b', 'c'].map((docId, place) => documentAt(docId, place, { is: docId }));
 const recordMagic = 'MXRC';
-const within = { timeout: 50_000 };
 
 const host = useHost();
 let other: Stage;
@@ -79,9 +79,7 @@ describe('a record that the catalog names', () => {
     const file = await segmentFile(stage);
     await writeFile(file, withDamage(await readFile(file), 1));
     await expectRefused(stage);
-    await expect
-      .poll(() => stage.corrupt, within)
-      .toMatchObject([{ message: expect.stringMatching(/record 1/) }]);
+    await expect.poll(() => stage.corrupt).toMatchObject([{ message: expect.stringMatching(/record 1/) }]);
   });
 
   it('is used again if the second read finds it intact', async () => {
@@ -92,10 +90,10 @@ describe('a record that the catalog names', () => {
     // The first read finds nothing: the disk is away.
     stage.faults.set('verifyRecord', unverified());
     await expectRefused(stage);
-    await expect.poll(() => stage.errors.splice(0), within).toMatchObject([{ code: 'io' }]);
+    await expect.poll(() => stage.errors.splice(0)).toMatchObject([{ code: 'io' }]);
     await writeFile(file, intact);
     await expectRefused(stage);
-    await expect.poll(() => docIds(stage).catch(() => []), within).toEqual(['a', 'b', 'c']);
+    await expect.poll(() => docIds(stage).catch(() => [])).toEqual(['a', 'b', 'c']);
     expect([stage.corrupt, stage.errors]).toEqual([[], []]);
   });
 
@@ -120,7 +118,7 @@ describe('a record that the catalog names', () => {
     await stage.index().mergeAll();
     // The merge and the verification may each report it.
     await expect
-      .poll(() => stage.corrupt, within)
+      .poll(() => stage.corrupt)
       .toContainEqual(expect.objectContaining({ message: expect.stringMatching(/record 1/) }));
   });
 
@@ -182,7 +180,7 @@ describe.skipIf(noDisks !== undefined)('a disk that fails to read', () => {
     const disk = await Disk.make();
     const script = path.join(import.meta.dirname, 'read-errors-process.ts');
     const env = { ...process.env, ...disk.environment, TMPDIR: disk.directory };
-    const { stdout } = await promisify(execFile)(process.execPath, [script], { env, timeout: 60_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, [script], { env, timeout: hangMs });
     const found = ['a', 'b', 'c'];
     expect(JSON.parse(stdout)).toEqual({
       alive: { corrupt: 1, errors: [], found: 'refused' },
@@ -212,7 +210,7 @@ describe('a derived file that cannot be read', () => {
         topK: 1,
         candidateK: 1,
         components: false,
-        timeoutMs: 10_000,
+        timeoutMs: hangMs,
         plan: 'codes',
       }),
     );

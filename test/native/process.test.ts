@@ -7,6 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/lib/seeded-random.ts';
 import { createEngine } from '../../src/index/engine/native.ts';
 import { Clusters, columns, noLifespans, temporaryDirectory } from './sample.ts';
+import { hangMs } from '../support/running/eventually.ts';
 
 const directory = temporaryDirectory();
 const engine = createEngine({ threads: 2, kernel: 'auto' });
@@ -40,7 +41,7 @@ describe('process and threads', () => {
     const source = `import { createEngine } from '${path.resolve(import.meta.dirname, '../../src/index/engine/native.ts')}';
       createEngine({ threads: 2, kernel: 'auto' }).createIndex({ dim: 8, exactTokenVectorsMax: 0 });`;
     const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', source], {
-      timeout: 30_000,
+      timeout: hangMs,
     });
     expect({ status, stderr: String(stderr) }).toEqual({ status: 0, stderr: '' });
   });

@@ -6,6 +6,7 @@ import { conditionOf } from '../../src/index/terms/condition.ts';
 import { metadataTerms } from '../../src/index/terms/metadata-terms.ts';
 import { seededRandom } from '../../bench/lib/seeded-random.ts';
 import { Clusters, columns, noLifespans, temporaryDirectory } from './sample.ts';
+import { hangMs } from '../support/running/eventually.ts';
 
 const records = 9_000;
 const random = seededRandom(17);
@@ -43,7 +44,7 @@ afterAll(() => {
 });
 
 const where = (range: object) => conditionOf(JSON.stringify({ v: range }), 'where')!;
-const ask = (range: object) => index.matching({ where: where(range), generation: 1, timeoutMs: 10_000 });
+const ask = (range: object) => index.matching({ where: where(range), generation: 1, timeoutMs: hangMs });
 
 it('are exact after every part of them, and asked for where a part is missing', async () => {
   await expect(ask({ gt: 0 })).rejects.toMatchObject({ code: 'values_missing' });
@@ -106,7 +107,7 @@ it('are found by hundreds of conditions at once, with postings and without', asy
     'where',
   )!;
   const found = async (asked: Uint8Array) => [
-    ...(await large.matching({ where: asked, generation: count, timeoutMs: 60_000 })),
+    ...(await large.matching({ where: asked, generation: count, timeoutMs: hangMs })),
   ];
   const wanted = (meets: (value: number) => boolean) =>
     Array.from({ length: count }, (_, place) => place + 1).filter((id) => meets((id - 1) % terms.length));
@@ -126,7 +127,7 @@ it('are compared by the deepest condition that a request can hold', async () => 
   const field = (levels: number): string => `"w":2,"v":${nested(levels)}`;
   // Sixteen levels of JSON: four objects with the arrays between them, and those of the innermost field.
   const deepest = `{${field(0)},"any_of":[{"v":5},{${field(0)},"any_of":[{"v":6},{${field(0)},"any_of":[{"v":7},{${field(8)}}]}]}]}`;
-  const asked = { where: conditionOf(deepest, 'where')!, generation: 1, timeoutMs: 10_000 };
+  const asked = { where: conditionOf(deepest, 'where')!, generation: 1, timeoutMs: hangMs };
   expect(await index.matching(asked)).toHaveLength(0);
 });
 

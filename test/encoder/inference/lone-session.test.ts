@@ -77,11 +77,10 @@ describe('a lone query', () => {
         return threads().filter((thread) => !before.has(thread) && isBusy(thread)).length;
       };
       // Threads of the runtime's start and of other work end meanwhile.
-      const patience = { timeout: 30_000 };
-      await expect.poll(() => busyWhile(false), patience).toBe(1);
-      await expect.poll(() => busyWhile(true), patience).toBe(2);
+      await expect.poll(() => busyWhile(false)).toBe(1);
+      await expect.poll(() => busyWhile(true)).toBe(2);
       free = 1;
-      await expect.poll(() => busyWhile(true), patience).toBe(1);
+      await expect.poll(() => busyWhile(true)).toBe(1);
     },
   );
 });

@@ -161,7 +161,7 @@ describe.each(models)('$served.name', ({ directory, served }) => {
     clearInterval(sampling);
     await queries;
     expect(peak - before).toBeLessThan(400 << 20);
-    expect(slowest.ms).toBeLessThan(10_000);
+    expect(slowest.ms).toBeLessThan(30_000);
     await eventually(async () => (await probe.statistics(1000))?.queuedTokens === 0);
   });
 

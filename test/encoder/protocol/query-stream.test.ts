@@ -14,7 +14,7 @@ import {
   type QueryItem,
 } from '../../../src/encoder/protocol/wire.ts';
 import { callOptions, encodersOfTest } from '../../support/encoder/encoders.ts';
-import { eventually } from '../../support/running/eventually.ts';
+import { eventually, hangMs } from '../../support/running/eventually.ts';
 
 const model = { name: 'colbert-tiny', version: '1' };
 const query = { model, tenantId: 't', text: 'the late interaction' };
@@ -108,11 +108,11 @@ describe('the encoder’s end of a stream of queries', () => {
         if (items.some(({ draining: notice }) => notice)) resolve();
       });
     });
-    ask({ number: 1, query, timeoutMs: 30_000 });
+    ask({ number: 1, query, timeoutMs: hangMs });
     await eventually(() => responses.length === 1);
     process.kill(processId, 'SIGTERM');
     await draining;
-    ask({ number: 2, query, timeoutMs: 30_000 });
+    ask({ number: 2, query, timeoutMs: hangMs });
     stream.end();
     await ended;
     expect(responses.filter(({ reply }) => reply !== undefined).map(({ number }) => number)).toEqual([1, 2]);
@@ -121,7 +121,7 @@ describe('the encoder’s end of a stream of queries', () => {
   it('keeps nothing of a client that goes away', async () => {
     const { address } = await oneEncoder();
     const { stream, ask, responses } = open(address);
-    for (let number = 1; number <= 500; number++) ask({ number, query, timeoutMs: 30_000 });
+    for (let number = 1; number <= 500; number++) ask({ number, query, timeoutMs: hangMs });
     await eventually(() => responses.length > 0);
     stream.cancel();
     const probe = new EncoderProbe(address);
@@ -135,7 +135,7 @@ describe('the encoder’s end of a stream of queries', () => {
     const { address } = await oneEncoder();
     const { stream, ask, responses } = open(address, false);
     const count = 5000;
-    for (let number = 1; number <= count; number++) ask({ number, query, timeoutMs: 160_000 });
+    for (let number = 1; number <= count; number++) ask({ number, query, timeoutMs: hangMs });
     const probe = new EncoderProbe(address);
     onTestFinished(() => probe.close());
     // Its answers fill the transport, and then their bound is reached. Further queries stay with the client. After a second
@@ -147,7 +147,7 @@ describe('the encoder’s end of a stream of queries', () => {
       return before !== undefined && before.batches > 0 && before.batches === after?.batches;
     });
     stream.resume();
-    await eventually(() => responses.length === count, { withinMs: 150_000 });
+    await eventually(() => responses.length === count);
     expect(responses.every(({ reply, failure }) => reply !== undefined || failure !== undefined)).toBe(true);
   });
 });

@@ -10,6 +10,7 @@ import type { EncoderFailure } from '../../../src/encoder/scheduling/encoder-fai
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import type { BatchMessage } from '../../../src/encoder/inference/session-protocol.ts';
 import { tinyModel } from '../../support/encoder/models.ts';
+import { hangMs } from '../../support/running/eventually.ts';
 
 type Batch = Omit<BatchMessage, 'type' | 'batchId'>;
 
@@ -68,7 +69,7 @@ async function core(fails: (ids: Int32Array, lone: boolean) => boolean) {
   const request: EncodeRequest = {
     model,
     tenantId: 't',
-    deadlineMs: Date.now() + 60_000,
+    deadlineMs: Date.now() + hangMs,
     signal: new AbortController().signal,
   };
   const broken: string[] = [];

@@ -13,7 +13,7 @@ import {
 } from '../../../src/encoder/protocol/wire.ts';
 import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
 import { encodersOfTest } from '../../support/encoder/encoders.ts';
-import { eventually } from '../../support/running/eventually.ts';
+import { eventually, hangMs } from '../../support/running/eventually.ts';
 
 const query = { model: { name: 'colbert-tiny', version: '1' }, tenantId: 't', text: 'the late interaction' };
 
@@ -43,7 +43,7 @@ it('reads on while nobody reads its answers', async () => {
   // Four bytes each, so that all fit the window of this direction, whose answers fill the socket of the other.
   const emptyItems = Array.from({ length: 16 }, () => ({ number: 2 }));
   for (let message = 0; message < 700; message++) stream.write({ items: emptyItems });
-  stream.write({ items: [{ number: 3, query, timeoutMs: 60_000 }] });
+  stream.write({ items: [{ number: 3, query, timeoutMs: hangMs }] });
   await eventually(async () => ((await probe.statistics(1000))?.batches ?? before) > before);
   valve.open();
   await eventually(() => answers.length === 1 + 700 * 16 + 1);

@@ -15,7 +15,7 @@ import {
 } from '../../../src/encoder/protocol/wire.ts';
 import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
 import { encodeAll, type Encoders, encodersOfTest, startEncoders } from '../../support/encoder/encoders.ts';
-import { eventually } from '../../support/running/eventually.ts';
+import { eventually, hangMs } from '../../support/running/eventually.ts';
 
 type Stream = ClientDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>;
 const model = { name: 'colbert-tiny', version: '1' };
@@ -35,7 +35,7 @@ function connect(address: string) {
       }),
     query: async (asked: EncodeQueryRequest): Promise<AnswerItem> => {
       const stream = rpc.encodeQueries();
-      stream.write({ items: [{ number: 1, query: asked, timeoutMs: 30_000 }] });
+      stream.write({ items: [{ number: 1, query: asked, timeoutMs: hangMs }] });
       const [response] = (await once(stream, 'data')) as [EncodeQueriesResponse];
       stream.end();
       return response.items[0]!;

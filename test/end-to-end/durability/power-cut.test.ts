@@ -18,6 +18,7 @@ import { syncedFiles } from '../../support/machine/disk-state.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { cutPower, type Left } from './cutting.ts';
 import type { StageIds } from './load.ts';
+import { hangMs } from '../../support/running/eventually.ts';
 
 if (noDisks !== undefined) console.log(`skipped: ${noDisks}`);
 
@@ -116,5 +117,5 @@ async function load(disk: Disk, seed: number, ids: StageIds | undefined): Promis
   const args = [script, disk.directory, String(seed), String(operationsPerRun)];
   if (ids !== undefined) args.push(ids.tenantId, ids.indexId);
   const env = { ...process.env, ...disk.environment };
-  await promisify(execFile)(process.execPath, args, { env, timeout: 120_000 });
+  await promisify(execFile)(process.execPath, args, { env, timeout: hangMs });
 }

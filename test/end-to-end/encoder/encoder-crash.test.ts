@@ -11,9 +11,6 @@ import { find, makeIndex, put, readUsage } from '../../support/running/requests.
 import { passages, recombine } from '../../support/running/texts.ts';
 import { ranked, upserted } from '../../support/running/wire.ts';
 
-/** No request may take longer than its deadline and a little. */
-const boundMs = 20_000;
-
 describe('kill -9 of the encoder', () => {
   let server: ServerProcess;
   let client: Client;
@@ -72,10 +69,7 @@ describe('kill -9 of the encoder', () => {
     const upserting = async (name: number): Promise<void> => {
       for (let step = 0; load.running; step += 1) {
         const documents = documentsOf(name, step);
-        const reply = await client.send('POST', `/v1/indexes/${id}/documents`, {
-          body: { documents },
-          withinMs: boundMs,
-        });
+        const reply = await client.upsert(id, documents);
         tally(reply);
         (reply.status === 200 ? stored : refused).push(...documents.map((document) => document.doc_id));
       }
@@ -83,13 +77,13 @@ describe('kill -9 of the encoder', () => {
     const searching = async (): Promise<void> => {
       while (load.running) {
         const body = { query: random.pick(passages).question };
-        tally(await client.send('POST', `/v1/indexes/${library}/search`, { body, withinMs: boundMs }));
+        tally(await client.search(library, body));
       }
     };
     const scoring = async (): Promise<void> => {
       while (load.running) {
         const body = { query: 'light', documents: documentsOf(9, 0) };
-        tally(await client.send('POST', '/v1/score', { body, withinMs: boundMs }));
+        tally(await client.score(body));
       }
     };
     const clients = Promise.all([

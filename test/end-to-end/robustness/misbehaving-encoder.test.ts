@@ -95,7 +95,7 @@ describe('a foreign encoder that misbehaves', () => {
         const reply = await request();
         expectError(reply, 503, 'service_unavailable');
         expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-        expect(performance.now() - started).toBeLessThan(deadlineMs + 10_000);
+        expect(performance.now() - started).toBeLessThan(deadlineMs + 60_000);
       }
     } finally {
       encoder.behave({});

@@ -115,7 +115,7 @@ test('large bodies on many connections share one room, and all are answered', as
 test('a second service on the port ends at once', async () => {
   const { port } = new URL(stage.server.url);
   const second = await launchServer({ env: { ...env, MAXSIMD_HTTP_PORT: port } });
-  const { code } = await within(60_000, 'the refusal', second.exited);
+  const { code } = await within('the refusal', second.exited);
   expect([code, second.output().stderr]).toEqual([
     2,
     `maxsimd: MAXSIMD_HTTP_PORT: port ${port} of 127.0.0.1 is in use; choose another, or 0 for any free one\n`,
@@ -146,7 +146,7 @@ test('a thread that fails ends the service cleanly, with exit code 1', async () 
     }),
   );
   await writeFile(file, '');
-  expect(await within(60_000, 'the end', server.exited)).toEqual({ code: 1, signal: null });
+  expect(await within('the end', server.exited)).toEqual({ code: 1, signal: null });
   const lines = server.output().stderr.split('\n');
   expect(lines.filter((line) => line.includes('shutting down after a defect'))).toEqual([
     expect.stringContaining('this is a bug: planted'),

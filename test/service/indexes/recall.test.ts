@@ -128,7 +128,7 @@ it('a damaged file of what was measured is found by a verification, said once, a
       await stage.service.search(context(), id, { query: 'w1 w2', returnComponents: false });
       return (await reportOf(stage))?.comparisons ?? 0;
     };
-    await expect.poll(measure, { ...soon, timeout: 30_000 }).toBeGreaterThan(26);
+    await expect.poll(measure, soon).toBeGreaterThan(26);
     expect((await reportOf(stage))?.breadth).toBeGreaterThan(0);
     expect(stage.errors.map(String)).toEqual([expect.stringContaining('recall.json is damaged')]);
     await stage.service.drain();

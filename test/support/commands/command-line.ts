@@ -18,11 +18,7 @@ export function runCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<Finished> {
-  return within(
-    150_000,
-    `maxsimd ${args.slice(0, 2).join(' ')}`,
-    run(args, { environment: childEnvironment(env) }),
-  );
+  return within(`maxsimd ${args.slice(0, 2).join(' ')}`, run(args, { environment: childEnvironment(env) }));
 }
 
 /** Runs a command that must succeed and print JSON. */

@@ -13,7 +13,7 @@ import {
   type EncoderSupervisorOptions,
   superviseEncoders,
 } from '../../../src/encoder/supervision/supervisor.ts';
-import { eventually } from '../running/eventually.ts';
+import { eventually, hangMs } from '../running/eventually.ts';
 import { tinyModel } from './models.ts';
 
 export interface Encoders {
@@ -88,7 +88,7 @@ export function callOptions(pool: EncoderPool, changes: Partial<EncodeOptions> =
   return {
     model: model ?? { name: 'colbert-tiny', version: '1' },
     tenantId: 'tenant',
-    deadlineMs: Date.now() + 30_000,
+    deadlineMs: Date.now() + hangMs,
     signal: new AbortController().signal,
     ...changes,
   };

@@ -28,7 +28,7 @@ export async function openRaw(url: string): Promise<RawConnection> {
   const opened = Promise.withResolvers<void>();
   socket.once('connect', opened.resolve);
   socket.once('error', opened.reject);
-  await within(60_000, 'a connection', opened.promise);
+  await within('a connection', opened.promise);
   const reply = firstReply(socket);
   let answered = false;
   const note = (): void => {
@@ -41,7 +41,7 @@ export async function openRaw(url: string): Promise<RawConnection> {
       new Promise((resolve) => {
         socket.write(bytes, () => resolve());
       }),
-    reply: () => within(120_000, 'a response', reply),
+    reply: () => within('a response', reply),
     answered: () => answered,
     cut: () => void socket.resetAndDestroy(),
   };

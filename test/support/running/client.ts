@@ -6,6 +6,7 @@ import { expect } from 'vitest';
 import type { z } from 'zod';
 
 import { errorBody, type DocumentInput, type ErrorBody } from './wire.ts';
+import { hangMs } from './eventually.ts';
 
 export interface Reply {
   readonly status: number;
@@ -25,7 +26,7 @@ export interface Call {
   readonly rawBody?: string | Uint8Array<ArrayBuffer>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** After this time the call rejects, because no request may hang. */
+  /** After this time the call rejects, because no request may hang. Absent = `hangMs`. */
   readonly withinMs?: number;
 }
 
@@ -44,7 +45,7 @@ export async function call(url: string, options: Call = {}): Promise<Reply> {
   const headers = new Headers(options.headers);
   if (options.key !== undefined) headers.set('authorization', `Bearer ${options.key}`);
   if (rawBody !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json');
-  const bound = AbortSignal.timeout(options.withinMs ?? 120_000);
+  const bound = AbortSignal.timeout(options.withinMs ?? hangMs);
   const ask = served.get(new URL(url).origin) ?? fetch;
   const response = await ask(url, {
     method: options.method ?? (rawBody === undefined ? 'GET' : 'POST'),

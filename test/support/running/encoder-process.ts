@@ -31,7 +31,6 @@ export async function startEncoderProcess(): Promise<EncoderProcess> {
   );
   const exited = once(child, 'exit');
   const [line] = (await within(
-    150_000,
     'the start of the encoder',
     once(createInterface({ input: child.stdout }), 'line'),
   )) as [string];

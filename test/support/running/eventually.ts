@@ -1,7 +1,10 @@
 /** Polls until a condition holds, within a bound of time. It serves states that another process reaches by itself. */
 
+/** Milliseconds after which a wait counts as a hang, also on a machine that does much else. It costs no time if all is well. */
+export const hangMs = 300_000;
+
 export interface EventuallyOptions {
-  /** The bound is shorter than this only if the service promises that. A long bound costs no time if all is well. */
+  /** `hangMs` unless the service promises less. */
   readonly withinMs?: number;
   readonly everyMs?: number;
 }
@@ -9,7 +12,7 @@ export interface EventuallyOptions {
 /** Resolves with the first value of `observe` that is neither undefined nor false. */
 export async function eventually<Value>(
   observe: () => Promise<Value | undefined | false> | Value | undefined | false,
-  { withinMs = 300_000, everyMs = 10 }: EventuallyOptions = {},
+  { withinMs = hangMs, everyMs = 10 }: EventuallyOptions = {},
 ): Promise<Value> {
   const end = performance.now() + withinMs;
   for (;;) {
@@ -26,13 +29,10 @@ export async function pause(milliseconds: number): Promise<void> {
   await promise;
 }
 
-/** Rejects if `promise` has not settled after `withinMs`. It bounds waits that must never hang. */
-export async function within<Value>(withinMs: number, what: string, promise: Promise<Value>): Promise<Value> {
+/** Rejects if `promise` has not settled after `hangMs`. */
+export async function within<Value>(what: string, promise: Promise<Value>): Promise<Value> {
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(new Error(`hangs for more than ${withinMs} ms: ${what}`)),
-    withinMs,
-  );
+  const timer = setTimeout(() => late.reject(new Error(`hangs for more than ${hangMs} ms: ${what}`)), hangMs);
   try {
     return await Promise.race([promise, late.promise]);
   } finally {

@@ -50,10 +50,10 @@ export async function startServer(options: ServerOptions = {}): Promise<ServerPr
       ...options.env,
     },
   });
-  const readyLine = await within(150_000, 'the start of the server', launch.ready);
+  const readyLine = await within('the start of the server', launch.ready);
   const end = async (name: NodeJS.Signals): Promise<Exit> => {
     launch.signal(name);
-    return within(40_000, `the end of the server after ${name}`, launch.exited);
+    return within(`the end of the server after ${name}`, launch.exited);
   };
   return {
     ...launch,

@@ -30,6 +30,7 @@ import type { Verification } from '../../../src/index/segments/scrub.ts';
 import type { LocalIndex } from '../../../src/index/local-index.ts';
 import { ownSegments } from '../../../src/service/indexes/catalog-segments.ts';
 import { faultsOf, withFaults, type Faults } from './faults.ts';
+import { hangMs } from '../running/eventually.ts';
 
 export const dim = 8;
 export const month = '2026-11';
@@ -174,7 +175,7 @@ export async function openStage(
     index: () => index,
     matching: (where) =>
       index.read(async (reader) => {
-        const versionIds = await reader.matching({ ...conditionIn(where), timeoutMs: 10_000 });
+        const versionIds = await reader.matching({ ...conditionIn(where), timeoutMs: hangMs });
         const versions = await catalog.resolveVersions(indexId, [...versionIds]);
         return Array.from(versionIds, (versionId) => versions.get(versionId)?.docId ?? '').toSorted();
       }),
@@ -348,7 +349,7 @@ export function exactSearch(filter: Readonly<Record<string, unknown>>) {
     candidateK: 10_000,
     ...(Object.keys(filter).length === 0 ? {} : { filterTerms: metadataTerms(JSON.stringify(filter)) }),
     components: false,
-    timeoutMs: 20_000,
+    timeoutMs: hangMs,
     plan: 'exact',
   } as const;
 }

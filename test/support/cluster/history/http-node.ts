@@ -7,8 +7,6 @@ import { errorBody, ranked } from '../../running/wire.ts';
 import { NodeGone, Refused, type LoadNode, type MortalNode } from './load-node.ts';
 import type { CallKind, CallOf, NodeAnswers, NodeCall } from './node-calls.ts';
 
-const withinMs = 60_000;
-
 export class HttpNode implements LoadNode, MortalNode {
   readonly #node: LocalNode;
   readonly name: string;
@@ -58,7 +56,7 @@ async function send(client: Client, call: NodeCall): Promise<Reply> {
   if (call.kind === 'remove') return client.deleteDocument(indexId, call.docId);
   if (call.kind === 'search') {
     const body = { query: 'w1 w2', top_k: 100 };
-    return client.send('POST', `/v1/indexes/${indexId}/search`, { body, withinMs });
+    return client.search(indexId, body);
   }
   if (call.kind === 'hold') throw new Error('no request holds a slot and does nothing');
   const documents = call.documents.map(({ docId, version, text }) => ({
