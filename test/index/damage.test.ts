@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { recallFile, writeRecall } from '../../src/index/recall/recall-file.ts';
 import { rounds } from '../rounds.ts';
-import { damage, pageBytes, type Damaged } from '../support/machine/file-damage.ts';
+import { cutPages, damage } from '../support/machine/file-damage.ts';
 import { announceRandom, createRandom, type Random } from '../support/running/random.ts';
 import { dim, openHost, openStage, query, type Host, type Stage } from '../support/stages/index-stage.ts';
 import { hangMs } from '../support/running/eventually.ts';
@@ -99,7 +99,7 @@ async function damagedRound(random: Random, name: string, kind: string): Promise
   const file = path.join(directory, name);
   // An open index has read its recall and maps no file of it.
   const isOpen = kind !== 'recall' && random.next() < 0.3;
-  const { what, bytes } = isOpen ? cutBelowMapping(random, name) : damage(random, intact.get(name)!);
+  const { what, bytes } = (isOpen ? cutPages : damage)(random, intact.get(name)!);
   const round = `${name} (${kind}), ${what}${isOpen ? ' below its mapping' : ''}`;
   let refused = 0;
   let isOpened = false;
@@ -143,13 +143,6 @@ async function damagedRound(random: Random, name: string, kind: string): Promise
     expect(stage.errors, round).toEqual([]);
   }
   return 'rebuilt';
-}
-
-/** Cuts whole pages off, as a failing disk does. Within the last page the kernel returns zeros for bytes that were checked before. */
-function cutBelowMapping(random: Random, name: string): Damaged {
-  const bytes = intact.get(name)!;
-  const pages = random.integer(0, Math.ceil(bytes.length / pageBytes) - 1);
-  return { what: `cut to ${pages} pages`, bytes: bytes.subarray(0, pages * pageBytes) };
 }
 
 interface Answers {

@@ -19,6 +19,12 @@ export function damage(random: Random, intact: Buffer): Damaged {
   }
 }
 
+/** Cuts whole pages off, as a failing disk does. Within the last page the kernel returns zeros for bytes that were checked before. */
+export function cutPages(random: Random, intact: Buffer): Damaged {
+  const pages = random.integer(0, Math.ceil(intact.length / pageBytes) - 1);
+  return { what: `cut to ${pages} pages`, bytes: intact.subarray(0, pages * pageBytes) };
+}
+
 function flip(random: Random, bytes: Buffer): Damaged {
   const places = Array.from({ length: random.pick([1, 1, 1, 2, 8]) }, () =>
     random.integer(0, 8 * bytes.length - 1),
