@@ -205,6 +205,7 @@ export class ClusterIndex implements OpenIndex {
   windDown(): void {
     this.#ended.resolve();
     this.#recall.stop();
+    this.#follower.stop();
     this.#merges.close();
   }
 
@@ -217,6 +218,7 @@ export class ClusterIndex implements OpenIndex {
 
   async settled(): Promise<void> {
     await Promise.allSettled([this.#merges.settled(), this.#maintenance.settled(), ...this.#jobs]);
+    await this.#follower.settled();
   }
 
   /** Fetches early what searches would have to wait for, and merges before many segments gather. */
@@ -292,6 +294,7 @@ export class ClusterIndex implements OpenIndex {
     const old = this.#reached.findLastIndex(({ atMs }) => nowMs - atMs >= deathsKeptMs);
     const [forgettable] = this.#reached.splice(0, old + 1).slice(-1);
     if (forgettable !== undefined) await catalog.forgetDeadVersions(forgettable.generation);
+    void this.#follower.verifyDerived();
     await Promise.race([this.#follower.fetchRest(), this.#ended.promise]);
     await this.#merges.run();
   }

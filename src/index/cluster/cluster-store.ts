@@ -31,7 +31,7 @@ export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
   return {
     plans,
     repeats,
-    // There is no background verification: every object is compared with its checksum when it is fetched.
+    // This counts records, and no node verifies those in the background: a segment is compared with its checksum when it is fetched.
     verification: new Verification(),
     async open(indexId, { shape: ofModel, tenantId }) {
       const catalog = deps.catalogOf(indexId, tenantId);

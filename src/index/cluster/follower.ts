@@ -5,36 +5,46 @@
  *
  * A search that runs meanwhile sees its own generation. It may meet a moved record at both places, or at none. It notices
  * that by `swaps` and runs again.
+ *
+ * Searches check each record that they read, but hardly the codes. So the copies of derived data are compared with their
+ * checksums: at once where the engine does not use a copy, and all of them in the background when their last comparison is
+ * `verifyAgeMsMax` old. A damaged copy is reported and fetched again.
  */
 import { unavailable, type ServiceError } from '../../errors.ts';
 import type { IndexChanges, IndexHead, NamedSegment } from '../../contracts/index-state.ts';
 import { hasCode } from '../../system-errors.ts';
 import { absentParts, type AbsentParts } from '../engine/engine-errors.ts';
 import type { NativeIndex } from '../engine/native.ts';
+import { SharedRuns } from '../../shared-runs.ts';
 import type { IndexSettings } from '../index-settings.ts';
+import { CopyPace } from '../merging/copy-pace.ts';
+import { derivedEndings } from '../segments/derived-data.ts';
 import { loadLifespans } from '../segments/load-lifespans.ts';
 import type { BlobCache, PartialCopy } from '../storage/blob-cache.ts';
 import type { IndexCatalog } from '../catalog.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import type { StagedSegments } from './deltas.ts';
 import { openingAgain } from '../asking.ts';
-import { openSegmentCopy, uncacheSegment } from './segment-objects.ts';
+import { derivedCopies, openSegmentCopy, uncacheSegment } from './segment-objects.ts';
 
 export interface FollowerDeps {
   readonly native: NativeIndex;
   readonly catalog: Pick<IndexCatalog, 'changesSince'>;
   readonly cache: BlobCache;
   readonly staged: StagedSegments;
-  readonly settings: Pick<IndexSettings, 'nowMs'>;
+  readonly settings: Pick<IndexSettings, 'nowMs' | 'verifyAgeMsMax' | 'verifyBytesPerSecond'>;
   readonly onError: (error: unknown) => void;
   readonly events?: Pick<ClusterEvents, 'caughtUp'>;
 }
 
 /** A segment that the catalog names. */
-export interface FollowedSegment {
-  readonly blob: string;
+export interface FollowedSegment extends Pick<NamedSegment, 'blob' | 'files'> {
   /** When the first bytes here were no longer needed by any live version; `undefined` while all are. */
   wasteSinceMs: number | undefined;
+  /** When the copies of its derived data were last compared with their checksums. */
+  verifiedAtMs: number;
+  /** Whether the engine used its derived data then. */
+  usedDerived: boolean;
 }
 
 const noRecords = { segmentIds: new Float64Array(), records: new Uint32Array() };
@@ -42,6 +52,9 @@ const noRecords = { segmentIds: new Float64Array(), records: new Uint32Array() }
 export class Follower {
   readonly #deps: FollowerDeps;
   readonly #segments = new Map<number, FollowedSegment>();
+  readonly #verifyPace: CopyPace;
+  readonly #verifications = new SharedRuns();
+  readonly #stop = new AbortController();
   /** Open segments that are still being fetched. */
   readonly #partials = new Map<number, PartialCopy>();
   readonly #completing = new WeakMap<PartialCopy, Promise<void>>();
@@ -55,6 +68,7 @@ export class Follower {
 
   constructor(deps: FollowerDeps) {
     this.#deps = deps;
+    this.#verifyPace = new CopyPace(deps.settings.verifyBytesPerSecond);
   }
 
   /** The last commit that searches here may see; -1 = none. */
@@ -127,6 +141,28 @@ export class Follower {
     );
   }
 
+  /**
+   * Compares the copies of derived data that are due with their checksums. The index must be opened again after damage.
+   * Callers share the work. Never rejects.
+   */
+  verifyDerived(): Promise<void> {
+    return this.#verifications.run(() =>
+      this.#verifyDerived().catch((error: unknown) => {
+        if (!this.#stop.signal.aborted) this.#deps.onError(error);
+      }),
+    );
+  }
+
+  /** Gives up verification. */
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  /** Resolves when no verification runs. */
+  settled(): Promise<void> {
+    return this.#verifications.settled();
+  }
+
   /** Removes the copy of a segment that cannot be read. */
   async removeCopy(id: number, { blob }: FollowedSegment): Promise<void> {
     this.#lost = true;
@@ -175,10 +211,67 @@ export class Follower {
         if (needed.has(segment.id) && !staged.take(segment.id, segment.blob)) await this.#open(segment);
       }),
     );
-    const failure = opening.find(({ status }) => status === 'rejected');
-    if (failure === undefined) return unknown;
-    for (const { id } of unknown) this.#drop(id);
-    throw (failure as PromiseRejectedResult).reason;
+    try {
+      const failure = opening.find((opened) => opened.status === 'rejected');
+      if (failure !== undefined) throw failure.reason;
+      await this.#mendDerived(unknown);
+    } catch (error) {
+      for (const { id } of unknown) this.#drop(id);
+      throw error;
+    }
+    return unknown;
+  }
+
+  /**
+   * Opens those segments again whose derived data the engine does not use because a copy is damaged. Segments share codebooks, so
+   * they are looked at one after the other. Where all copies are intact, as those of another format are, nothing is done.
+   */
+  async #mendDerived(opened: readonly NamedSegment[]): Promise<void> {
+    const damaged: NamedSegment[] = [];
+    for (const segment of this.#withoutDerived(opened)) {
+      const found = await this.#verifyCopies(segment);
+      if (found.some((state) => state !== 'intact')) damaged.push(segment);
+    }
+    for (const { id } of damaged) this.#drop(id);
+    await Promise.all(damaged.map((segment) => this.#open(segment)));
+  }
+
+  /** The open segments of these whose derived data the catalog names and the engine does not use. */
+  #withoutDerived<Named extends Pick<NamedSegment, 'id' | 'files'>>(
+    segments: readonly Named[],
+  ): readonly Named[] {
+    const infos = new Map(this.#deps.native.segments().map((info) => [info.segmentId, info]));
+    return segments.filter(({ id, files }) => {
+      const info = infos.get(id);
+      const isNamed = (ending: string): boolean => files.some((file) => file.ending === ending);
+      if (info === undefined) return false;
+      const { codes, postings } = derivedEndings;
+      return (isNamed(codes) && info.centroids === 0) || (isNamed(postings) && info.postingBytes === 0);
+    });
+  }
+
+  async #verifyDerived(): Promise<void> {
+    const { nowMs, verifyAgeMsMax } = this.#deps.settings;
+    for (const [id, segment] of this.#segments) {
+      const isUsed = this.#withoutDerived([{ id, files: segment.files }]).length === 0;
+      if (nowMs() - segment.verifiedAtMs < verifyAgeMsMax && isUsed === segment.usedDerived) continue;
+      const found = await this.#verifyCopies(segment, (bytes) =>
+        this.#verifyPace.spend(bytes, 1, this.#stop.signal),
+      );
+      Object.assign(segment, { verifiedAtMs: nowMs(), usedDerived: isUsed });
+      if (!found.includes('damaged') || this.#segments.get(id) !== segment) continue;
+      this.#lost = true;
+      return;
+    }
+  }
+
+  async #verifyCopies(
+    segment: Pick<NamedSegment, 'blob' | 'files'>,
+    spend?: (bytes: number) => Promise<void>,
+  ): Promise<readonly string[]> {
+    const found = [];
+    for (const copy of derivedCopies(segment)) found.push(await this.#deps.cache.verify(copy, spend));
+    return found;
   }
 
   /** Opens a segment. A local copy that is damaged, or was evicted before it was opened, is fetched once more. */
@@ -245,7 +338,10 @@ export class Follower {
       if (changes.generation > this.#generation) native.publish(changes.generation, noRecords, changes.died);
       if (changes.versions.versionIds.length > 0) native.loadLifespans(changes.versions);
     }
-    for (const { id, blob } of opened) this.#segments.set(id, { blob, wasteSinceMs: undefined });
+    for (const { id, blob, files } of opened) {
+      const unverified = { verifiedAtMs: Number.NEGATIVE_INFINITY, usedDerived: true };
+      this.#segments.set(id, { blob, files, wasteSinceMs: undefined, ...unverified });
+    }
     this.#dropRemoved(changes);
     // Nobody knows how old the waste is that a node finds at first, so it counts as old enough to be rewritten.
     this.#noteWaste(isFirst ? 0 : settings.nowMs());

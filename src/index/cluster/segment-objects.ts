@@ -59,6 +59,11 @@ export async function uncacheSegment(cache: Pick<BlobCache, 'remove'>, blob: str
   for (const ending of ['', ...Object.values(derivedEndings)]) await cache.remove(blob + ending);
 }
 
+/** The local copies of a segment's derived data. */
+export function derivedCopies({ blob, files }: Pick<NamedSegment, 'blob' | 'files'>): readonly CachedFile[] {
+  return files.filter(({ ending }) => ending !== '').map((file) => cachedFile(blob, file));
+}
+
 /** Puts a sealed segment of the cache into the object store, with its derived data if it has some. */
 export async function putSegment(
   {

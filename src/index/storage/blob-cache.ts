@@ -43,6 +43,14 @@ export interface BlobCache {
    * `no_space`.
    */
   fetch(file: CachedFile): Promise<string>;
+  /**
+   * Compares a whole file with its checksum. `spend` is awaited for the bytes of each piece. A damaged file is reported and
+   * removed, so that the next fetch downloads it.
+   */
+  verify(
+    file: CachedFile,
+    spend?: (bytes: number) => Promise<void>,
+  ): Promise<'intact' | 'damaged' | 'absent'>;
   /** Opens a file that may be read while it is being fetched. Callers share it. */
   open(file: CachedFile): Promise<OpenCopy>;
   /** Absolute path at which this node may write a new file. Its directory exists. */

@@ -97,6 +97,18 @@ class LocalBlobCache implements BlobCache {
     return this.#fetches.run(() => this.#fetch(file), file.name);
   }
 
+  async verify(
+    object: CachedFile,
+    spend?: (bytes: number) => Promise<void>,
+  ): Promise<'intact' | 'damaged' | 'absent'> {
+    try {
+      return (await this.#isObject(object, spend)) ? 'intact' : 'damaged';
+    } catch (error) {
+      if (hasCode(error, 'ENOENT')) return 'absent';
+      throw error;
+    }
+  }
+
   async open(object: CachedFile): Promise<OpenCopy> {
     const file = pathOf(this.#root, object.name);
     const copy = await (this.#partials.get(object.name) ?? this.#newPartial(object));
@@ -244,7 +256,7 @@ class LocalBlobCache implements BlobCache {
     return isHit;
   }
 
-  async #use(file: string, { name, sha256 }: CachedFile): Promise<boolean> {
+  async #use(file: string, object: CachedFile): Promise<boolean> {
     const nowMs = Date.now();
     const trustedMs = this.#trustedMs;
     const found = await stat(file);
@@ -252,10 +264,15 @@ class LocalBlobCache implements BlobCache {
       await utimes(file, nowMs / 1000, found.mtime);
       return true;
     }
-    if ((await sha256Of(file)) === sha256) {
-      await utimes(file, nowMs / 1000, Math.max(nowMs, Math.ceil(trustedMs)) / 1000);
-      return true;
-    }
+    if (!(await this.#isObject(object))) return false;
+    await utimes(file, nowMs / 1000, Math.max(nowMs, Math.ceil(trustedMs)) / 1000);
+    return true;
+  }
+
+  /** Compares a file with its checksum. One that differs is reported and removed. */
+  async #isObject({ name, sha256 }: CachedFile, spend?: (bytes: number) => Promise<void>): Promise<boolean> {
+    const file = pathOf(this.#root, name);
+    if ((await sha256Of(file, spend)) === sha256) return true;
     this.#options.onError(new Error(`the local copy ${name} is not the object that the catalog names`));
     await rm(file, { force: true });
     return false;
@@ -307,10 +324,13 @@ class LocalBlobCache implements BlobCache {
   }
 }
 
-async function sha256Of(file: string): Promise<string> {
+async function sha256Of(file: string, spend?: (bytes: number) => Promise<void>): Promise<string> {
   const hash = createHash('sha256');
-  for await (const chunk of createReadStream(file, { highWaterMark: 1024 * 1024 }))
-    hash.update(chunk as Buffer);
+  for await (const chunk of createReadStream(file, { highWaterMark: 1024 * 1024 })) {
+    const bytes = chunk as Buffer;
+    await spend?.(bytes.length);
+    hash.update(bytes);
+  }
   return hash.digest('hex');
 }
 
