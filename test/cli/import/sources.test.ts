@@ -1,5 +1,5 @@
 /** `maxsimd import` takes Parquet, JSONL, standard input and folders of datasets. It refuses other input at once. */
-import { cpSync } from 'node:fs';
+import { cpSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
@@ -44,6 +44,16 @@ describe('Parquet', () => {
     expect(document).toMatchObject({ done: 3, failed: 0, repeated_doc_ids: 0 });
     expect([...stage.api.documents.keys()]).toEqual(['\ufeffx', 'x', 'y']);
     expect(stage.api.documents.get('\ufeffx')?.metadata).toMatchObject({ kind: 1, day: '2026-11-27' });
+  });
+
+  it('fails by its row where an object of a JSON column has a name twice', async () => {
+    const bytes = readFileSync(path.join(fixtures, 'types.parquet'));
+    const given = '{"long":1126128864018916581}';
+    bytes.write('{"long":11261288,"long":916}', bytes.indexOf(given));
+    const source = file('twice.parquet', bytes);
+    const { document } = await importFrom(source);
+    const error = 'cannot read the column "notes": long occurs twice in one object';
+    expect(document).toMatchObject({ done: 2, failed: 1, failures: [{ file: source, line: 1, error }] });
   });
 
   it('is read to the last row, in pieces', async () => {

@@ -4,7 +4,7 @@
  * list it becomes null.
  */
 import { isUtf8 } from 'node:buffer';
-import { isObject, parseGivenJson, parseJson } from '../../json.ts';
+import { isObject, parseGivenJson, parseJson, RepeatedNameError } from '../../json.ts';
 
 /** A leading U+FEFF belongs to the value. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -13,8 +13,9 @@ export function text(bytes: Uint8Array): string {
   return decoder.decode(bytes);
 }
 
-/** Converts a value without an annotation. */
+/** Converts a value without an annotation. Throws the error that `json` returned. */
 export function plain(value: unknown): unknown {
+  if (value instanceof RepeatedNameError) throw value;
   if (typeof value === 'bigint') return parseJson(String(value));
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined;
   if (value instanceof Uint8Array)
@@ -109,12 +110,15 @@ export function interval(bytes: Uint8Array): string {
   return `P${months}M${days}DT${milliseconds! / 1000}S`;
 }
 
-/** A column of type JSON may have other text, which stays a string. So does an object with a name twice. */
+/**
+ * A column of type JSON may have other text, which stays a string. An object with a name twice becomes the error that says so:
+ * thrown here, it would end the reading of all rows.
+ */
 export function json(bytes: Uint8Array): unknown {
   const decoded = text(bytes);
   try {
     return parseGivenJson(decoded);
-  } catch {
-    return decoded;
+  } catch (error) {
+    return error instanceof RepeatedNameError ? error : decoded;
   }
 }
