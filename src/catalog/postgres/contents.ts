@@ -11,6 +11,7 @@ import {
   type Value,
 } from '../contents.ts';
 import type { SegmentFile } from '../../contracts/index-state.ts';
+import { fingerprintOf } from '../key-pepper.ts';
 import { type Database, type Queries, statements } from './database.ts';
 import { unplaced, type Unplaced } from './reads/unplaced.ts';
 import { placeNow } from './functions.ts';
@@ -150,13 +151,15 @@ export interface Restored {
   readonly segments: readonly RestoredSegment[];
   /** From `noteUploads`. */
   readonly uploads: readonly number[];
-  /** The pepper of the archive's keys is not that of the nodes. */
+  /** The pepper of the nodes. */
+  readonly keyPepper: Uint8Array;
+  /** The pepper of the archive's keys is another one. */
   readonly voidKeys: boolean;
 }
 
 /** Fills an empty catalog in one transaction, all or nothing. Returns why that is refused; `undefined` when it is done. */
 export function writeContents(database: Database, restored: Restored): Promise<string | undefined> {
-  const { contents, segments, uploads, voidKeys } = restored;
+  const { contents, segments, uploads, keyPepper, voidKeys } = restored;
   return database.transaction(async (queries) => {
     const run = (text: string, values: readonly unknown[] = []) =>
       queries.rows<Record<string, unknown>>({ name: '', text }, values);
@@ -176,6 +179,7 @@ export function writeContents(database: Database, restored: Restored): Promise<s
     for (let first = 0; first < segments.length; first += batchRows) {
       await insertSegments(queries, segments.slice(first, first + batchRows));
     }
+    await run('UPDATE catalog SET key_pepper = $1', [Buffer.from(fingerprintOf(keyPepper))]);
     if (voidKeys) {
       await run('UPDATE api_keys SET revoked_at_ms = $1 WHERE revoked_at_ms IS NULL', [Date.now()]);
     }

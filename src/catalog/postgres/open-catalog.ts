@@ -29,6 +29,8 @@ export interface PostgresCatalogOptions {
   readonly url: string;
   /** The secret that API keys are hashed with: the same on every node, 32 bytes. */
   readonly keyPepper: Uint8Array;
+  /** Also opens a catalog of another pepper: for a restore, which sets the pepper of an empty catalog. */
+  readonly takesAnyPepper?: boolean;
   /** Receives failures of purges and of idle connections, which are made up for later. For the log. */
   readonly onBackgroundFailure?: (error: Error) => void;
   /** The migrations that a program of another version knows: for tests. */
@@ -47,10 +49,10 @@ const sql = statements({
   allocateIds: `SELECT nextval('ids') AS id FROM epoch_1(), generate_series(1, $1::integer)`,
 });
 
-/** Creates or migrates the tables. Refuses a pepper that is not the catalog's. */
+/** Creates or migrates the tables. Refuses a pepper that is not the catalog's, unless any is taken. */
 export async function openPostgresCatalog(options: PostgresCatalogOptions): Promise<ClusterCatalog> {
   const { url, onCall, migrations = catalogMigrations, actor = unnamedActor } = options;
-  const { onBackgroundFailure = () => undefined } = options;
+  const { onBackgroundFailure = () => undefined, takesAnyPepper = false } = options;
   const pool = (use: 'serving' | 'scans' | 'openings'): Database =>
     openDatabase({ url, use, onIdleError: onBackgroundFailure, onCall });
   const [database, scans, openings] = [pool('serving'), pool('scans'), pool('openings')];
@@ -58,7 +60,8 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
     void (await Promise.all([database, scans, openings].map((one) => one.close())));
   try {
     await migrateTables(url, migrations);
-    await adoptPepper(database, fingerprintOf(options.keyPepper));
+    const isOwn = await adoptPepper(database, fingerprintOf(options.keyPepper));
+    if (!isOwn && !takesAnyPepper) throw otherPepper();
   } catch (error) {
     await closeAll();
     throw explained(error);
@@ -104,11 +107,15 @@ async function migrateTables(url: string, migrations: readonly Migration[]): Pro
   }
 }
 
-async function adoptPepper(database: Database, fingerprint: Uint8Array): Promise<void> {
+/** A new catalog gets this pepper. Returns whether the catalog has it. */
+async function adoptPepper(database: Database, fingerprint: Uint8Array): Promise<boolean> {
   await database.rows(sql.nameCatalog, [randomUUID(), Buffer.from(fingerprint)]);
   const [row] = await database.rows<{ key_pepper: Buffer }>(sql.readPepper);
-  if (row?.key_pepper.equals(fingerprint) === true) return;
-  throw new ServiceError(
+  return row?.key_pepper.equals(fingerprint) === true;
+}
+
+function otherPepper(): ServiceError {
+  return new ServiceError(
     'service_unavailable',
     'the keys of this catalog were made with another pepper: MAXSIMD_KEY_PEPPER_FILE must be the same on every node',
   );

@@ -41,18 +41,25 @@ export async function restoreCluster(options: RestoreOptions): Promise<CommandRe
   const { size } = await stat(file);
   // The archive is read, then unpacked, then uploaded.
   return await withByteProgress(options, 3 * size, (onBytes) =>
-    withCluster(config, async (access) => {
-      assertRestored(await access.operator.occupied());
-      const { manifest } = await readArchive(file, { onBytes });
-      return await withClusterWork(config, 'restoring', 'restore_failed', async (work) => {
-        const { findings, remarks } = await restoreTo({ ...access, options, work, onBytes });
-        return restoreResult({ file, manifest }, findings, [
-          ...remarks,
-          ...(options.withoutKeyPepper ? ['All API keys are revoked. Make others: maxsimd key create'] : []),
-        ]);
-      });
+    // A restore that was refused before may have made the catalog, with another pepper.
+    withCluster(config, (access) => restoreArchive({ ...access, options, onBytes }), {
+      takesAnyPepper: true,
     }),
   );
+}
+
+async function restoreArchive(restoring: Omit<Restoring, 'work'>): Promise<CommandResult> {
+  const { options, operator, onBytes } = restoring;
+  const { config, file } = options;
+  assertRestored(await operator.occupied());
+  const { manifest } = await readArchive(file, { onBytes });
+  return await withClusterWork(config, 'restoring', 'restore_failed', async (work) => {
+    const { findings, remarks } = await restoreTo({ ...restoring, work });
+    return restoreResult({ file, manifest }, findings, [
+      ...remarks,
+      ...(options.withoutKeyPepper ? ['All API keys are revoked. Make others: maxsimd key create'] : []),
+    ]);
+  });
 }
 
 function assertOptions({ keyPepper, acceptDamage }: RestoreOptions): void {
@@ -89,7 +96,7 @@ async function restoreTo(
     const segments = await putSegments(restoring, contents.segments, uploads);
     options.signal.throwIfAborted();
     const storable = storableContents(contents);
-    assertRestored(await operator.restore({ contents: storable, segments, uploads, voidKeys }));
+    assertRestored(await operator.restore({ contents: storable, segments, uploads, keyPepper, voidKeys }));
     return { findings, remarks: storable.remarks };
   } finally {
     contents.close();

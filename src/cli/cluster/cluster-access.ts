@@ -4,7 +4,7 @@ import { isClustered, readPepper, type Config } from '../../app/config.ts';
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import { prepareDataDirectory } from '../../catalog/data-directory.ts';
 import { openOperatorCatalog, type OperatorCatalog } from '../../catalog/postgres/operator-catalog.ts';
-import { openPostgresCatalog } from '../../catalog/postgres/open-catalog.ts';
+import { openPostgresCatalog, type PostgresCatalogOptions } from '../../catalog/postgres/open-catalog.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';
 import { openS3ObjectStore } from '../../index/storage/s3-object-store.ts';
 import { withWorkDirectory } from '../backup/work-directory.ts';
@@ -22,6 +22,7 @@ export interface ClusterAccess {
 export async function withCluster<T>(
   config: Config,
   work: (access: ClusterAccess) => Promise<T>,
+  options: Pick<PostgresCatalogOptions, 'takesAnyPepper'> = {},
 ): Promise<T> {
   if (!isClustered(config)) {
     throw new CommandFailure(
@@ -32,7 +33,7 @@ export async function withCluster<T>(
   const keyPepper = await readPepper(config.MAXSIMD_KEY_PEPPER_FILE);
   await using opened = new AsyncDisposableStack();
   const catalog = opened.adopt(
-    await openPostgresCatalog({ url: config.MAXSIMD_CATALOG_URL, keyPepper }),
+    await openPostgresCatalog({ ...options, url: config.MAXSIMD_CATALOG_URL, keyPepper }),
     (each) => each.close(),
   );
   const operator = opened.adopt(openOperatorCatalog(config.MAXSIMD_CATALOG_URL), (each) => each.close());

@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -468,12 +468,24 @@ describe('restore into a cluster', () => {
     });
   });
 
-  it('needs the key pepper of the archive, or revokes every key', async () => {
+  it('needs the key pepper of the archive, and takes it after it was refused another', async () => {
     const { config } = await emptyCluster(randomBytes(32));
     await expect(intoCluster(config)).rejects.toMatchObject({
       code: 'restore_failed',
       message: expect.stringMatching(/another pepper than MAXSIMD_KEY_PEPPER_FILE/),
     });
+    await cp(path.join(embedded, 'key-pepper'), config.MAXSIMD_KEY_PEPPER_FILE);
+    await intoCluster(config);
+    await withCatalog(config, async (catalog) => {
+      for (const { id } of golden.tenants) {
+        const keys = await catalog.listKeys(id);
+        expect(keys.filter(({ revokedAtMs }) => revokedAtMs === undefined)).toHaveLength(1);
+      }
+    });
+  });
+
+  it('revokes every key without the key pepper of the archive', async () => {
+    const { config } = await emptyCluster(randomBytes(32));
     await intoCluster(config, { withoutKeyPepper: true });
     await withCatalog(config, async (catalog) => {
       for (const { id } of golden.tenants) {
