@@ -86,7 +86,7 @@ export interface components {
         readonly ChunkingOptionsInput: {
             /** @description Tokens of a chunk at most. Default 256. The model sets the upper bound. */
             readonly max_tokens?: number;
-            /** @description Tokens that neighbouring chunks share. Default 32. Must be below `max_tokens`. */
+            /** @description Tokens that neighbouring chunks share. Default 32. At most half of `max_tokens`. */
             readonly overlap_tokens?: number;
             /** @description Default 16. A last chunk that is shorter is joined to the chunk before it. */
             readonly minimum_chunk_tokens?: number;

@@ -29,7 +29,7 @@ const ChunkingOptions = z
       .optional()
       .meta({ description: 'Tokens of a chunk at most. Default 256. The model sets the upper bound.' }),
     overlap_tokens: z.int().min(0).optional().meta({
-      description: 'Tokens that neighbouring chunks share. Default 32. Must be below `max_tokens`.',
+      description: 'Tokens that neighbouring chunks share. Default 32. At most half of `max_tokens`.',
     }),
     minimum_chunk_tokens: z
       .int()

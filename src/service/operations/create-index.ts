@@ -38,8 +38,8 @@ export async function createIndex(
 }
 
 /**
- * The chunking of an index, in tokens: windows of `max_tokens` that share `overlap_tokens` with their neighbour. The defaults
- * shrink with the window, of which at most an eighth overlaps.
+ * The chunking of an index, in tokens: windows of `max_tokens` that share `overlap_tokens` with their neighbour, at most half. The
+ * defaults shrink with the window, of which an eighth overlaps.
  * @throws {ServiceError} `validation_error` when the model cannot take such windows, or the numbers contradict each other.
  */
 export function chunkingOf(
@@ -58,7 +58,9 @@ export function chunkingOf(
     refuse('max_tokens', 'too_big', `the model takes at most ${model.windowTokensMax} tokens`);
   }
   if (overlapTokens < 0) refuse('overlap_tokens', 'too_small', 'must be at least 0');
-  if (overlapTokens >= maxTokens) refuse('overlap_tokens', 'too_big', 'must be below max_tokens');
+  if (overlapTokens > maxTokens / 2) {
+    refuse('overlap_tokens', 'too_big', 'must be at most half of max_tokens');
+  }
   if (minimumChunkTokens < 0) refuse('minimum_chunk_tokens', 'too_small', 'must be at least 0');
   if (minimumChunkTokens > maxTokens) {
     refuse('minimum_chunk_tokens', 'too_big', 'must not be above max_tokens');

@@ -183,7 +183,7 @@ describe('Create an index', () => {
     });
   });
 
-  test('[decision-4] chunking is bounded by the model’s positions, and its parameters by one another', async () => {
+  test('[decision-4] chunking is bounded by the model’s positions, and its parameters by one another; `overlap_tokens` of new indexes at most half of `max_tokens`', async () => {
     const { client } = stage;
     const bad: readonly Record<string, unknown>[] = [
       { max_tokens: 0 },
@@ -193,8 +193,9 @@ describe('Create an index', () => {
       { max_tokens: '64' },
       { max_tokens: null },
       { overlap_tokens: -1 },
-      { max_tokens: 64, overlap_tokens: 64 },
-      { max_tokens: 64, overlap_tokens: 65 },
+      { max_tokens: 64, overlap_tokens: 33 },
+      { max_tokens: 65, overlap_tokens: 33 },
+      { overlap_tokens: 129 },
       { minimum_chunk_tokens: -1 },
       { max_tokens: 64, overlap_tokens: 8, minimum_chunk_tokens: 65 },
     ];
@@ -202,6 +203,8 @@ describe('Create an index', () => {
       expectInvalid(await client.createIndex({ name: 'badly chunked', chunking }), 'chunking');
     }
     expectInvalid(await client.createIndex({ name: 'badly chunked', chunking: [] }), 'chunking');
+    const half = await makeIndex(client, { chunking: { max_tokens: 65, overlap_tokens: 32 } });
+    expect(half.chunking).toMatchObject({ max_tokens: 65, overlap_tokens: 32 });
   });
 
   test('[index-13, decision-6] Internal structure of `metadata_schema`: not shown. any JSON object up to 16 KiB, stored and returned as given (descriptive)', async () => {

@@ -236,7 +236,8 @@ export const decisions = {
   'decision-2':
     'optional nested object `chunking` {max_tokens, overlap_tokens, minimum_chunk_tokens}; unknown properties 422',
   'decision-3': '`token_window`, 256 / 32 / 16',
-  'decision-4': 'bounded by the model’s positions',
+  'decision-4':
+    'bounded by the model’s positions; `overlap_tokens` of new indexes at most half of `max_tokens`',
   'decision-5':
     '`minimum_chunk_tokens` applies to a trailing window (a shorter remainder is joined to the window before it); a document with at least one token always yields a chunk',
   'decision-6': 'any JSON object up to 16 KiB, stored and returned as given (descriptive)',

@@ -23,7 +23,7 @@ describe('the chunking of an index', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 510 }), (maxTokens) => {
         const chunking = chunkingOf(model, { maxTokens });
-        expect(chunking.overlapTokens).toBeLessThan(maxTokens);
+        expect(chunking.overlapTokens).toBeLessThanOrEqual(maxTokens / 2);
         expect(chunking.minimumChunkTokens).toBeLessThanOrEqual(maxTokens);
       }),
     );

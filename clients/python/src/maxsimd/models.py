@@ -105,7 +105,7 @@ class ChunkingOptionsInput(BaseModel):
     overlap_tokens: Annotated[
         int | None,
         Field(
-            description="Tokens that neighbouring chunks share. Default 32. Must be below `max_tokens`.",
+            description="Tokens that neighbouring chunks share. Default 32. At most half of `max_tokens`.",
             ge=0,
         ),
     ] = None
