@@ -117,6 +117,10 @@ export interface DocumentListRequest extends Page<string> {
   readonly fields?: readonly string[] | undefined;
 }
 
+export interface ListedDocuments extends DocumentPage {
+  readonly hint?: string;
+}
+
 export interface DeleteMatchingRequest {
   readonly filter?: JsonObjectText | undefined;
   readonly where?: JsonObjectText | undefined;
@@ -352,7 +356,7 @@ export interface Service {
     context: RequestContext,
     indexId: string,
     request: DocumentListRequest,
-  ): Promise<DocumentPage>;
+  ): Promise<ListedDocuments>;
   getDocument(context: RequestContext, indexId: string, docId: string): Promise<StoredDocument>;
   countDocuments(context: RequestContext, indexId: string): Promise<DocumentCount>;
   countValues(context: RequestContext, indexId: string, request: FacetRequest): Promise<Facets>;

@@ -400,6 +400,8 @@ export interface components {
             readonly data: readonly components["schemas"]["StoredDocument"][];
             /** @description Send it as `cursor` to get the next page. Null on the last page. */
             readonly next_cursor: string | null;
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it. */
+            readonly hint?: string;
         };
         /** @description The numbers at the moment of the request. */
         readonly DocumentCount: {

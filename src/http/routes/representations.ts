@@ -32,7 +32,7 @@ import type {
 
 type MeasuredIndex = Awaited<ReturnType<Service['getIndex']>>;
 type Index = Omit<MeasuredIndex, 'recall'>;
-type DocumentPage = Awaited<ReturnType<Service['listDocuments']>>;
+type ListedDocuments = Awaited<ReturnType<Service['listDocuments']>>;
 
 export function indexText(index: Index): string {
   const before = JSON.stringify({
@@ -67,13 +67,13 @@ export function indexListAnswer(indexes: readonly Index[], hasMore?: boolean): P
 }
 
 /** Up to 4 MiB of metadata, and the metadata of one document more. */
-export function documentListAnswer({ documents, hasMore }: DocumentPage): Promise<string | Buffer> {
-  return listed(
-    '{"data":[',
-    documents,
-    storedDocumentText,
-    `]${nextCursor(hasMore, documents.at(-1)?.docId)}}`,
-  );
+export function documentListAnswer({ documents, hasMore, hint }: ListedDocuments): Promise<string | Buffer> {
+  const tail = `]${nextCursor(hasMore, documents.at(-1)?.docId)}${hintMember(hint)}}`;
+  return listed('{"data":[', documents, storedDocumentText, tail);
+}
+
+function hintMember(hint: string | undefined): string {
+  return hint === undefined ? '' : `,"hint":${JSON.stringify(hint)}`;
 }
 
 export function storedDocumentText({
@@ -81,7 +81,7 @@ export function storedDocumentText({
   metadata,
   chunkCount,
   expiresAtMs,
-}: DocumentPage['documents'][number]): string {
+}: ListedDocuments['documents'][number]): string {
   const expiry = expiresAtMs === undefined ? '' : `,"expires_at":"${timestamp(expiresAtMs)}"`;
   return `{"doc_id":${JSON.stringify(docId)},"metadata":${metadata},"chunk_count":${chunkCount}${expiry}}`;
 }
@@ -114,8 +114,7 @@ export function rankedAnswer(response: RankedResponse): Promise<string | Buffer>
 }
 
 function rankedTail({ hint, usage }: Pick<RankedResponse, 'hint' | 'usage'>): string {
-  const hintField = hint === undefined ? '' : `,"hint":${JSON.stringify(hint)}`;
-  return `]${hintField},"usage":${JSON.stringify(requestUsage(usage))}}`;
+  return `]${hintMember(hint)},"usage":${JSON.stringify(requestUsage(usage))}}`;
 }
 
 export interface Reranking {
@@ -258,7 +257,7 @@ function* facetPieces({ documents, facets, hint }: Facets): Generator<string> {
     const head = `${place === 0 ? '' : ','}{"field":${JSON.stringify(field)},"distinct":${distinct},"values":[`;
     yield* listPieces(head, values, ({ value, count }) => `{"value":${value},"count":${count}}`, ']}');
   }
-  yield hint === undefined ? ']}' : `],"hint":${JSON.stringify(hint)}}`;
+  yield `]${hintMember(hint)}}`;
 }
 
 /** Up to 5 MiB: a thousand indexes. `head` is the answer up to its list. */

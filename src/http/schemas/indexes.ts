@@ -227,6 +227,7 @@ export const DocumentList = z
   .strictObject({
     data: z.array(StoredDocument).meta({ description: 'Ordered by the UTF-8 bytes of `doc_id`.' }),
     next_cursor: NextCursor,
+    hint: Hint,
   })
   .meta({ id: 'DocumentList' });
 

@@ -14,10 +14,11 @@ import type {
 import { ServiceError } from '../../errors.ts';
 import { metadataInParts } from '../../index/segments/metadata-parts.ts';
 import { objectTextOf, writtenMembers } from '../../index/terms/canonical-json.ts';
-import type { DocumentListRequest, IndexPage, RequestContext } from '../contract.ts';
+import type { DocumentListRequest, IndexPage, ListedDocuments, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import { readingWork } from '../limits/work.ts';
 import { assertWanted, pieceOf, type OperationDeps } from '../operation-deps.ts';
+import { hintFor } from './hints.ts';
 import { withMatching } from './read-index.ts';
 import { filtersFor } from './search.ts';
 
@@ -42,14 +43,15 @@ export async function listDocuments(
   context: RequestContext,
   indexId: string,
   { where, fields, ...page }: DocumentListRequest,
-): Promise<DocumentPage> {
+): Promise<ListedDocuments> {
   const filters = filtersFor({ where }, '');
   const listed =
     filters.where === undefined
       ? await listAll(deps, context, indexId, page)
-      : await withMatching(deps, context, indexId, filters, (versionIds) =>
-          listVersions(deps, context, indexId, { ...page, versionIds }),
-        );
+      : await withMatching(deps, context, indexId, filters, async (versionIds, reader) => ({
+          ...(await listVersions(deps, context, indexId, { ...page, versionIds })),
+          ...(await hintFor(deps, context, reader, { where, found: versionIds.length })),
+        }));
   return fields === undefined ? listed : withFields(listed, fields);
 }
 
@@ -101,7 +103,7 @@ async function pageOf(
 }
 
 /** The fields are in the order of the request, each as it was sent. */
-async function withFields(page: DocumentPage, fields: readonly string[]): Promise<DocumentPage> {
+async function withFields(page: ListedDocuments, fields: readonly string[]): Promise<ListedDocuments> {
   const names = fields.map((field) => JSON.stringify(field));
   const documents: StoredDocument[] = [];
   let characters = 0;

@@ -54,7 +54,8 @@ export const storedDocument = z.strictObject({
 });
 export type StoredDocument = z.output<typeof storedDocument>;
 
-export const documentPage = z.strictObject({ data: z.array(storedDocument), next_cursor: nextCursor });
+const hint = z.string().min(1).optional();
+export const documentPage = z.strictObject({ data: z.array(storedDocument), next_cursor: nextCursor, hint });
 export const documentCount = z.strictObject({ documents: count, chunks: count });
 
 export interface DocumentInput {
@@ -111,7 +112,6 @@ export const resultItem = z.strictObject({
 });
 export type ResultItem = z.output<typeof resultItem>;
 
-const hint = z.string().min(1).optional();
 export const ranked = z.strictObject({ results: z.array(resultItem), hint, usage: requestUsage });
 export type Ranked = z.output<typeof ranked>;
 

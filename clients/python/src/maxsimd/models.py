@@ -497,6 +497,12 @@ class DocumentList(BaseModel):
             description="Send it as `cursor` to get the next page. Null on the last page."
         ),
     ]
+    hint: Annotated[
+        str | None,
+        Field(
+            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it."
+        ),
+    ] = None
 
 
 class DocumentCount(BaseModel):

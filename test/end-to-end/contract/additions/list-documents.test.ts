@@ -75,6 +75,23 @@ test('lists what conditions of each kind match, with the fields that are asked f
   expect(usage).toEqual({ ...before.usage, requests: before.usage.requests + pages + 3 });
 });
 
+test('hints at a field without a date where nothing is found, and at words of other products', async () => {
+  const { client } = await stage.newTenant();
+  const { id } = await makeIndex(client);
+  await put(client, id, [{ doc_id: 'a', text: 'river', metadata: { day: 'Friday', at: '2026-11-27' } }]);
+  const day = { day: { after: '2026-01-01' } };
+  expect(await list(client, id, { where: day, fields: ['day'] })).toEqual({
+    data: [],
+    next_cursor: null,
+    hint: expect.stringMatching(/^"day" is a date in no document, and has another value in 1;/),
+  });
+  const must = await list(client, id, { where: { must: [] } });
+  expect(must.hint).toContain('"must" is the name of a field here');
+  for (const where of [{ at: { after: '2026-01-01' } }, { at: { after: '2027-01-01' } }, {}])
+    expect(await list(client, id, { where })).not.toHaveProperty('hint');
+  expect(await list(client, id, {})).not.toHaveProperty('hint');
+});
+
 test('returns fields digit by digit, with their names as they were written', async () => {
   const { client } = stage;
   const { id } = await makeIndex(client);
