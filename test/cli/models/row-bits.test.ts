@@ -60,7 +60,8 @@ it('texts of the user are encoded instead, and the share is printed', async () =
     /^Of the best ten passages by f32 rows, [5-9]\.\d are found with 4 bits \(1,001 passages, 100 queries\)\.$/m,
   );
   expect(stdout).toContain('16 of 4 bits');
-  expect(stderr).toBe('');
+  // A slow machine sees the progress.
+  expect(stderr.replaceAll(/^maxsimd: (?:nothing done yet|\d+%, .*)\n/gm, '')).toBe('');
 });
 
 it('8 bits stay the default, and nothing is compared', async () => {
