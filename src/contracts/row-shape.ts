@@ -13,3 +13,8 @@ export const stripCodes = 32;
 export function rowBytes({ dim, rowBits }: RowShape): number {
   return rowBits === 8 ? dim : Math.ceil(dim / stripCodes) * (stripCodes / 8) * rowBits;
 }
+
+/** Bytes of one stored row with its scale, an f16. */
+export function storedRowBytes(shape: RowShape): number {
+  return rowBytes(shape) + 2;
+}

@@ -3,7 +3,7 @@ export const statedConstants = [
   {
     page: 'encoder.md',
     says: 'look-ahead of 32 batches',
-    has: 'lookAheadBatches: 32 }',
+    has: 'lookAheadBatches: 32,',
   },
   {
     page: 'encoder.md',
@@ -17,8 +17,13 @@ export const statedConstants = [
   },
   {
     page: 'encoder.md',
-    says: 'no query behind more than 256 padded tokens',
-    has: 'aheadOfQueryTokensMax = 256;',
+    says: 'holds none behind one of more than 256 padded tokens',
+    has: 'aheadOfTokensMax = 256;',
+  },
+  {
+    page: 'encoder.md',
+    says: 'a batch has at most 128 padded tokens, or one window',
+    has: 'sharedBatchTokens: 128,',
   },
   {
     page: 'cluster.md',
@@ -93,7 +98,7 @@ export const statedConstants = [
   {
     page: 'encoder.md',
     says: 'query batches of at most 128 padded tokens',
-    has: 'shortQueryTokensMax = 128;',
+    has: 'shortTokensMax = 128;',
   },
   {
     page: 'indexes.md',

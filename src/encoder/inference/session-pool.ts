@@ -1,6 +1,6 @@
 /**
- * Worker threads with ONNX Runtime sessions, as the gRPC thread uses them. Each worker runs one batch and may hold one more of
- * each kind, so that it never waits for this thread between two runs.
+ * Worker threads with ONNX Runtime sessions, as the gRPC thread uses them. A worker runs one batch and may hold one more of each
+ * kind, so that it never waits for this thread between two runs.
  */
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -12,6 +12,7 @@ import type {
   BatchKind,
   BatchMessage,
   BatchOutput,
+  BatchPlace,
   SessionWorkerData,
   WorkerReply,
 } from './session-protocol.ts';
@@ -42,8 +43,12 @@ interface Flight {
   readonly settled: PromiseWithResolvers<BatchResult>;
 }
 
+/** On a CPU one worker runs short queries alone, and one runs small batches of documents alone. */
+type Role = 'usual' | 'queries' | 'small';
+
 interface Slot {
   readonly worker: Worker;
+  readonly role: Role;
   readonly flights: Map<number, Flight>;
   /** When the running batch was posted, or the one before it ended. Meaningless without flights. */
   runningSince: number;
@@ -70,21 +75,23 @@ const loneThreadsMax = 4;
 /** Batches of one kind that a worker holds: the running one and the next one. */
 const heldPerKind = 2;
 /**
- * On a CPU no query batch is prepared behind a batch of more padded tokens than these. That is the budget of a query batch, and
- * it runs for some 30 ms. A prepared batch keeps its place, even if a query of another tenant comes meanwhile.
+ * On a CPU no batch is prepared behind one of the same kind with more padded tokens than these, which runs for some 30 ms. A
+ * prepared batch keeps its place, even if a text of another tenant comes meanwhile. After a longer run the way to this thread and
+ * back costs little.
  */
-const aheadOfQueryTokensMax = 256;
+const aheadOfTokensMax = 256;
 /**
- * On a CPU a further worker runs queries alone, and only so many padded tokens of them at a time. Nothing interrupts a run, but
- * this thread takes the core of another one that runs documents, because its niceness is lower.
+ * Padded tokens of the batches that the workers for short queries and for small batches of documents run. Nothing interrupts a
+ * run, but these threads take the core of another one, because their niceness is lower.
  */
-const shortQueryTokensMax = 128;
+const shortTokensMax = 128;
 /**
  * Niceness of threads that run a model on the CPU. Event loops on the same cores go first, because they need little time and all
- * requests wait for them. Queries go before documents. A thread of documents still gets a fifth of a core that it shares with a
- * busy program of niceness 0. The process itself keeps its niceness, so its event loop does not wait for these threads.
+ * requests wait for them. Then come queries, then small batches of documents. A thread of other documents still gets a fifth of a
+ * core that it shares with a busy program of niceness 0. The process itself keeps its niceness, so its event loop does not wait
+ * for these threads.
  */
-const niceness = { query: 1, document: 6 };
+const niceness: Readonly<Record<Role, number>> = { queries: 1, small: 3, usual: 6 };
 
 export class SessionPool {
   readonly provider: 'cpu' | 'cuda';
@@ -102,7 +109,7 @@ export class SessionPool {
     const slots: Slot[] = [];
     const openMore = async (count: number, provider: Provider): Promise<Ready[]> => {
       const opened = Array.from({ length: count }, (_, i) =>
-        openWorker(options, provider, slots.length + i === 0),
+        openWorker(options, provider, roleOf(slots.length + i, options)),
       );
       slots.push(...opened);
       return Promise.all(opened.map(async (slot) => untilReady(slot)));
@@ -134,20 +141,25 @@ export class SessionPool {
     this.#watchdog = setInterval(() => this.#watch(), Math.min(1000, options.stuckMs / 2)).unref();
   }
 
-  /** Padded tokens of the largest batch of this kind that a worker takes now; 0 = no worker takes one. */
-  roomFor(kind: BatchKind): number {
+  /**
+   * Padded tokens of the largest batch that a worker takes there now; 0 = no worker takes one. `isContended`: documents of several
+   * tenants want to run, so on a CPU no batch of documents is prepared ahead.
+   */
+  roomFor(place: BatchPlace, isContended = false): number {
     if (this.#closing !== undefined) return 0;
-    return this.#slots.reduce((room, slot) => Math.max(room, this.#roomOf(slot, kind)), 0);
+    return this.#slots.reduce((room, slot) => Math.max(room, this.#roomOf(slot, place, isContended)), 0);
   }
 
-  #roomOf(slot: Slot, kind: BatchKind): number {
+  #roomOf(slot: Slot, place: BatchPlace, isContended: boolean): number {
+    const kind = place === 'query' ? 'query' : 'document';
     const ahead = [...slot.flights.values()].filter((flight) => flight.kind === kind);
-    if (ahead.length >= heldPerKind) return 0;
-    if (this.provider === 'cuda') return Infinity;
-    const isForQueries = slot === this.#slots[0];
-    if (kind === 'document') return isForQueries ? 0 : Infinity;
-    if (ahead.some(({ paddedTokens }) => paddedTokens > aheadOfQueryTokensMax)) return 0;
-    return isForQueries ? shortQueryTokensMax : Infinity;
+    if (this.provider === 'cuda') return place !== 'small' && ahead.length < heldPerKind ? Infinity : 0;
+    const placeOfRole: Readonly<Record<Role, BatchPlace>> = { usual: kind, queries: 'query', small: 'small' };
+    if (placeOfRole[slot.role] !== place) return 0;
+    const heldMax = place === 'small' || (place === 'document' && isContended) ? 1 : heldPerKind;
+    if (ahead.length >= heldMax) return 0;
+    if (ahead.some(({ paddedTokens }) => paddedTokens > aheadOfTokensMax)) return 0;
+    return slot.role === 'usual' ? Infinity : shortTokensMax;
   }
 
   /** Workers that run documents. */
@@ -156,10 +168,13 @@ export class SessionPool {
   }
 
   /** Runs a batch on the worker with the fewest padded tokens ahead of it. A lone query goes to the first worker: all are idle. */
-  async run(batch: Omit<BatchMessage, 'type' | 'batchId'>): Promise<BatchResult> {
+  async run(
+    batch: Omit<BatchMessage, 'type' | 'batchId'>,
+    place: BatchPlace = batch.kind,
+  ): Promise<BatchResult> {
     const paddedTokens = batch.paddedLength * batch.lengths.length;
     const slot = this.#slots
-      .filter((each) => paddedTokens <= this.#roomOf(each, batch.kind))
+      .filter((each) => paddedTokens <= this.#roomOf(each, place, false))
       .reduce<Slot | undefined>(
         (best, each) => (best === undefined || load(each) < load(best) ? each : best),
         undefined,
@@ -235,29 +250,35 @@ function workersOn(provider: 'cpu' | 'cuda', { workers, threads }: SessionPoolOp
   return provider === 'cuda' ? 1 : Math.min(threads, cpuWorkersMax);
 }
 
-/** The workers, and the one for queries. */
+/** The workers, and on a CPU the one for queries and the one for small batches. */
 function slotsOn(provider: 'cpu' | 'cuda', options: SessionPoolOptions): number {
-  return workersOn(provider, options) + (provider === 'cpu' ? 1 : 0);
+  return workersOn(provider, options) + (provider === 'cpu' ? 2 : 0);
+}
+
+/** The first worker is the one for queries, and the last one is for small batches. */
+function roleOf(place: number, options: SessionPoolOptions): Role {
+  if (place === 0) return 'queries';
+  return place === slotsOn('cpu', options) - 1 ? 'small' : 'usual';
 }
 
 function loneThreadsOf({ threads }: SessionPoolOptions): number {
   return Math.min(threads, loneThreadsMax);
 }
 
-function openWorker(options: SessionPoolOptions, provider: Provider, isFirst: boolean): Slot {
+function openWorker(options: SessionPoolOptions, provider: Provider, role: Role): Slot {
   const entry = new URL(`./session-worker${path.extname(import.meta.filename)}`, import.meta.url);
   const { models, deviceId, threads } = options;
   const intraOpThreads = Math.max(1, Math.floor(threads / workersOn('cpu', options)));
-  const loneThreads = Math.max(intraOpThreads, isFirst ? loneThreadsOf(options) : 1);
+  const loneThreads = Math.max(intraOpThreads, role === 'queries' ? loneThreadsOf(options) : 1);
   const data: SessionWorkerData = {
     models,
     provider,
     deviceId,
     intraOpThreads,
     loneThreads,
-    niceness: isFirst ? niceness.query : niceness.document,
+    niceness: niceness[role],
   };
-  return { worker: new Worker(entry, { workerData: data }), flights: new Map(), runningSince: 0 };
+  return { worker: new Worker(entry, { workerData: data }), role, flights: new Map(), runningSince: 0 };
 }
 
 async function untilReady(slot: Slot): Promise<Ready> {

@@ -3,6 +3,8 @@ import type { Provider } from '../protocol/contract.ts';
 import type { SessionModel } from '../model/served-model.ts';
 
 export type BatchKind = 'query' | 'document';
+/** Which workers may run a batch: those of its kind, or the one for small batches of documents. */
+export type BatchPlace = BatchKind | 'small';
 
 export interface SessionWorkerData {
   readonly models: readonly SessionModel[];

@@ -30,10 +30,13 @@ export function chunkingProblem(chunking: ChunkingParameters, windowTokensMax: n
   return undefined;
 }
 
-/** Tokens of all windows of a text together, which is the work on it. Not exact for the last windows. */
-export function windowedTokens(tokens: number, { maxTokens, overlapTokens }: ChunkingParameters): number {
+/** How many windows a text has, and the tokens in all of them together. Not exact for the last windows. */
+export function windowedText(
+  tokens: number,
+  { maxTokens, overlapTokens }: ChunkingParameters,
+): { readonly windows: number; readonly tokens: number } {
   const furtherWindows = Math.max(0, Math.ceil((tokens - maxTokens) / (maxTokens - overlapTokens)));
-  return tokens + furtherWindows * overlapTokens;
+  return { windows: Math.min(tokens, 1) + furtherWindows, tokens: tokens + furtherWindows * overlapTokens };
 }
 
 /** The windows of a text of `tokens` tokens, in order. They are made lazily, because a long text has thousands. */

@@ -51,6 +51,8 @@ export const requestBounds = {
   documentBytes: 4 << 20,
   /** Tokens in the windows of all documents. A request to the service reaches it only if windows overlap by much. */
   windowTokens: 8 << 20,
+  /** Rows that all documents store. With rows of some hundred bytes a request reaches the bound above first. */
+  storedBytes: 2 ** 30,
   queryBytes: 1 << 20,
   /** A located text. */
   locatedBytes: 128 << 10,

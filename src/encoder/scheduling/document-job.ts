@@ -33,7 +33,7 @@ export interface DocumentJobOptions {
   readonly tenantId: string;
   readonly deadlineMs: number;
   readonly rules: ColbertRules;
-  /** Bytes of a stored row, without its scale. */
+  /** Bytes of a stored row, with its scale. */
   readonly rowBytes: number;
   readonly chunking: ChunkingParameters;
   readonly documents: readonly TokenizedDocument[];
@@ -104,8 +104,7 @@ export class DocumentJob implements Job {
     this.deadlineMs = options.deadlineMs;
     this.#documentsLeft = options.documents.length;
     const { documentHead, tail } = options.rules;
-    this.#chunkBytesMax =
-      bytesOfRow(options) * (documentHead.length + options.chunking.maxTokens + tail.length);
+    this.#chunkBytesMax = options.rowBytes * (documentHead.length + options.chunking.maxTokens + tail.length);
     this.#source = this.#entries();
     // A document without tokens has no entry and is finished at once.
     for (const [index, { ids }] of options.documents.entries()) {
@@ -240,7 +239,7 @@ export class DocumentJob implements Job {
   }
 
   #bytesOf(entry: Entry): number {
-    return entry.sequence.rows * bytesOfRow(this.#options);
+    return entry.sequence.rows * this.#options.rowBytes;
   }
 
   /** Writes the chunks that are complete in order: full parts, and the last one when the document is complete. */
@@ -299,9 +298,4 @@ export class DocumentJob implements Job {
     if (last && --this.#documentsLeft === 0) this.#settled.resolve();
     onRoom();
   }
-}
-
-/** An int8 row and its f16 scale. */
-function bytesOfRow({ rowBytes }: DocumentJobOptions): number {
-  return rowBytes + 2;
 }

@@ -2,11 +2,11 @@
  * The encoder without its transport: it tokenises, admits, schedules and runs texts, and returns their rows. It knows no gRPC.
  * Failures are `EncoderFailure`s, which the transport turns into statuses.
  */
-import { rowBytes, type RowShape } from '../../contracts/row-shape.ts';
+import { rowBytes, storedRowBytes, type RowShape } from '../../contracts/row-shape.ts';
 import { setImmediate as turn } from 'node:timers/promises';
 import { assertInvariant } from '../../errors.ts';
 import { paddedTexts } from './batch-shape.ts';
-import { chunkingProblem, windowedTokens } from '../model/chunker.ts';
+import { chunkingProblem, windowedText } from '../model/chunker.ts';
 import { querySequence, type Sequence } from '../model/colbert-rules.ts';
 import { spansOfRows, type LocatedChunk, type RowSpans } from '../model/row-spans.ts';
 import {
@@ -185,13 +185,23 @@ export class EncoderCore {
     const reservation = this.#reserve(0);
     const documents: TokenizedDocument[] = [];
     let windowTokens = 0;
+    let positions = 0;
+    // Each window is run and stored with the tokens that it shares with others, and with special tokens of its own.
+    const { documentHead, tail } = model.rules;
+    const positionsOf = (tokens: number): number => {
+      const windowed = windowedText(tokens, request.chunking);
+      return windowed.tokens + windowed.windows * (documentHead.length + tail.length);
+    };
     try {
       for await (const text of texts) {
         const document = await this.#tokenize(modelIndex, text, request.signal);
         documents.push(document);
-        const work = windowedTokens(document.ids.length, request.chunking);
-        windowTokens += work;
-        if (windowTokens > requestBounds.windowTokens) throw tooMuchOverlap();
+        windowTokens += windowedText(document.ids.length, request.chunking).tokens;
+        if (windowTokens > requestBounds.windowTokens) throw tooMuch(requestBounds.windowTokens, 'tokens');
+        const work = positionsOf(document.ids.length);
+        positions += work;
+        if (positions * storedRowBytes(model) > requestBounds.storedBytes)
+          throw tooMuch(requestBounds.storedBytes, 'bytes');
         if (!reservation.grow(work)) throw this.#full();
       }
       this.#refuseHopeless(request.deadlineMs);
@@ -209,7 +219,7 @@ export class EncoderCore {
           tenantId: request.tenantId,
           deadlineMs: request.deadlineMs,
           rules: model.rules,
-          rowBytes: rowBytes(model),
+          rowBytes: storedRowBytes(model),
           chunking: request.chunking,
           documents,
           signal: request.signal,
@@ -218,7 +228,7 @@ export class EncoderCore {
             await write(part);
           },
           onRoom: () => this.#dispatch(),
-          onDocument: (tokens) => reservation.shrink(windowedTokens(tokens, request.chunking)),
+          onDocument: (tokens) => reservation.shrink(positionsOf(tokens)),
         });
         const abort = (): void => {
           job.fail(request.signal.reason as Error);
@@ -293,9 +303,13 @@ export class EncoderCore {
 
   #dispatch(): void {
     for (;;) {
-      const room = { query: this.#pool.roomFor('query'), document: this.#pool.roomFor('document') };
-      if (room.query === 0 && room.document === 0) return;
-      const at = this.#retries.findIndex(({ kind, paddedLength }) => paddedLength <= room[kind]);
+      const room = {
+        query: this.#pool.roomFor('query'),
+        document: this.#pool.roomFor('document', this.#scheduler.isContended),
+        small: this.#pool.roomFor('small'),
+      };
+      if (room.query === 0 && room.document === 0 && room.small === 0) return;
+      const at = this.#retries.findIndex(({ place, paddedLength }) => paddedLength <= room[place]);
       const [retry] = at === -1 ? [] : this.#retries.splice(at, 1);
       const plan = retry ?? this.#scheduler.next(Date.now(), room, this.#runningBatches === 0);
       if (plan === undefined) return;
@@ -304,10 +318,11 @@ export class EncoderCore {
   }
 
   async #run(plan: BatchPlan): Promise<void> {
-    const { kind, modelIndex, entries, paddedLength, lone } = plan;
+    const { kind, place, modelIndex, entries, paddedLength, lone } = plan;
     this.#runningBatches++;
+    this.#scheduler.began(plan);
     try {
-      const { output, runMs, startedAt } = await this.#pool.run({
+      const batch = {
         kind,
         modelIndex,
         lone,
@@ -316,9 +331,10 @@ export class EncoderCore {
         paddedTexts: this.#fixedShapes
           ? paddedTexts(entries.length, paddedLength, this.#scheduler.budgetOf(kind))
           : entries.length,
-      });
-      // A lone query may run on several cores, which says nothing of the rate under load.
-      if (!lone) this.#observe(paddedLength * entries.length, runMs);
+      };
+      const { output, runMs, startedAt } = await this.#pool.run(batch, place);
+      // A lone query may run on several cores, and a small batch beside as many threads as there are cores: neither shows the rate.
+      if (!lone && place !== 'small') this.#observe(paddedLength * entries.length, runMs);
       const total = entries.reduce((sum, { entry }) => sum + entry.sequence.ids.length, 0);
       const spoilt: BatchPlan['entries'][number][] = [];
       let row = 0;
@@ -340,6 +356,7 @@ export class EncoderCore {
       await this.#failed(plan, error as Error);
     }
     this.#runningBatches--;
+    this.#scheduler.ended(plan);
     this.#dispatch();
   }
 
@@ -387,10 +404,10 @@ export class EncoderCore {
   }
 }
 
-function tooMuchOverlap(): EncoderFailure {
+function tooMuch(most: number, unit: 'tokens' | 'bytes'): EncoderFailure {
   return new EncoderFailure(
     'invalid',
-    `the chunks of the documents hold more than ${requestBounds.windowTokens} tokens: send fewer at a time, or let chunks overlap less`,
+    `the chunks of the documents hold more than ${most} ${unit}: send fewer at a time, or let chunks overlap less`,
   );
 }
 

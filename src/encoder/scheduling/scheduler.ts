@@ -8,6 +8,9 @@
  *   starves (`queryBurstMax` in session-worker.ts).
  * - The tenant that was served the fewest tokens gives the anchor of a batch: its oldest entry (start-time fair queueing over
  *   tokens; Goyal et al., SIGCOMM 1996). A tenant that returns starts level with the others.
+ * - While documents of several tenants want to run, batches of documents are smaller (`sharedBatchTokens`), and no worker gets one
+ *   ahead of time. A tenant none of whose documents run may take the worker for small batches. So it never waits for the whole
+ *   run of a long batch of another tenant, which nothing interrupts.
  * - Entries of similar length fill the batch, as far as that costs less than batches of their own. They come from a bounded
  *   look-ahead, which takes the anchor's tenant first and older jobs before younger ones, so that jobs end one after another.
  * - The last batches of a queue are smaller, so that no worker is idle while another still runs a full one (guided
@@ -17,7 +20,7 @@
  */
 import { assertInvariant } from '../../errors.ts';
 import type { Sequence } from '../model/colbert-rules.ts';
-import type { BatchKind, BatchOutput } from '../inference/session-protocol.ts';
+import type { BatchKind, BatchOutput, BatchPlace } from '../inference/session-protocol.ts';
 
 export interface Entry {
   readonly sequence: Sequence;
@@ -58,6 +61,7 @@ export interface Job {
 
 export interface BatchPlan {
   readonly kind: BatchKind;
+  readonly place: BatchPlace;
   readonly modelIndex: number;
   readonly entries: readonly { readonly job: Job; readonly entry: Entry }[];
   /** Positions of each text after padding. */
@@ -70,6 +74,8 @@ export interface SchedulerOptions {
   /** Padded tokens of a document batch and of a query batch. A longer text runs alone. */
   readonly documentBatchTokens: number;
   readonly queryBatchTokens: number;
+  /** Padded tokens of a document batch while documents of several tenants want to run. */
+  readonly sharedBatchTokens: number;
   /** Lengths are padded to a multiple of this. */
   readonly lengthStep: number;
   /** The fixed cost of a run, in padded tokens. So much padding is accepted instead of another batch. */
@@ -118,6 +124,8 @@ export class Scheduler {
     query: { jobs: new Set(), served: new Map(), floor: 0 },
     document: { jobs: new Set(), served: new Map(), floor: 0 },
   };
+  /** The batches of documents that run, or are at a worker, with texts of each tenant. */
+  readonly #running = new Map<string, number>();
   #queuedTokens = 0;
   #queuedRequests = 0;
   readonly #counts = { batches: 0, tokens: 0, paddedTokens: 0, rejected: 0, expired: 0, cancelled: 0 };
@@ -186,13 +194,34 @@ export class Scheduler {
     lane.served.set(job.tenantId, Math.max(lane.floor, lane.served.get(job.tenantId) ?? 0));
   }
 
+  /** Whether documents of a tenant wait while those of another one wait or run. */
+  get isContended(): boolean {
+    const waiting = new Set([...this.#lanes.document.jobs].map(({ tenantId }) => tenantId));
+    return waiting.size > 0 && new Set([...waiting, ...this.#running.keys()]).size > 1;
+  }
+
+  /** Each batch that is sent to a worker has to begin and to end here. */
+  began(plan: BatchPlan): void {
+    for (const tenantId of tenantsOf(plan)) {
+      this.#running.set(tenantId, (this.#running.get(tenantId) ?? 0) + 1);
+    }
+  }
+
+  ended(plan: BatchPlan): void {
+    for (const tenantId of tenantsOf(plan)) {
+      const left = this.#running.get(tenantId)! - 1;
+      if (left === 0) this.#running.delete(tenantId);
+      else this.#running.set(tenantId, left);
+    }
+  }
+
   /**
-   * The next batch. Undefined when none can run now. `room`: the most padded tokens of each kind. `isIdle`: no batch runs.
+   * The next batch. Undefined when none can run now. `room`: the most padded tokens of each place. `isIdle`: no batch runs.
    */
-  next(nowMs: number, room: Readonly<Record<BatchKind, number>>, isIdle = false): BatchPlan | undefined {
+  next(nowMs: number, room: Readonly<Record<BatchPlace, number>>, isIdle = false): BatchPlan | undefined {
     this.#dropDead(nowMs);
-    for (const kind of ['query', 'document'] as const) {
-      const plan = room[kind] === 0 ? undefined : this.#plan(kind, room[kind], isIdle);
+    for (const place of ['query', 'document', 'small'] as const) {
+      const plan = room[place] === 0 ? undefined : this.#plan(place, room[place], isIdle);
       if (plan === undefined) continue;
       this.#count(plan);
       return plan;
@@ -218,16 +247,19 @@ export class Scheduler {
     }
   }
 
-  #plan(kind: BatchKind, room: number, isIdle: boolean): BatchPlan | undefined {
+  #plan(place: BatchPlace, room: number, isIdle: boolean): BatchPlan | undefined {
+    const kind = place === 'query' ? 'query' : 'document';
     const lane = this.#lanes[kind];
-    const anchor = this.#anchor(lane, room);
+    const jobs = [...lane.jobs].filter(({ tenantId }) => place !== 'small' || !this.#running.has(tenantId));
+    const anchor = this.#anchor(lane, jobs, room);
     if (anchor === undefined) return undefined;
-    const budget = Math.min(room, this.budgetOf(kind));
+    const shared = kind === 'document' && this.isContended ? this.#options.sharedBatchTokens : Infinity;
+    const budget = Math.min(room, this.budgetOf(kind), shared);
     // When only one text waits, there is nothing to choose.
-    const alone = lane.jobs.size === 1 && anchor.job.peek(1) === undefined;
+    const alone = jobs.length === 1 && anchor.job.peek(1) === undefined;
     const isShortQuery = kind === 'query' && anchor.length <= loneTokensMax;
     const lone = isIdle && isShortQuery && alone && this.#lanes.document.jobs.size === 0;
-    const chosen = alone ? [anchor] : this.#choose(this.#lookAhead(lane, anchor, budget), anchor, budget);
+    const chosen = alone ? [anchor] : this.#choose(this.#lookAhead(jobs, anchor, budget), anchor, budget);
     const taken = new Map<Job, Set<Entry>>();
     for (const { job, entry, length } of chosen) {
       const entries = taken.get(job) ?? new Set();
@@ -240,6 +272,7 @@ export class Scheduler {
     }
     return {
       kind,
+      place,
       modelIndex: anchor.job.modelIndex,
       entries: chosen,
       paddedLength: chosen.reduce((longest, { length }) => Math.max(longest, length), 0),
@@ -248,10 +281,10 @@ export class Scheduler {
   }
 
   /** The oldest entry that fits into the room, of the tenant that was served least. */
-  #anchor(lane: Lane, room: number): QueuedText | undefined {
+  #anchor(lane: Lane, jobs: readonly Job[], room: number): QueuedText | undefined {
     let best: QueuedText | undefined;
     let bestServed = Infinity;
-    for (const job of lane.jobs) {
+    for (const job of jobs) {
       const served = lane.served.get(job.tenantId)!;
       if (served >= bestServed) continue;
       const entry = job.peek(0);
@@ -268,11 +301,11 @@ export class Scheduler {
    * The anchor and further entries of its model: first those of its tenant, then those of others. Older jobs come first, so that
    * requests end one after another and not all at their deadline.
    */
-  #lookAhead(lane: Lane, anchor: QueuedText, budget: number): QueuedText[] {
+  #lookAhead(waiting: readonly Job[], anchor: QueuedText, budget: number): QueuedText[] {
     const texts: QueuedText[] = [anchor];
     const tokensMax = budget * this.#options.lookAheadBatches;
     let tokens = anchor.length;
-    const jobs = [...lane.jobs].filter((job) => job.modelIndex === anchor.job.modelIndex);
+    const jobs = waiting.filter((job) => job.modelIndex === anchor.job.modelIndex);
     const own = jobs.filter((job) => job.tenantId === anchor.job.tenantId);
     const others = jobs.filter((job) => job.tenantId !== anchor.job.tenantId);
     for (const job of [...own, ...others]) {
@@ -316,6 +349,11 @@ export class Scheduler {
     this.#counts.paddedTokens += plan.paddedLength * asked.length;
     for (const { entry } of asked) this.#counts.tokens += entry.sequence.ids.length;
   }
+}
+
+/** The tenants of a batch of documents; none of another kind. */
+function tenantsOf({ kind, entries }: BatchPlan): ReadonlySet<string> {
+  return new Set(kind === 'document' ? entries.map(({ job }) => job.tenantId) : []);
 }
 
 /**

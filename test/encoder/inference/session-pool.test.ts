@@ -48,25 +48,24 @@ describe('a worker', () => {
     await ahead;
   });
 
-  it('takes no query ahead behind a long one, and a document all the same', async () => {
+  it('takes nothing ahead behind a long batch of the same kind', async () => {
     const { model, batch } = await stage();
     const pool = await sessionsOfTest(model);
     const padded = (kind: BatchKind, paddedLength: number) => pool.run({ ...batch(kind), paddedLength });
-    const document = padded('document', 300);
-    expect(hasRoom(pool, 'document')).toBe(true);
-    const query = padded('query', 257);
-    expect(pool.roomFor('query')).toBe(128);
-    await Promise.all([document, query]);
-    const short = padded('query', 256);
-    expect(pool.roomFor('query')).toBe(Infinity);
-    await short;
+    const short = [padded('document', 256), padded('query', 256)];
+    expect([pool.roomFor('query'), pool.roomFor('document')]).toEqual([Infinity, Infinity]);
+    await Promise.all(short);
+    const long = [padded('document', 257), padded('query', 257)];
+    // The worker for short queries takes one all the same.
+    expect([pool.roomFor('query'), pool.roomFor('document')]).toEqual([128, 0]);
+    await Promise.all(long);
   });
 
   it('of its own runs short queries, and takes neither documents nor long queries', async () => {
     const { model, batch } = await stage();
     const pool = await sessionsOfTest(model);
     const padded = (kind: BatchKind, paddedLength: number) => pool.run({ ...batch(kind), paddedLength });
-    const runs = [padded('document', 300), padded('document', 300)];
+    const runs = [padded('document', 200), padded('document', 200)];
     expect(hasRoom(pool, 'document')).toBe(false);
     runs.push(padded('query', 300));
     // The worker of the documents has it, and takes no query behind it.
@@ -74,6 +73,28 @@ describe('a worker', () => {
     runs.push(padded('query', 100), padded('query', 128));
     expect(pool.roomFor('query')).toBe(0);
     await Promise.all(runs);
+  });
+
+  it('takes no documents ahead while tenants share it', async () => {
+    const { model, batch } = await stage();
+    const pool = await sessionsOfTest(model);
+    const isContended = true;
+    expect(pool.roomFor('document', isContended)).toBe(Infinity);
+    const running = pool.run(batch('document'));
+    expect([pool.roomFor('document', isContended), pool.roomFor('document')]).toEqual([0, Infinity]);
+    await running;
+  });
+
+  it('of its own runs small batches of documents, one at a time', async () => {
+    const { model, batch } = await stage();
+    const pool = await sessionsOfTest(model);
+    const others = [pool.run(batch('document')), pool.run(batch('document'))];
+    expect([pool.roomFor('document'), pool.roomFor('small')]).toEqual([0, 128]);
+    const small = pool.run(batch('document'), 'small');
+    expect(pool.roomFor('small')).toBe(0);
+    const rows = await Promise.all([...others, small].map(async (run) => (await run).output));
+    expect(rows[2]).toEqual(rows[0]);
+    expect(pool.roomFor('small')).toBe(128);
   });
 
   it('runs a document batch after eight query batches at the latest, however many wait', async () => {

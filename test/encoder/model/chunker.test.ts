@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chunkingProblem, tokenWindows, windowedTokens } from '../../../src/encoder/model/chunker.ts';
+import { chunkingProblem, tokenWindows, windowedText } from '../../../src/encoder/model/chunker.ts';
 
 const windows = (tokens: number, max: number, overlap: number, minimum: number, limit = 510) =>
   [
@@ -71,7 +71,8 @@ describe('token windows', () => {
         }
         expect(covered).toBe(tokens);
         const held = found.reduce((sum, { start, end }) => sum + end - start, 0);
-        const estimate = windowedTokens(tokens, chunking);
+        const { windows: count, tokens: estimate } = windowedText(tokens, chunking);
+        expect(Math.abs(count - found.length)).toBeLessThanOrEqual(chunking.minimumChunkTokens);
         expect(held - estimate).toBeLessThan(chunking.maxTokens);
         expect(estimate - held).toBeLessThanOrEqual(chunking.maxTokens * chunking.minimumChunkTokens);
       }),

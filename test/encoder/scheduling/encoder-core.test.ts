@@ -17,6 +17,7 @@ type Batch = Omit<BatchMessage, 'type' | 'batchId'>;
 const dim = 16;
 const options = {
   documentBatchTokens: 4096,
+  sharedBatchTokens: 4096,
   queryBatchTokens: 4096,
   lengthStep: 1,
   runTokens: 4096,
@@ -210,28 +211,44 @@ describe('a query that waits for nobody else', () => {
 });
 
 describe('documents whose chunks overlap by nearly all of them', () => {
-  it('count in the queue with all tokens of their windows, and are refused beyond a bound', async () => {
+  const chunking = { maxTokens: 20, overlapTokens: 19, minimumChunkTokens: 1 };
+  let read = 0;
+  async function* texts(count: number, tokens: number) {
+    for (read = 0; read < count; read++) yield 'late '.repeat(tokens);
+  }
+
+  it('count in the queue with all tokens of their windows, special ones too', async () => {
     const stage = await core(() => false);
-    const chunking = { maxTokens: 20, overlapTokens: 19, minimumChunkTokens: 1 };
-    let read = 0;
-    async function* texts(count: number, tokens: number) {
-      for (; read < count; read++) yield 'late '.repeat(tokens);
-    }
+    const { documentHead, tail } = stage.core.models[0]!.rules;
     const admitted = await stage.core.admitDocuments(texts(1, 100), { ...stage.request, chunking });
     expect([...admitted.tokenCounts]).toEqual([100]);
     // 81 windows of 20.
-    expect(stage.core.statistics()).toMatchObject({ queuedTokens: 81 * 20 });
+    const queuedTokens = 81 * (documentHead.length + 20 + tail.length);
+    expect(stage.core.statistics()).toMatchObject({ queuedTokens });
     admitted.release();
-    read = 0;
-    const unbounded = new EncoderCore(stage.core.models, stage.sessions, {
-      ...options,
-      queuedTokensMax: 1e9,
-    });
-    await expect(
-      unbounded.admitDocuments(texts(1000, 50_000), { ...stage.request, chunking }),
-    ).rejects.toMatchObject({ kind: 'invalid', message: expect.stringContaining('overlap less') });
-    expect(read).toBe(8);
-    expect(unbounded.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
+    expect(stage.core.statistics()).toMatchObject({ queuedTokens: 0 });
+  });
+
+  it('are refused beyond a bound of tokens, and of bytes where rows are long', async () => {
+    const { core: encoder, sessions, request } = await core(() => false);
+    const unbounded = { ...options, queuedTokensMax: 1e9 };
+    const [model] = encoder.models;
+    const long = { ...model!, dim: 2046 };
+    for (const [served, most, documents] of [
+      [model!, '8388608 tokens', 8],
+      // 23 positions a token of 2,048 bytes each.
+      [long, '1073741824 bytes', 0],
+    ] as const) {
+      const made = new EncoderCore([served], sessions, unbounded);
+      await expect(
+        made.admitDocuments(texts(1000, 50_000), { ...request, model: served, chunking }),
+      ).rejects.toMatchObject({
+        kind: 'invalid',
+        message: expect.stringMatching(new RegExp(`${most}: .*overlap less`)),
+      });
+      expect(read).toBe(documents);
+      expect(made.statistics()).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
+    }
   });
 });
 
@@ -245,10 +262,12 @@ describe('documents that would take far longer than their deadline', () => {
     );
     const { tokensPerSecond } = stage.core.statistics();
     expect(tokensPerSecond).toBeGreaterThan(0);
-    async function* texts() {
-      yield 'late '.repeat(tokensPerSecond);
-    }
     const chunking = { maxTokens: 20, overlapTokens: 0, minimumChunkTokens: 1 };
+    const { documentHead, tail } = stage.core.models[0]!.rules;
+    async function* texts() {
+      const shareOfText = 20 / (documentHead.length + 20 + tail.length);
+      yield 'late '.repeat(tokensPerSecond * shareOfText);
+    }
     const hurried = { ...stage.request, deadlineMs: Date.now() + 100, chunking };
     const refused = await stage.core.admitDocuments(texts(), hurried).catch((error: unknown) => error);
     expect(refused).toMatchObject({

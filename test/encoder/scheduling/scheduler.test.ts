@@ -11,6 +11,7 @@ import type { BatchKind } from '../../../src/encoder/inference/session-protocol.
 
 const options: SchedulerOptions = {
   documentBatchTokens: 100,
+  sharedBatchTokens: 50,
   queryBatchTokens: 40,
   lengthStep: 1,
   runTokens: 5,
@@ -18,7 +19,7 @@ const options: SchedulerOptions = {
   queuedTokensMax: 1000,
   queuedRequestsMax: 4,
 };
-const room = { query: Infinity, document: Infinity };
+const room = { query: Infinity, document: Infinity, small: 0 };
 
 /** A job of texts of given lengths. It notes its outcome. */
 class NotedJob implements Job {
@@ -273,14 +274,14 @@ describe('priorities', () => {
 
   it('send only kinds that there is room for', () => {
     const waiting = scheduler({}, [new NotedJob('document', [5]), new NotedJob('query', [5])]);
-    expect(waiting.next(0, { query: 0, document: Infinity })?.kind).toBe('document');
-    expect(waiting.next(0, { query: 0, document: Infinity })).toBeUndefined();
+    expect(waiting.next(0, { ...room, query: 0 })?.kind).toBe('document');
+    expect(waiting.next(0, { ...room, query: 0 })).toBeUndefined();
   });
 
   it('leave a long query to another worker, and run a short one of whichever tenant', () => {
     const waiting = scheduler({}, [new NotedJob('query', [60]), new NotedJob('query', [5, 5], 'b')]);
-    expect(lengthsOf(waiting.next(0, { query: 20, document: 0 }))).toEqual([5, 5]);
-    expect(waiting.next(0, { query: 20, document: 0 })).toBeUndefined();
+    expect(lengthsOf(waiting.next(0, { query: 20, document: 0, small: 0 }))).toEqual([5, 5]);
+    expect(waiting.next(0, { query: 20, document: 0, small: 0 })).toBeUndefined();
     expect(lengthsOf(waiting.next(0, room))).toEqual([60]);
   });
 
@@ -336,6 +337,51 @@ describe('priorities', () => {
     expect(order.slice(0, 2)).toContain('late');
     expect(order.filter((tenant) => tenant === 'late').length).toBeLessThanOrEqual(5);
     expect(order.filter((tenant) => tenant === 'early').length).toBeGreaterThanOrEqual(3);
+  });
+});
+
+describe('while documents of several tenants want to run', () => {
+  const many = (tenantId: string) => new NotedJob('document', [25, 25, 25, 25, 25, 25, 25, 25], tenantId);
+  const small = { query: 0, document: 0, small: 30 };
+
+  it('batches are smaller, and are full again when one tenant is left', () => {
+    const waiting = scheduler({}, [many('a')]);
+    const first = waiting.next(0, room)!;
+    expect(lengthsOf(first)).toEqual([25, 25, 25, 25]);
+    waiting.began(first);
+    expect(waiting.isContended).toBe(false);
+    waiting.add(new NotedJob('document', [25, 25], 'b'));
+    expect(waiting.isContended).toBe(true);
+    const second = waiting.next(0, room)!;
+    expect(second.entries.map(({ job }) => job.tenantId)).toEqual(['b', 'b']);
+    waiting.began(second);
+    waiting.ended(first);
+    expect(waiting.isContended).toBe(true);
+    expect(lengthsOf(waiting.next(0, room))).toEqual([25, 25]);
+    waiting.ended(second);
+    expect(waiting.isContended).toBe(false);
+    expect(lengthsOf(waiting.next(0, room))).toEqual([25, 25]);
+  });
+
+  it('a tenant none of whose documents run takes the worker for small batches', () => {
+    const waiting = scheduler({}, [many('a')]);
+    expect(waiting.next(0, { ...room, document: 0, small: 30 })).toMatchObject({ place: 'small' });
+    waiting.began(waiting.next(0, room)!);
+    expect(waiting.next(0, small)).toBeUndefined();
+    waiting.add(new NotedJob('document', [31, 5], 'b'));
+    waiting.add(new NotedJob('document', [20, 20, 5], 'c'));
+    const plan = waiting.next(0, small)!;
+    expect(plan).toMatchObject({ kind: 'document', place: 'small' });
+    expect(plan.entries.map(({ job, entry }) => [job.tenantId, entry.position])).toEqual([['c', 0]]);
+    waiting.began(plan);
+    expect(waiting.next(0, small)).toBeUndefined();
+    waiting.ended(plan);
+    expect(waiting.next(0, small)?.entries[0]?.job.tenantId).toBe('c');
+  });
+
+  it('queries of other tenants change nothing', () => {
+    const waiting = scheduler({}, [many('a'), new NotedJob('query', [5], 'b')]);
+    expect(waiting.isContended).toBe(false);
   });
 });
 
