@@ -1,8 +1,7 @@
 // The addon's entry. It exports the class `Engine`, which makes the index handles, functions that make rows, and one that
 // forbids core files.
-#include "binding/core_dumps.h"
 #include "binding/engine_object.h"
-#include "binding/row_functions.h"
+#include "binding/functions.h"
 
 #include <napi.h>
 

@@ -1,4 +1,4 @@
-#include "binding/core_dumps.h"
+#include "binding/functions.h"
 
 #include <sys/resource.h>
 #if defined(__linux__)

@@ -74,6 +74,7 @@ std::unique_ptr<Residents> takeDevice(const Napi::Value& given) {
 void EngineObject::define(Napi::Env env, Napi::Object exports) {
   auto* data = new EnvironmentData();
   data->indexConstructor = Napi::Persistent(IndexObject::define(env));
+  data->searchConstructor = Napi::Persistent(SearchObject::define(env));
   env.SetInstanceData(data);
   exports.Set("Engine", DefineClass(env, "Engine",
                                     {

@@ -9,9 +9,10 @@
 
 namespace maxsimd {
 
-/// Per-environment state: the constructor of index handles, which JavaScript cannot call by itself.
+/// Per-environment state: the constructors of handles that JavaScript cannot make by itself.
 struct EnvironmentData {
   Napi::FunctionReference indexConstructor;
+  Napi::FunctionReference searchConstructor;
 };
 
 class EngineObject : public Napi::ObjectWrap<EngineObject> {

@@ -4,8 +4,6 @@
 #include "binding/engine_object.h"
 #include "binding/index_arguments.h"
 #include "binding/task.h"
-#include "candidates/candidates.h"
-#include "search/search.h"
 
 #include <utility>
 
@@ -61,65 +59,6 @@ Napi::Object recordObject(Napi::Env env, const uint8_t* bytes, RowShape shape) {
   return object;
 }
 
-struct TimedSearch {
-  SearchOutcome outcome;
-  double queueMs;
-  double cpuMs;
-};
-
-Napi::Value searchResult(Napi::Env env, TimedSearch& timed, bool components) {
-  const SearchOutcome& outcome = timed.outcome;
-  const size_t count = outcome.results.size();
-  auto versionIds = Napi::Float64Array::New(env, count);
-  auto chunkIndexes = Napi::Uint32Array::New(env, count);
-  auto scores = Napi::Float32Array::New(env, count);
-  auto chunkRanges = Napi::Uint32Array::New(env, 2 * count);
-  auto candidateScores = Napi::Float32Array::New(env, count);
-  auto candidateRanks = Napi::Uint32Array::New(env, count);
-  for (size_t i = 0; i < count; ++i) {
-    const SearchOutcome::Result& result = outcome.results[i];
-    versionIds[i] = double(result.versionId);
-    chunkIndexes[i] = result.chunkIndex;
-    scores[i] = result.score;
-    chunkRanges[2 * i] = result.rangeStart;
-    chunkRanges[2 * i + 1] = result.rangeEnd;
-    candidateScores[i] = result.candidateScore;
-    candidateRanks[i] = result.candidateRank;
-  }
-  Napi::Object object = Napi::Object::New(env);
-  object.Set("versionIds", versionIds);
-  object.Set("chunkIndexes", chunkIndexes);
-  object.Set("scores", scores);
-  object.Set("chunkRanges", chunkRanges);
-  object.Set("candidateCount", outcome.candidateCount);
-  object.Set("plan", planName(outcome.plan));
-  object.Set("codesLost", Napi::Boolean::New(env, outcome.codesLost));
-  if (components) {
-    if (outcome.preselected) {
-      object.Set("candidateScores", candidateScores);
-      object.Set("candidateRanks", candidateRanks);
-    }
-    object.Set("similarities",
-               makeArray<float, Napi::Float32Array>(env, outcome.similarities.data(), outcome.similarities.size()));
-    object.Set("documentTokens", makeArray<uint32_t, Napi::Uint32Array>(env, outcome.documentTokens.data(),
-                                                                        outcome.documentTokens.size()));
-    auto rowPlaces = Napi::Array::New(env, count);
-    for (uint32_t i = 0; i < count; ++i) {
-      const std::vector<uint8_t>& places = outcome.rowPlaces[i];
-      rowPlaces[i] = makeArray<uint8_t, Napi::Uint8Array>(env, places.data(), places.size());
-    }
-    object.Set("rowPlaces", rowPlaces);
-  }
-  Napi::Object timings = Napi::Object::New(env);
-  timings.Set("queueMs", timed.queueMs);
-  timings.Set("filterMs", outcome.filterMs);
-  timings.Set("candidatesMs", outcome.candidatesMs);
-  timings.Set("exactMs", outcome.exactMs);
-  timings.Set("cpuMs", timed.cpuMs);
-  object.Set("timings", timings);
-  return object;
-}
-
 }  // namespace
 
 Napi::Function IndexObject::define(Napi::Env env) {
@@ -141,6 +80,7 @@ Napi::Function IndexObject::define(Napi::Env env) {
                          InstanceMethod<&IndexObject::recordsSeenSince>("recordsSeenSince"),
                          InstanceMethod<&IndexObject::publish>("publish"),
                          InstanceMethod<&IndexObject::search>("search"),
+                         InstanceMethod<&IndexObject::beginSearch>("beginSearch"),
                          InstanceMethod<&IndexObject::matching>("matching"),
                          InstanceMethod<&IndexObject::tokenVectors>("tokenVectors"),
                          InstanceMethod<&IndexObject::recordsWithoutValues>("recordsWithoutValues"),
@@ -367,26 +307,6 @@ Napi::Value IndexObject::publish(const Napi::CallbackInfo& info) {
     const auto born = takeLifespanColumns(info[1], "born"), died = takeLifespanColumns(info[2], "died");
     requireOpen().publish(generation, born, died);
     return info.Env().Undefined();
-  });
-}
-
-Napi::Value IndexObject::search(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    IndexSearch request = takeSearch(info[0], requireOpen().options().shape.dim);
-    const bool background = takeFlag(info[0].As<Napi::Object>().Get("background"), "search.background");
-    requireOpen();
-    const bool components = request.components;
-    Engine& engine = hub_->engine();
-    request.deadline.stopping = &engine.stopping;
-    if (background) request.deadline.waiting = &engine.compute().waiting();
-    Pool& pool = background ? engine.background() : engine.compute();
-    auto execute = [index = index_, &pool, request = std::move(request), asked = Clock::now()] {
-      const double queueMs = millisecondsBetween(asked, Clock::now()), cpuBefore = threadCpuMs();
-      SearchOutcome outcome = maxsimd::search(*index, pool, request);
-      return TimedSearch{std::move(outcome), queueMs, threadCpuMs() - cpuBefore};
-    };
-    auto result = [components](Napi::Env env, TimedSearch& timed) { return searchResult(env, timed, components); };
-    return hub_->start(info.Env(), pool, makeTask(std::move(execute), std::move(result)));
   });
 }
 

@@ -1,4 +1,5 @@
-// The JavaScript handle of an index (`NativeIndex` in src/index/engine/native.ts).
+// The JavaScript handles of an index and of a search that gives way (`NativeIndex` and `NativeSearchRun` in
+// src/index/engine/native.ts).
 #pragma once
 
 #include "binding/async_work.h"
@@ -11,6 +12,8 @@
 
 namespace maxsimd {
 
+struct SlicedSearch;
+
 class IndexObject : public Napi::ObjectWrap<IndexObject> {
  public:
   static Napi::Function define(Napi::Env env);
@@ -18,6 +21,9 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   static Napi::Value create(Napi::Env env, const std::shared_ptr<AsyncHub>& hub, Napi::Object engine,
                             IndexOptions options);
   explicit IndexObject(const Napi::CallbackInfo& info);
+
+  /// Throws `closed`.
+  Index& requireOpen() const;
 
  private:
   Napi::Value createSegment(const Napi::CallbackInfo& info);
@@ -36,6 +42,7 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   Napi::Value recordsSeenSince(const Napi::CallbackInfo& info);
   Napi::Value publish(const Napi::CallbackInfo& info);
   Napi::Value search(const Napi::CallbackInfo& info);
+  Napi::Value beginSearch(const Napi::CallbackInfo& info);
   Napi::Value matching(const Napi::CallbackInfo& info);
   Napi::Value tokenVectors(const Napi::CallbackInfo& info);
   Napi::Value recordsWithoutValues(const Napi::CallbackInfo& info);
@@ -44,7 +51,7 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   Napi::Value segments(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
 
-  Index& requireOpen() const;
+  std::shared_ptr<SlicedSearch> takeSearch(const Napi::Value& value);
   /// Ends long work when the environment goes.
   Deadline untilStopped() const;
 
@@ -53,6 +60,22 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   /// Null once closed.
   std::shared_ptr<Index> index_;
   std::shared_ptr<GroupSync> groupSync_;
+};
+
+class SearchObject : public Napi::ObjectWrap<SearchObject> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  explicit SearchObject(const Napi::CallbackInfo& info);
+
+ private:
+  friend class IndexObject;
+  Napi::Value next(const Napi::CallbackInfo& info);
+  Napi::Value close(const Napi::CallbackInfo& info);
+
+  std::shared_ptr<AsyncHub> hub_;
+  Napi::ObjectReference index_;
+  /// Null once closed.
+  std::shared_ptr<SlicedSearch> sliced_;
 };
 
 }  // namespace maxsimd

@@ -1,4 +1,4 @@
-#include "binding/row_functions.h"
+#include "binding/functions.h"
 
 #include "binding/arguments.h"
 #include "binding/task.h"

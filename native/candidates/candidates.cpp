@@ -208,7 +208,9 @@ CandidateSet chooseCandidates(const Index& index, Pool& pool, const IndexSearch&
   } else if (set.plan == Plan::device) {
     forEachChunk(selections, found, [&](const Candidate& candidate) { scored.push_back({candidate, 0.0f}); });
   } else {
-    forEachChunk(selections, found, [&](const Candidate& candidate) { set.candidates.push_back(candidate); });
+    set.everyChunk = true;
+    for (const Selection& selection : selections) set.considered += selection.chunks->count;
+    return set;
   }
   addInOrder(scored, set);
   set.considered += set.candidates.size() - onDevice;

@@ -28,9 +28,11 @@ struct Preselected {
 };
 
 struct CandidateSet {
+  /// Every live matching chunk is a candidate. Then they are not listed: there may be millions.
+  bool everyChunk = false;
   /// Ordered by segment, then by chunk.
   std::vector<Candidate> candidates;
-  /// One for each candidate, in the same order. Empty if every live matching chunk is a candidate.
+  /// One for each candidate, in the same order.
   std::vector<Preselected> preselected;
   /// How the candidates were found. `device` if a device scored any of them.
   Plan plan = Plan::exact;

@@ -48,20 +48,24 @@ std::vector<Item> bestOf(std::vector<Item> items, size_t count, Score Item::* sc
   return items;
 }
 
-/// Returns the `count` best candidates, best first, or all if there are fewer. scores[i] belongs to candidates[i].
-inline std::vector<Ranked> bestByScore(std::span<const float> scores, std::span<const Candidate> candidates,
-                                       size_t count, const AgesOf& agesOf) {
-  std::vector<Ranked> ranked;
-  for (uint32_t i = 0; i < scores.size(); ++i) ranked.push_back({scores[i], {}, i, candidates[i]});
-  ranked = bestOf(std::move(ranked), count, &Ranked::score, agesOf);
-  std::vector<Candidate> best;
-  for (const Ranked& one : ranked) best.push_back(one.candidate);
-  const std::vector<Age> ages = agesOf(best);
+/// Reads the ages of the chunks, and sorts them best first.
+inline std::vector<Ranked> inOrder(std::vector<Ranked> ranked, const AgesOf& agesOf) {
+  std::vector<Candidate> candidates;
+  for (const Ranked& one : ranked) candidates.push_back(one.candidate);
+  const std::vector<Age> ages = agesOf(candidates);
   for (size_t i = 0; i < ages.size(); ++i) ranked[i].age = ages[i];
   std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
     return a.score != b.score ? a.score > b.score : a.age < b.age;
   });
   return ranked;
+}
+
+/// Returns the `count` best candidates, best first, or all if there are fewer. scores[i] belongs to candidates[i].
+inline std::vector<Ranked> bestByScore(std::span<const float> scores, std::span<const Candidate> candidates,
+                                       size_t count, const AgesOf& agesOf) {
+  std::vector<Ranked> ranked;
+  for (uint32_t i = 0; i < scores.size(); ++i) ranked.push_back({scores[i], {}, i, candidates[i]});
+  return inOrder(bestOf(std::move(ranked), count, &Ranked::score, agesOf), agesOf);
 }
 
 }  // namespace maxsimd

@@ -1,4 +1,4 @@
-// When work must stop: at its deadline, or when the engine is closed. And when it must pause.
+// When work must stop: at its deadline, or when the engine is closed.
 #pragma once
 
 #include "files/error.h"
@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <thread>
 
 namespace maxsimd {
 
@@ -15,8 +14,6 @@ using Clock = std::chrono::steady_clock;
 struct Deadline {
   Clock::time_point at = Clock::time_point::max();
   const std::atomic<bool>* stopping = nullptr;
-  /// The number of tasks that wait elsewhere; null = they do not matter. The work pauses while there are any.
-  const std::atomic<size_t>* waiting = nullptr;
 
   bool passed() const {
     return (stopping != nullptr && stopping->load(std::memory_order_relaxed)) ||
@@ -25,8 +22,6 @@ struct Deadline {
 
   /// Called between blocks of work. Throws `deadline_exceeded`.
   void check() const {
-    while (waiting != nullptr && waiting->load(std::memory_order_relaxed) > 0 && !passed())
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (passed()) throw Error(ErrorCode::deadlineExceeded, "deadline exceeded");
   }
 };

@@ -19,6 +19,7 @@ namespace {
 struct Loop {
   std::atomic<size_t> next{0};
   size_t count;
+  Clock::time_point until;
   const std::function<void(size_t)>* body;
   std::mutex mutex;
   std::condition_variable left;
@@ -26,11 +27,17 @@ struct Loop {
   bool finished = false;
   std::exception_ptr failure;
 
-  /// Takes iterations until none is left or `leave` returns true.
+  /// Takes iterations until none is left, the time has passed or `leave` returns true.
   template <typename Leave>
   void work(const Leave& leave) {
     try {
-      for (size_t i; !leave() && (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) (*body)(i);
+      while (!leave()) {
+        if (until != Clock::time_point::max() && Clock::now() >= until && next.load(std::memory_order_relaxed) > 0)
+          return;
+        const size_t i = next.fetch_add(1, std::memory_order_relaxed);
+        if (i >= count) return;
+        (*body)(i);
+      }
     } catch (...) {
       next.store(count, std::memory_order_relaxed);
       const std::lock_guard lock(mutex);
@@ -103,8 +110,13 @@ void Pool::run() {
 }
 
 void Pool::parallelFor(size_t count, const std::function<void(size_t)>& body) {
+  parallelFor(count, Clock::time_point::max(), body);
+}
+
+size_t Pool::parallelFor(size_t count, Clock::time_point until, const std::function<void(size_t)>& body) {
   auto loop = std::make_shared<Loop>();
   loop->count = count;
+  loop->until = until;
   loop->body = &body;
   if (count > 1) {
     size_t helpers = 0;
@@ -122,6 +134,7 @@ void Pool::parallelFor(size_t count, const std::function<void(size_t)>& body) {
   loop->finished = true;
   loop->left.wait(lock, [&loop] { return loop->helpers == 0; });
   if (loop->failure) std::rethrow_exception(loop->failure);
+  return std::min(loop->next.load(std::memory_order_relaxed), count);
 }
 
 }  // namespace maxsimd

@@ -1,6 +1,8 @@
 // A pool of threads. They run posted tasks in order of arrival, and idle ones share loops.
 #pragma once
 
+#include "runtime/deadline.h"
+
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -23,13 +25,14 @@ class Pool {
 
   uint32_t threads() const { return threadCount_; }
   void post(std::function<void()> task);
-  /// The number of posted tasks that no thread has taken yet.
-  const std::atomic<size_t>& waiting() const { return waiting_; }
 
   /// Runs body(0), ..., body(count - 1), each once, on the calling thread and on threads that are idle now. Those leave
   /// the loop when a task is posted. Returns when all iterations are done. Rethrows the first exception; after it no
   /// further iteration starts.
   void parallelFor(size_t count, const std::function<void(size_t)>& body);
+  /// The same, but no iteration starts once `until` has passed, except that the first always does. Returns how many are
+  /// done: they are the first ones.
+  size_t parallelFor(size_t count, Clock::time_point until, const std::function<void(size_t)>& body);
 
  private:
   void run();

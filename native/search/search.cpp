@@ -1,19 +1,18 @@
 #include "search/search.h"
 
-#include "candidates/candidates.h"
-#include "candidates/ranking.h"
 #include "device/residents.h"
 #include "search/page_prefetch.h"
-#include "runtime/query.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <utility>
 
 namespace maxsimd {
 namespace {
 
 /// Chunks that a thread scores between two checks of the deadline.
 constexpr size_t blockChunks = 64;
+/// Chunks of a part (`Search::score`). Threads wait for each other at its end, and its scores take memory.
+constexpr size_t partChunks = 1u << 16;
 /// A grouped search that finds too few documents takes this many times the candidates, at most twice.
 constexpr uint32_t widening = 4;
 constexpr uint32_t widenedMost = widening * widening;
@@ -21,29 +20,20 @@ constexpr uint32_t widenedMost = widening * widening;
 /// AVX2.
 constexpr double widenedProductsMost = 1u << 28;
 
-/// Throws `AbsentParts` with all parts that exact scoring would miss, so that they are fetched together.
-void requirePresent(const std::vector<Selection>& selections, const std::vector<Candidate>& candidates) {
-  std::vector<AbsentPart> absent;
-  for (const Candidate& candidate : candidates) {
-    const Segment& segment = *selections[candidate.selection].snapshot.segment;
-    segment.collectAbsent(segment.chunk(candidate.chunk).record, absent);
-  }
-  if (!absent.empty()) throw AbsentParts(std::move(absent));
-}
-
-void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, const Query& query,
-                  const std::vector<Selection>& selections, const std::vector<Candidate>& candidates,
-                  std::vector<float>& scores) {
-  requirePresent(selections, candidates);
+/// Scores the candidates, and starts with no further block once `until` has passed. Returns how many are scored: they
+/// are the first ones.
+size_t scoreExactly(const Index& index, Pool& pool, const Deadline& deadline, const Query& query,
+                    const std::vector<Selection>& selections, std::span<const Candidate> candidates,
+                    Clock::time_point until, std::vector<float>& scores) {
   scores.resize(candidates.size());
   const size_t blocks = (scores.size() + blockChunks - 1) / blockChunks;
-  pool.parallelFor(blocks, [&](size_t b) {
-    request.deadline.check();
+  const size_t done = pool.parallelFor(blocks, until, [&](size_t b) {
+    deadline.check();
     Chunk chunks[blockChunks];
     const size_t first = b * blockChunks;
     const size_t count = std::min(blockChunks, scores.size() - first);
     prefetchPages(selections, candidates.data() + first, count);
-    loadPlaces(selections, std::span(candidates).subspan(first, count));
+    loadPlaces(selections, candidates.subspan(first, count));
     for (size_t i = 0; i < count; ++i) {
       const Candidate& candidate = candidates[first + i];
       chunks[i] = exactChunk(selections[candidate.selection], candidate.chunk);
@@ -56,20 +46,7 @@ void scoreExactly(const Index& index, Pool& pool, const IndexSearch& request, co
     }
     index.kernel().maxsim(query.packed(), chunks, count, scores.data() + first);
   });
-}
-
-/// The best chunks of the best topK documents, document by document. `all` is best first.
-std::vector<std::vector<Ranked>> bestOfDocuments(const std::vector<Ranked>& all, uint32_t topK) {
-  std::vector<std::vector<Ranked>> documents;
-  std::unordered_map<uint64_t, size_t> places;
-  for (const Ranked& ranked : all) {
-    const auto [place, isNew] = places.try_emplace(ranked.age.versionId, documents.size());
-    if (isNew && documents.size() < topK) documents.emplace_back();
-    if (place->second >= documents.size()) continue;
-    std::vector<Ranked>& chunks = documents[place->second];
-    if (chunks.size() < chunksOfDocumentMost) chunks.push_back(ranked);
-  }
-  return documents;
+  return std::min(done * blockChunks, scores.size());
 }
 
 struct Live {
@@ -108,12 +85,12 @@ uint32_t widestCandidateK(const IndexSearch& request, const Live& live) {
 }
 
 void addComponents(const Index& index, const Query& query, const std::vector<Selection>& selections,
-                   const std::vector<Candidate>& candidates, const std::vector<Ranked>& top, SearchOutcome& outcome) {
+                   const std::vector<Ranked>& top, SearchOutcome& outcome) {
   const PackedQuery& packed = query.packed();
   std::vector<float> similarities(packed.tokensPadded);
   std::vector<uint32_t> rows(packed.tokensPadded);
   for (const Ranked& ranked : top) {
-    const Candidate& candidate = candidates[ranked.position];
+    const Candidate& candidate = ranked.candidate;
     index.kernel().best(packed, exactChunk(selections[candidate.selection], candidate.chunk), similarities.data(),
                         rows.data());
     for (uint32_t i = 0; i < packed.tokens; ++i) {
@@ -124,10 +101,10 @@ void addComponents(const Index& index, const Query& query, const std::vector<Sel
 }
 
 /// Says where the results lie in the texts of their documents. Their records were found intact when they were scored.
-void addPlaces(const std::vector<Selection>& selections, const std::vector<Candidate>& candidates,
-               const std::vector<Ranked>& top, bool components, SearchOutcome& outcome) {
+void addPlaces(const std::vector<Selection>& selections, const std::vector<Ranked>& top, bool components,
+               SearchOutcome& outcome) {
   for (size_t i = 0; i < top.size(); ++i) {
-    const Candidate& candidate = candidates[top[i].position];
+    const Candidate& candidate = top[i].candidate;
     const SegmentSnapshot& snapshot = selections[candidate.selection].snapshot;
     const uint32_t record = snapshot.segment->chunk(candidate.chunk).record;
     const uint32_t chunk = candidate.chunk - snapshot.segment->record(record).firstChunk;
@@ -141,17 +118,40 @@ void addPlaces(const std::vector<Selection>& selections, const std::vector<Candi
 }
 
 /// Whether the device's scores equal the exact ones, to the last bit. If not, the device is left alone for a while.
-bool deviceIsRight(const Index& index, const std::vector<Selection>& selections, const CandidateSet& set,
-                   const std::vector<float>& scores) {
+/// scores[i] belongs to candidate `first + i`.
+bool deviceIsRight(const Index& index, const std::vector<Selection>& selections, const CandidateSet& set, size_t first,
+                   std::span<const float> scores) {
+  if (set.everyChunk) return true;
   for (size_t i = 0; i < scores.size(); ++i) {
-    const uint32_t s = set.candidates[i].selection;
-    if (!set.scoredOnDevice[s] || set.preselected[i].score == scores[i]) continue;
+    const uint32_t s = set.candidates[first + i].selection;
+    if (!set.scoredOnDevice[s] || set.preselected[first + i].score == scores[i]) continue;
     // Rows that could not be read are zeros. That is not the device's fault.
     selections[s].snapshot.segment->requireRead(*selections[s].snapshot.mapping);
     index.residents()->distrust();
     return false;
   }
   return true;
+}
+
+/// Calls body(candidate) for every candidate of the set, in order.
+template <typename Body>
+void forEachCandidate(const CandidateSet& set, const std::vector<Selection>& selections, const Body& body) {
+  for (const Candidate& candidate : set.candidates) body(candidate);
+  if (!set.everyChunk) return;
+  for (uint32_t s = 0; s < selections.size(); ++s) {
+    const Bitmap& chunks = selections[s].chunks->chunks;
+    chunks.forEach(0, chunks.size(), [&](uint32_t chunk) { body(Candidate{s, chunk}); });
+  }
+}
+
+/// Throws `AbsentParts` with all parts that exact scoring would miss, so that they are fetched together.
+void requirePresent(const CandidateSet& set, const std::vector<Selection>& selections) {
+  std::vector<AbsentPart> absent;
+  forEachCandidate(set, selections, [&](const Candidate& candidate) {
+    const Segment& segment = *selections[candidate.selection].snapshot.segment;
+    segment.collectAbsent(segment.chunk(candidate.chunk).record, absent);
+  });
+  if (!absent.empty()) throw AbsentParts(std::move(absent));
 }
 
 /// Drops codes that could not be read. If there were any, the chosen candidates are worthless.
@@ -181,72 +181,139 @@ const char* planName(Plan plan) {
   return "exact";
 }
 
-SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
-  request.deadline.check();
-  const auto start = Clock::now();
-  SearchOutcome outcome;
-  std::vector<Selection> selections = selectLive(index.snapshot(), request.generation, request, request.deadline);
-  const Query query(index.kernel(), request.query, request.offsets, index.options().shape);
-  const auto filteredAt = Clock::now();
+Search::Search(Index& index, Pool& pool, IndexSearch request)
+    : index_(index), pool_(pool), request_(std::move(request)) {}
 
-  CandidateSet set;
-  std::vector<float> scores;
-  std::vector<Ranked> top;
-  auto chosen = filteredAt;
-  const auto rankOnce = [&](const IndexSearch& asked) {
-    set = chooseCandidates(index, pool, asked, query, selections);
-    while (dropUnreadCodes(index, selections)) {
-      set = chooseCandidates(index, pool, asked, query, selections);
-      outcome.codesLost = true;
+bool Search::run(Clock::time_point until) {
+  request_.deadline.check();
+  auto now = Clock::now();
+  do {
+    const auto since = [&, start = now] { return millisecondsBetween(start, now = Clock::now()); };
+    if (step_ == Step::filter) {
+      filter();
+      outcome_.filterMs += since();
+    } else if (step_ == Step::choose) {
+      choose();
+      outcome_.candidatesMs += since();
+    } else if (step_ == Step::score) {
+      score(until);
+      outcome_.exactMs += since();
+    } else {
+      const bool hasEnded = rank();
+      outcome_.exactMs += since();
+      if (hasEnded) return true;
     }
-    chosen = Clock::now();
-    scoreExactly(index, pool, asked, query, selections, set.candidates, scores);
-    return deviceIsRight(index, selections, set, scores);
-  };
-  const auto rank = [&](const IndexSearch& asked) {
-    // The second time runs without the device.
-    if (!rankOnce(asked)) rankOnce(asked);
-  };
-  const auto best = [&](size_t count) {
-    return bestByScore(scores, set.candidates, count,
-                       [&](std::span<const Candidate> of) { return candidateAges(selections, of); });
-  };
-  rank(request);
-  if (request.grouped) {
-    IndexSearch wider = request;
-    const uint32_t widest = widestCandidateK(request, liveOf(selections));
-    auto documents = bestOfDocuments(best(scores.size()), request.topK);
-    while (documents.size() < request.topK && wider.candidateK < widest &&
-           hasMoreDocuments(selections, documents.size())) {
-      wider.candidateK = std::min(wider.candidateK * widening, widest);
-      rank(wider);
-      documents = bestOfDocuments(best(scores.size()), request.topK);
-    }
-    for (const auto& chunks : documents) top.insert(top.end(), chunks.begin(), chunks.end());
+  } while (now < until);
+  return false;
+}
+
+void Search::filter() {
+  selections_ = selectLive(index_.snapshot(), request_.generation, request_, request_.deadline);
+  query_.emplace(index_.kernel(), request_.query, request_.offsets, index_.options().shape);
+  if (request_.grouped) widestCandidateK_ = widestCandidateK(request_, liveOf(selections_));
+  step_ = Step::choose;
+}
+
+void Search::choose() {
+  set_ = chooseCandidates(index_, pool_, request_, *query_, selections_);
+  while (dropUnreadCodes(index_, selections_)) {
+    set_ = chooseCandidates(index_, pool_, request_, *query_, selections_);
+    outcome_.codesLost = true;
+  }
+  requirePresent(set_, selections_);
+  scored_ = 0;
+  part_ = {};
+  next_ = {};
+  if (request_.grouped) {
+    best_ = std::make_unique<BestDocuments>(request_.topK, agesOf_, [this](const Candidate& candidate) {
+      return selections_[candidate.selection].snapshot.segment->chunk(candidate.chunk).record;
+    });
   } else {
-    top = best(request.topK);
+    best_ = std::make_unique<BestChunks>(request_.topK, agesOf_);
   }
-  outcome.preselected = !set.preselected.empty();
-  outcome.plan = set.plan;
-  for (const auto& [score, age, position, candidate] : top) {
-    SearchOutcome::Result result{age.versionId, age.chunkIndex, score, 0.0f, 0, 0, 0};
-    if (outcome.preselected) {
-      result.candidateScore = set.preselected[position].score;
-      result.candidateRank = set.preselected[position].rank;
+  step_ = Step::score;
+}
+
+void Search::score(Clock::time_point until) {
+  if (part_.empty()) part_ = nextPart();
+  if (part_.empty()) {
+    step_ = Step::rank;
+    return;
+  }
+  std::vector<float> scores;
+  scores.resize(scoreExactly(index_, pool_, request_.deadline, *query_, selections_, part_, until, scores));
+  if (!deviceIsRight(index_, selections_, set_, scored_, scores) && !std::exchange(deviceWasWrong_, true)) {
+    // The second time the candidates are chosen without the device.
+    step_ = Step::choose;
+    return;
+  }
+  best_->add(part_.first(scores.size()), scores, scored_);
+  scored_ += uint32_t(scores.size());
+  part_ = part_.subspan(scores.size());
+}
+
+std::span<const Candidate> Search::nextPart() {
+  if (!set_.everyChunk) {
+    const auto left = std::span<const Candidate>(set_.candidates).subspan(scored_);
+    return left.first(std::min(left.size(), partChunks));
+  }
+  gathered_.clear();
+  for (; next_.selection < selections_.size(); next_ = {next_.selection + 1, 0}) {
+    const Bitmap& chunks = selections_[next_.selection].chunks->chunks;
+    for (; next_.chunk < chunks.size(); next_.chunk += Bitmap::wordBits) {
+      if (gathered_.size() + Bitmap::wordBits > partChunks) return gathered_;
+      chunks.forEach(next_.chunk, next_.chunk + Bitmap::wordBits,
+                     [&](uint32_t chunk) { gathered_.push_back({next_.selection, chunk}); });
     }
-    outcome.results.push_back(result);
   }
-  addPlaces(selections, set.candidates, top, request.components, outcome);
-  if (request.components) addComponents(index, query, selections, set.candidates, top, outcome);
-  for (const Selection& selection : selections) {
+  return gathered_;
+}
+
+bool Search::rank() {
+  top_ = best_->take();
+  if (request_.grouped && widen()) {
+    deviceWasWrong_ = false;
+    step_ = Step::choose;
+    return false;
+  }
+  answer();
+  return true;
+}
+
+/// Takes more candidates if those before had too few documents and there are more.
+bool Search::widen() {
+  size_t documents = 0;
+  for (size_t i = 0; i < top_.size(); ++i) documents += i == 0 || top_[i].age.versionId != top_[i - 1].age.versionId;
+  if (documents >= request_.topK || request_.candidateK >= widestCandidateK_ ||
+      !hasMoreDocuments(selections_, documents))
+    return false;
+  request_.candidateK = std::min(request_.candidateK * widening, widestCandidateK_);
+  return true;
+}
+
+void Search::answer() {
+  outcome_.preselected = !set_.preselected.empty();
+  outcome_.plan = set_.plan;
+  for (const auto& [score, age, position, candidate] : top_) {
+    SearchOutcome::Result result{age.versionId, age.chunkIndex, score, 0.0f, 0, 0, 0};
+    if (outcome_.preselected) {
+      result.candidateScore = set_.preselected[position].score;
+      result.candidateRank = set_.preselected[position].rank;
+    }
+    outcome_.results.push_back(result);
+  }
+  addPlaces(selections_, top_, request_.components, outcome_);
+  if (request_.components) addComponents(index_, *query_, selections_, top_, outcome_);
+  for (const Selection& selection : selections_) {
     if (selection.chunks->count > 0) selection.snapshot.segment->requireRead(*selection.snapshot.mapping);
   }
-  outcome.candidateCount = uint32_t(set.considered);
-  const auto end = Clock::now();
-  outcome.filterMs = millisecondsBetween(start, filteredAt);
-  outcome.candidatesMs = millisecondsBetween(filteredAt, chosen);
-  outcome.exactMs = millisecondsBetween(chosen, end);
-  return outcome;
+  outcome_.candidateCount = uint32_t(set_.considered);
+}
+
+SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {
+  Search whole(index, pool, request);
+  whole.run();
+  return std::move(whole.outcome());
 }
 
 }  // namespace maxsimd

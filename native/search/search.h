@@ -7,20 +7,28 @@
 // matching chunk of the segments in device memory there, exactly, and the others by one of the other plans. Every plan
 // scores chunks of segments without codes exactly. Results do not depend on the number of threads. Among equal scores
 // the oldest chunk is first (age.h), also where topK cuts.
+//
+// A search may give way and go on later. It has seen its snapshot by then: the live matching chunks are chosen in the
+// first step, and the search holds their segments. So its results are those of a search that did not give way, whatever
+// has been written, merged or dropped meanwhile.
 #pragma once
 
+#include "candidates/candidates.h"
 #include "candidates/index_search.h"
 #include "index/index.h"
 #include "runtime/pool.h"
+#include "runtime/query.h"
+#include "search/best.h"
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace maxsimd {
 
 const char* planName(Plan plan);
-
-inline constexpr size_t chunksOfDocumentMost = 10;
 
 struct SearchOutcome {
   struct Result {
@@ -51,8 +59,58 @@ struct SearchOutcome {
   double exactMs = 0;
 };
 
-/// Throws `UnreadRecord` if a record that it needed cannot be read or is damaged, `AbsentParts` if it has not been
-/// fetched, `deadline_exceeded` if the deadline passes, `values_missing` if a range lacks values.
+class Search {
+ public:
+  /// `index` and `pool` must outlive the calls of `run`.
+  Search(Index& index, Pool& pool, IndexSearch request);
+
+  /// Goes on, by one step at least, and gives way once `until` has passed. True = the search has ended.
+  /// Candidates are chosen in one step; exact scoring gives way between blocks of chunks.
+  ///
+  /// Throws `UnreadRecord` if a record that it needed cannot be read or is damaged, `AbsentParts` if it has not been
+  /// fetched, `deadline_exceeded` if the deadline passes, `values_missing` if a range lacks values. After that, and
+  /// after its end, a search does not go on.
+  bool run(Clock::time_point until = Clock::time_point::max());
+  SearchOutcome& outcome() { return outcome_; }
+
+ private:
+  enum class Step { filter, choose, score, rank };
+
+  void filter();
+  void choose();
+  /// Scores the next part of the candidates, or as much of it as there is time for.
+  void score(Clock::time_point until);
+  std::span<const Candidate> nextPart();
+  /// False if the candidates must be more.
+  bool rank();
+  bool widen();
+  void answer();
+
+  Index& index_;
+  Pool& pool_;
+  IndexSearch request_;
+  Step step_ = Step::filter;
+  SearchOutcome outcome_;
+  std::vector<Selection> selections_;
+  std::optional<Query> query_;
+  const AgesOf agesOf_ = [this](std::span<const Candidate> of) { return candidateAges(selections_, of); };
+  /// The most candidates that a grouped search may take.
+  uint32_t widestCandidateK_ = 0;
+  CandidateSet set_;
+  /// The device was wrong, so the candidates are chosen a second time.
+  bool deviceWasWrong_ = false;
+  /// How many candidates are scored.
+  uint32_t scored_ = 0;
+  /// The candidates that are scored next: a part of those in `set_`, or of all chunks.
+  std::span<const Candidate> part_;
+  /// A part of all chunks, and where the next one begins.
+  std::vector<Candidate> gathered_;
+  Candidate next_{};
+  std::unique_ptr<Best> best_;
+  std::vector<Ranked> top_;
+};
+
+/// Runs a whole search.
 SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request);
 
 }  // namespace maxsimd

@@ -1,12 +1,13 @@
 /**
- * Asks the engine about one open index, in the asker's turn and with the time that is left then. It asks again when a merge
- * moved records meanwhile, and after what the engine lacked has been loaded: values of metadata, or parts of a segment.
+ * Asks the engine about one open index, in the asker's turns and with the time that is left at the first. It asks again when a
+ * merge moved records meanwhile, and after what the engine lacked has been loaded: values of metadata, or parts of a segment.
  */
 import { askAgain, type Repeats } from './ask-again.ts';
 import { before } from './asking.ts';
 import type { Asker } from './contract.ts';
 import { absentParts, fromEngine, hasEngineCode, type AbsentParts } from './engine/engine-errors.ts';
 import type { NativeMatching } from './engine/native.ts';
+import { inSlices, type Sliced } from './slices.ts';
 import { ValueLoader, type ValueLoaderDeps } from './segments/value-loader.ts';
 
 export interface EngineAsksDeps extends ValueLoaderDeps {
@@ -35,7 +36,10 @@ export interface Snapshot {
 
 type Unplaced = Omit<NativeMatching, 'generation'>;
 
-/** A search that ran while a merge moved records may have met one of them at both places, or at none. */
+/**
+ * A search that looked for its chunks while a merge moved records may have met one of them at both places, or at none. It looks
+ * for them in its first slice. From then on it holds the segments, and moves do not matter.
+ */
 class Moved extends Error {
   override readonly name = 'Moved';
 }
@@ -58,11 +62,11 @@ export class EngineAsks {
       inTurn,
       snapshot,
     }: Asker & { readonly endsAt: number; readonly snapshot: () => Snapshot },
-    ask: (asked: Asked & Pick<Snapshot, 'generation'>) => Promise<T>,
+    begin: (asked: Asked & Pick<Snapshot, 'generation'>) => Sliced<T>,
   ): Promise<T> {
     let { generation, moves } = snapshot();
-    const askNow = (): Promise<T> =>
-      ask({ ...asked, generation, timeoutMs: Math.max(1, endsAt - performance.now()) });
+    const beginNow = (): Sliced<T> =>
+      begin({ ...asked, generation, timeoutMs: Math.max(1, endsAt - performance.now()) });
     const mend = async (error: unknown) => {
       if (error instanceof Moved) {
         ({ generation, moves } = snapshot());
@@ -78,9 +82,14 @@ export class EngineAsks {
     try {
       return await askAgain(this.#deps.repeats, mend, async () => {
         this.#prepare();
-        const found = await inTurn(askNow);
-        if (moves !== snapshot().moves) throw new Moved();
-        return found;
+        let isFirst = true;
+        return await inSlices(beginNow, async (slice) => {
+          const found = await inTurn(slice);
+          if (isFirst && moves !== snapshot().moves) throw new Moved();
+          isFirst = false;
+          if (found === undefined) this.#deps.assertUsable();
+          return found;
+        });
       });
     } catch (error) {
       await this.#deps.onFailed(error);

@@ -35,6 +35,7 @@ import { Scrub, type Verification } from './segments/scrub.ts';
 import { SegmentUpkeep } from './merging/upkeep.ts';
 import { SegmentWriter } from './segments/segment-writer.ts';
 import type { SegmentDeps } from './segments/segment.ts';
+import { slicedSearch, whole, type Sliced } from './slices.ts';
 import { SharedLock } from './publishing/shared-lock.ts';
 import { SnapshotPins } from './publishing/snapshot-pins.ts';
 
@@ -113,7 +114,7 @@ export class LocalIndex implements OpenIndex {
     this.#recall = new IndexRecall({
       measuring: deps.measuring,
       segments: () => deps.native.segments(),
-      ask: (search) => deps.native.search(search),
+      ask: (search) => deps.measuring.inTurns(() => slicedSearch(deps.native, search)),
       moves: () => this.#swaps,
       known: deps.knownRecall,
       onMove: (move) => deps.events.onBreadth?.(deps.indexId, move),
@@ -204,7 +205,7 @@ export class LocalIndex implements OpenIndex {
         search: async (search, asker = alone) => {
           const wanted = { ...search, breadth: this.#recall.breadth };
           const found = await this.#ask(wanted, generation, asker, (asked) =>
-            this.#deps.native.search(asked),
+            slicedSearch(this.#deps.native, asked),
           );
           if (found.codesLost) this.#upkeep.mendDerived();
           this.#deps.plans[found.plan] += 1;
@@ -212,9 +213,11 @@ export class LocalIndex implements OpenIndex {
           return found;
         },
         matching: (matching, asker = alone) =>
-          this.#ask(matching, generation, asker, (asked) => this.#deps.native.matching(asked)),
+          this.#ask(matching, generation, asker, (asked) => whole(() => this.#deps.native.matching(asked))),
         tokenVectors: (matching, asker = alone) =>
-          this.#ask(matching, generation, asker, (asked) => this.#deps.native.tokenVectors(asked)),
+          this.#ask(matching, generation, asker, (asked) =>
+            whole(() => this.#deps.native.tokenVectors(asked)),
+          ),
         statistics: async () => this.statistics(),
       });
     } finally {
@@ -263,11 +266,11 @@ export class LocalIndex implements OpenIndex {
     asked: Asked,
     generation: number,
     asker: Asker,
-    ask: (asked: Asked & { readonly generation: number }) => Promise<T>,
+    begin: (asked: Asked & { readonly generation: number }) => Sliced<T>,
   ): Promise<T> {
     const endsAt = performance.now() + asked.timeoutMs;
     const snapshot = () => ({ generation, moves: this.#swaps });
-    return this.#asks.ask(asked, { ...asker, endsAt, snapshot }, ask);
+    return this.#asks.ask(asked, { ...asker, endsAt, snapshot }, begin);
   }
 
   async #measure(search: NativeSearch): Promise<void> {

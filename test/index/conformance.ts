@@ -278,6 +278,25 @@ function describeRepeats(kind: IndexKind): void {
       expect(stage.repeats).toEqual({ ...noRepeats(), moved: 1 });
     });
 
+    it('not when the merge came after its first slice: it holds its segments, and answers from its snapshot', async () => {
+      await using stage = await kind.open({ segmentTokenVectorsMax: 4, wasteAgeMsMax: 0 });
+      for (let place = 0; place < 8; place += 1) await stage.upsert([documentAt(`d${place}`, 1)]);
+      await tend(stage.index());
+      await stage.remove('d0');
+      const before = await stage.search();
+      const held = stage.hold('search', 1);
+      const searching = stage.search();
+      await held.reached;
+      await tend(stage.index());
+      expect(recordsOf(stage)).toBe(7);
+      await stage.remove('d1');
+      await stage.upsert([documentAt('d2', 1)]);
+      held.release();
+      expect(await searching).toEqual(before);
+      expect(stage.repeats).toEqual(noRepeats());
+      expect(await docIds(stage)).toEqual(['d2', 'd3', 'd4', 'd5', 'd6', 'd7']);
+    });
+
     it('when values of metadata had to be loaded first', async () => {
       await using stage = await kind.open({});
       const found = async () => {

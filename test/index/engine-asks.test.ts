@@ -20,6 +20,7 @@ class Scripted {
   readonly calls: string[] = [];
   readonly snapshot = { generation: 1, moves: 0 };
   usable = true;
+  closed = 0;
   /** While a load of values or parts runs. */
   during: () => Promise<void> = async () => undefined;
   readonly #asks: EngineAsks;
@@ -52,20 +53,27 @@ class Scripted {
     });
   }
 
-  ask(script: (Error | (() => void))[], { timeoutMs = 10_000, signal = alone.signal } = {}): Promise<string> {
+  ask(
+    script: (Error | (() => void | 'gives way'))[],
+    { timeoutMs = 10_000, signal = alone.signal, inTurn = alone.inTurn } = {},
+  ): Promise<string> {
     const asking = {
-      ...alone,
+      inTurn,
       signal,
       endsAt: performance.now() + timeoutMs,
       snapshot: () => ({ ...this.snapshot }),
     };
-    return this.#asks.ask({ where, timeoutMs }, asking, async ({ generation, timeoutMs: left }) => {
-      this.asked.push({ generation, timeoutMs: left });
-      const step = script.shift();
-      if (step instanceof Error) throw step;
-      step?.();
-      return 'found';
-    });
+    return this.#asks.ask({ where, timeoutMs }, asking, ({ generation, timeoutMs: left }) => ({
+      next: async () => {
+        this.asked.push({ generation, timeoutMs: left });
+        const step = script.shift();
+        if (step instanceof Error) throw step;
+        return step?.() === 'gives way' ? undefined : 'found';
+      },
+      close: () => {
+        this.closed += 1;
+      },
+    }));
   }
 
   merge = (): void => {
@@ -110,6 +118,57 @@ describe('the engine is asked again', () => {
     expect(left).toEqual(left.toSorted((a, b) => b - a));
     expect(left[0]).toBeLessThanOrEqual(5_000);
     expect(index.failures).toEqual([]);
+  });
+});
+
+describe('work that gives way', () => {
+  const givesWay = () => 'gives way' as const;
+
+  it('goes on in the next turn of the asker, and is freed at its end', async () => {
+    const index = new Scripted();
+    let turns = 0;
+    const inTurn = <T>(task: () => Promise<T>): Promise<T> => {
+      turns += 1;
+      return task();
+    };
+    expect(await index.ask([givesWay, givesWay], { inTurn })).toBe('found');
+    expect([turns, index.closed, index.repeats]).toEqual([3, 1, noRepeats()]);
+  });
+
+  it('begins again when records moved during its first slice, and only then', async () => {
+    const index = new Scripted();
+    const moved = () => (index.merge(), givesWay());
+    expect(await index.ask([moved, givesWay, moved, index.merge])).toBe('found');
+    expect(index.asked.map(({ generation }) => generation)).toEqual([1, 2, 2, 2]);
+    expect([index.repeats.moved, index.closed]).toEqual([1, 2]);
+  });
+
+  it('begins again after a slice that needed what has been fetched since', async () => {
+    const index = new Scripted({ fetches: true });
+    expect(await index.ask([givesWay, absent(), givesWay])).toBe('found');
+    expect(index.calls).toEqual(['note parts', 'fetch parts', 'note parts']);
+    expect([index.repeats.parts, index.closed]).toEqual([1, 2]);
+  });
+
+  it('is freed when its caller has gone, when it fails, and when the index cannot be used any more', async () => {
+    const left = new Scripted();
+    let turns = 0;
+    const inTurn = async <T>(task: () => Promise<T>): Promise<T> => {
+      turns += 1;
+      if (turns > 1) throw new Error('gone');
+      return await task();
+    };
+    await expect(left.ask([givesWay], { inTurn })).rejects.toThrow('gone');
+    const failed = new Scripted();
+    await expect(failed.ask([givesWay, engineError('io')])).rejects.toBeInstanceOf(Error);
+    const unusable = new Scripted();
+    const fails = () => ((unusable.usable = false), givesWay());
+    await expect(unusable.ask([fails])).rejects.toThrow('opening again');
+    expect([left, failed, unusable].map(({ asked, closed }) => [asked.length, closed])).toEqual([
+      [1, 1],
+      [2, 1],
+      [1, 1],
+    ]);
   });
 });
 

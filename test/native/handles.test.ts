@@ -5,6 +5,7 @@ import {
   createEngine,
   type NativeEngine,
   type NativeIndex,
+  type NativeSearchRun,
   type NativeProbe,
 } from '../../src/index/engine/native.ts';
 import { Clusters, columns, noLifespans, temporaryDirectory } from './sample.ts';
@@ -56,6 +57,7 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   recordsSeenSince: (index) => index.recordsSeenSince(1, 1),
   publish: (index) => index.publish(1_000, columns(1, [0]), noLifespans),
   search: (index) => index.search(clusters.search(1)),
+  beginSearch: (index) => index.beginSearch(clusters.search(1)).next(50),
   matching: (index) => index.matching({ generation: 1, timeoutMs: 1_000 }),
   tokenVectors: (index) => index.tokenVectors({ generation: 1, timeoutMs: 1_000 }),
   recordsWithoutValues: (index) => index.recordsWithoutValues(1, 1, everything),
@@ -146,6 +148,75 @@ describe('handle states', () => {
     const work = engineMethods[name as keyof typeof engineMethods](own);
     own.close();
     await expect(Promise.all([before, work])).resolves.toHaveLength(2);
+  });
+});
+
+describe('a search that gives way', () => {
+  /** Gives way wherever it can. */
+  const shortest = 0.001;
+
+  async function filled(from = engine): Promise<NativeIndex> {
+    const index = await openIndex(from);
+    for (let version = 2; version < 200; version += 1)
+      await index.append(1, clusters.record(version, [4, 2]));
+    const lifespans = Array.from({ length: 199 }, (_, record) => record);
+    index.publish(1, columns(1, lifespans), noLifespans);
+    return index;
+  }
+
+  it('has the result of one that does not', async () => {
+    const index = await filled();
+    const search = clusters.search(1, { components: true, plan: 'exact' });
+    const run = index.beginSearch(search);
+    let slices = 1;
+    let found = await run.next(shortest);
+    for (; found === undefined; slices += 1) found = await run.next(shortest);
+    expect(slices).toBeGreaterThan(6);
+    const whole = await index.search(search);
+    expect({ ...found, timings: undefined }).toEqual({ ...whole, timings: undefined });
+    const long = await index.beginSearch(search).next(60_000);
+    expect({ ...long, timings: undefined }).toEqual({ ...whole, timings: undefined });
+    expect(() => run.next(shortest)).toThrow(code('closed'));
+    run.close();
+    index.close();
+  });
+
+  it('runs one slice at a time, and none once it, its index or its engine is closed', async () => {
+    const own = createEngine({ threads: 1, kernel: 'auto' });
+    const index = await filled(own);
+    const begin = () => index.beginSearch(clusters.search(1, { plan: 'exact' }));
+    const [closed, left, last, unused] = [begin(), begin(), begin(), begin()];
+    expect(() => closed.next(0)).toThrow(code('invalid_argument'));
+    const first = closed.next(shortest);
+    expect(() => closed.next(shortest)).toThrow(code('invalid_argument'));
+    closed.close();
+    closed.close();
+    expect(await first).toBeUndefined();
+    expect(() => closed.next(shortest)).toThrow(code('closed'));
+    expect(await left.next(shortest)).toBeUndefined();
+    expect(await last.next(shortest)).toBeUndefined();
+    index.close();
+    expect(() => left.next(shortest)).toThrow(code('closed'));
+    left.close();
+    own.close();
+    expect(() => last.next(shortest)).toThrow(code('closed'));
+    last.close();
+    // It is left to garbage collection.
+    expect(() => unused.next(shortest)).toThrow(code('closed'));
+    const bare = new (last.constructor as new () => NativeSearchRun)();
+    expect(() => bare.next(shortest)).toThrow(code('closed'));
+    bare.close();
+  });
+
+  it('ends at its deadline, which its slices share', async () => {
+    const index = await filled();
+    const run = index.beginSearch(clusters.search(1, { plan: 'exact', timeoutMs: 20 }));
+    const slices = async () => {
+      while ((await run.next(shortest)) === undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+    };
+    await expect(slices()).rejects.toMatchObject({ code: 'deadline_exceeded' });
+    expect(() => run.next(shortest)).toThrow(code('closed'));
+    index.close();
   });
 });
 

@@ -60,5 +60,23 @@ const Case waiting("concurrency", "a task begins while all threads share a loop"
   while (!taskBesideLoop(pool)) continue;
 });
 
+const Case parted("concurrency", "a loop whose time is over has done its first iterations, one at least",
+                  [](Random& random) {
+                    Pool pool(3);
+                    pool.post([] {});
+                    for (int round = 0; round < rounds(50); ++round) {
+                      const size_t count = between(random, 1, 400);
+                      const auto time = std::chrono::microseconds(between(random, 0, 3) * 40);
+                      std::vector<std::atomic<int>> ran(count);
+                      const size_t done = pool.parallelFor(count, Clock::now() + time, [&](size_t i) {
+                        ++ran[i];
+                        std::this_thread::sleep_for(1us);
+                      });
+                      CHECK(done >= 1 && done <= count);
+                      for (size_t i = 0; i < count; ++i) CHECK(ran[i] == (i < done ? 1 : 0));
+                    }
+                    CHECK(pool.parallelFor(0, Clock::now(), [](size_t) {}) == 0);
+                  });
+
 }  // namespace
 }  // namespace maxsimd::test

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <set>
 #include <thread>
+#include <tuple>
 
 namespace maxsimd::test {
 namespace {
@@ -374,22 +375,6 @@ const Case deadline("search", "a passed deadline ends a search", [](Random& rand
   IndexSearch request = fixture.request(random, 1, Plan::exact);
   request.deadline.at = Clock::now();
   CHECK_ERROR(search(*fixture.index, fixture.engine.compute(), request), ErrorCode::deadlineExceeded);
-});
-
-const Case pause("search", "a search that gives way pauses while tasks wait", [](Random& random) {
-  Fixture fixture(random, 2);
-  fixture.index->createSegment(1, fixture.directory.file("1.seg"));
-  fixture.add(random, 1, 5);
-  fixture.publish(1, range(0, 5));
-  IndexSearch request = fixture.request(random, 1, Plan::exact);
-  std::atomic<size_t> waiting{1};
-  request.deadline.waiting = &waiting;
-  request.deadline.at = Clock::now() + std::chrono::milliseconds(20);
-  CHECK_ERROR(search(*fixture.index, fixture.engine.compute(), request), ErrorCode::deadlineExceeded);
-  request.deadline.at = Clock::time_point::max();
-  std::thread served([&waiting] { waiting = 0; });
-  CHECK(!search(*fixture.index, fixture.engine.compute(), request).results.empty());
-  served.join();
 });
 
 const Case dropped("concurrency", "opening a segment answers though it is dropped meanwhile", [](Random& random) {

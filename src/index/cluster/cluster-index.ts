@@ -28,6 +28,7 @@ import type { CopyPace } from '../merging/copy-pace.ts';
 import { IndexRecall, type BreadthMove, type RecallReport } from '../recall/index-recall.ts';
 import type { Measuring } from '../recall/measuring.ts';
 import type { SharedIndexCatalog } from '../catalog.ts';
+import { slicedSearch, whole, type Sliced } from '../slices.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import { Merges } from '../merging/merges.ts';
 import { SharedMerges } from './shared-merges.ts';
@@ -94,7 +95,7 @@ export class ClusterIndex implements OpenIndex {
     this.#recall = new IndexRecall({
       measuring: deps.measuring,
       segments: () => deps.native.segments(),
-      ask: (search) => deps.native.search(search),
+      ask: (search) => deps.measuring.inTurns(() => slicedSearch(deps.native, search)),
       moves: () => this.#follower.swaps,
       onMove: (move) => deps.onBreadth?.(deps.indexId, move),
     });
@@ -165,19 +166,20 @@ export class ClusterIndex implements OpenIndex {
     return work({
       search: async (search, asker = alone) => {
         const wanted = { ...search, breadth: this.#recall.breadth };
-        const { found, generation } = await this.#ask(wanted, head, asker, async (asked) => ({
-          found: await native.search(asked),
-          generation: asked.generation,
-        }));
+        let generation = 0;
+        const found = await this.#ask(wanted, head, asker, (asked) => {
+          ({ generation } = asked);
+          return slicedSearch(native, asked);
+        });
         plans[found.plan] += 1;
         if (this.#recall.chooses(found.plan)) void this.#measure({ ...wanted, generation });
         void this.#follower.fetchRest();
         return found;
       },
       matching: (matching, asker = alone) =>
-        this.#ask(matching, head, asker, (asked) => native.matching(asked)),
+        this.#ask(matching, head, asker, (asked) => whole(() => native.matching(asked))),
       tokenVectors: (matching, asker = alone) =>
-        this.#ask(matching, head, asker, (asked) => native.tokenVectors(asked)),
+        this.#ask(matching, head, asker, (asked) => whole(() => native.tokenVectors(asked))),
       statistics: async (timeoutMs) => {
         await this.#reachHeadBefore(performance.now() + timeoutMs, head);
         return this.statistics();
@@ -249,12 +251,12 @@ export class ClusterIndex implements OpenIndex {
     asked: Asked,
     head: Promise<IndexHead> | undefined,
     asker: Asker,
-    ask: (asked: Asked & { readonly generation: number }) => Promise<T>,
+    begin: (asked: Asked & { readonly generation: number }) => Sliced<T>,
   ): Promise<T> {
     const endsAt = performance.now() + asked.timeoutMs;
     await this.#reachHeadBefore(endsAt, head);
     const snapshot = () => ({ generation: this.#follower.generation, moves: this.#follower.swaps });
-    return await this.#asks.ask(asked, { ...asker, endsAt, snapshot }, ask);
+    return await this.#asks.ask(asked, { ...asker, endsAt, snapshot }, begin);
   }
 
   /** Does not fetch what this node lacks: it is not measured then. */

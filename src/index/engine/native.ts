@@ -159,7 +159,7 @@ export interface NativeSearch extends NativeMatching {
   readonly grouped?: boolean;
   /** Default: `auto`. `exact` scans every live matching chunk, for evaluation and tests. */
   readonly plan?: 'auto' | 'exact' | 'codes' | 'lists' | 'graph';
-  /** Runs on one thread of low priority, and pauses while other searches wait for a thread. */
+  /** Runs on one thread of low priority. */
   readonly background?: boolean;
 }
 
@@ -194,6 +194,16 @@ export interface NativeSearchResult {
     /** Processor time of the thread that it ran on. A search in the background uses no other. */
     readonly cpuMs: number;
   };
+}
+
+/** A search that gives way. It holds its snapshot, so that its result is that of `search`. */
+export interface NativeSearchRun {
+  /**
+   * Works for about so long, and for one step at least. Resolves to the result, or to `undefined` when there is more to do. The
+   * time of the search runs from its beginning. After a failure it does not go on.
+   */
+  next(sliceMs: number): Promise<NativeSearchResult | undefined>;
+  close(): void;
 }
 
 export interface NativeScore extends NativeShape {
@@ -272,6 +282,8 @@ export interface NativeIndex {
   /** Makes a commit visible. Generations must be published in order. */
   publish(generation: number, born: LifespanColumns, died: LifespanColumns): void;
   search(search: NativeSearch): Promise<NativeSearchResult>;
+  /** Does nothing until `next` is called. */
+  beginSearch(search: NativeSearch): NativeSearchRun;
   /** Ids of the versions that match, ascending. */
   matching(matching: NativeMatching): Promise<Float64Array>;
   /** The number of token vectors of the live matching chunks. */

@@ -2,6 +2,14 @@
  * Decides which searches of a process are measured: a random share of them, one at a time, within a share of the processor time, and none
  * while searches wait. The rest after a measured search keeps it within that time.
  */
+import { setTimeout as pause } from 'node:timers/promises';
+import { inSlices, type Sliced } from '../slices.ts';
+
+/** A measured search that pauses because others wait looks again after so long. */
+const pauseMs = 10;
+/** After so many pauses it goes on for a slice. */
+const pausesMax = 100;
+
 export interface RecallSettings {
   /** The least recall of the best ten at the default `candidate_k`; 0 = recall is not measured. */
   readonly target: number;
@@ -44,7 +52,7 @@ export class Measuring {
     return this.#deps.settings;
   }
 
-  /** Whether work that may pause is to go on now. */
+  /** Whether no search waits. */
   get mayRun(): boolean {
     return !this.#deps.searchesWait();
   }
@@ -54,6 +62,14 @@ export class Measuring {
     const { target, share, shareOfNew, random, nowMs } = this.settings;
     if (target === 0 || random() >= (isNew ? shareOfNew : share)) return false;
     return !this.#measures && nowMs() >= this.#restsUntilMs && this.mayRun;
+  }
+
+  /** Runs a search slice by slice, and pauses before each while others wait. */
+  async inTurns<T>(begin: () => Sliced<T>): Promise<T> {
+    return await inSlices(begin, async (slice) => {
+      for (let pauses = 0; pauses < pausesMax && !this.mayRun; pauses += 1) await pause(pauseMs);
+      return await slice();
+    });
   }
 
   /** Measures a chosen search. `work` resolves to the processor time that it took. If it fails, all of its time counts. */

@@ -9,7 +9,7 @@
  */
 import { unavailable } from '../../errors.ts';
 import { once } from '../once.ts';
-import { tenantWorkMax, tooMuchWaits, unitsPerMs } from './work.ts';
+import { longWork, tenantWorkMax, tooMuchWaits, unitsPerMs } from './work.ts';
 
 export interface FairQueueOptions {
   /** Pieces that run at the same time. */
@@ -31,9 +31,6 @@ export interface Place {
   run<T>(piece: Piece, task: () => Promise<T>): Promise<T>;
   leave(): void;
 }
-
-/** A piece of more than 10 ms is long. */
-const longWork = 100;
 
 const waitedTooLong = 'the request waited for its turn until its deadline';
 

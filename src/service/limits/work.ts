@@ -4,6 +4,7 @@
  */
 import { estimatedTokens } from '../../encoder/protocol/estimated-tokens.ts';
 import { invalid, unavailable, type ServiceError } from '../../errors.ts';
+import { sliceMs } from '../../index/slices.ts';
 
 export const unitsPerMs = 10;
 /** Products of a token vector of a chunk with a token vector of a query. */
@@ -15,6 +16,12 @@ const bytesPerUnit = 16_384;
 export const unitsOfSearch = 10;
 /** A grouped search looks at this many times the candidates on average, since few documents have many chunks. */
 const groupedFactor = 4;
+
+/** A piece of more than 10 ms is long. */
+export const longWork = 100;
+
+/** A search gives way after so much work. */
+export const sliceWork = sliceMs * unitsPerMs;
 
 /** A request that searches may cost five seconds of one core. */
 export const searchWorkMax = 50_000;

@@ -27,7 +27,8 @@ import {
 } from '../operation-deps.ts';
 import { componentsOf, textRangeAt } from './ranking.ts';
 import { readableIndex, type ReadableIndex } from './read-index.ts';
-import { assertAffordable, costOf, type QueryCost } from '../limits/work.ts';
+import type { Place } from '../limits/fair-queue.ts';
+import { assertAffordable, costOf, longWork, sliceWork, type QueryCost } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 import { hintFor } from './hints.ts';
 import { assertUnexpired, unexpired } from './unexpired.ts';
@@ -74,11 +75,7 @@ export async function runSearches(
           assertInvariant(query !== undefined, 'every query was encoded');
           assertWanted(context, deps.nowMs());
           const ask = { ...filters[number], ...sizesOf(search), search, query };
-          const piece = pieceOf(context, costs[number]?.engine ?? 0);
-          const asker = {
-            signal: context.signal,
-            inTurn: <T>(task: () => Promise<T>) => place.run(piece, task),
-          };
+          const asker = searchAsker(context, place, costs[number]?.engine ?? 0);
           found.push(await searchOnce(deps, context, indexId, reader, asker, ask));
         }
         return found;
@@ -163,6 +160,21 @@ async function costsOf(
     }
   }
   return costs;
+}
+
+/** A long search gives way, and takes several turns. Each is a piece of its own. */
+export function searchAsker(context: RequestContext, place: Place, work: number): Asker {
+  let left = work;
+  return {
+    signal: context.signal,
+    async inTurn(task) {
+      const piece = Math.min(left, sliceWork);
+      const found = await place.run(pieceOf(context, piece), task);
+      // A search that has given way is long, whatever its estimate was.
+      if (found === undefined) left = Math.max(longWork + 1, left - piece);
+      return found;
+    },
+  };
 }
 
 /** Runs one search on a snapshot and reads the documents of its results. */

@@ -11,6 +11,7 @@ const engine = read('src/index/engine/native.ts');
 
 const sides = [
   { owner: 'IndexObject', declared: [[engine, 'NativeIndex']] },
+  { owner: 'SearchObject', declared: [[engine, 'NativeSearchRun']] },
   {
     owner: 'EngineObject',
     declared: [
@@ -30,7 +31,7 @@ const sides = [
 describe.each(sides)('$owner', ({ owner, declared }) => {
   it('has the methods that are declared, with as many arguments', () => {
     const names = declared.flatMap(([source, name]) => [...declaredMethods(source, name)]);
-    expect(names.length).toBeGreaterThan(2);
+    expect(names.length).toBeGreaterThan(1);
     expect(Object.fromEntries(definedMethods(binding, owner))).toEqual(Object.fromEntries(names));
   });
 });

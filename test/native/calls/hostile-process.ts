@@ -4,7 +4,7 @@
  * at once. ADDON is the file of another build. Prints counts as JSON when all have settled and a search answers as before.
  */
 import path from 'node:path';
-import { createEngine } from '../../../src/index/engine/native.ts';
+import { createEngine, type NativeSearchRun } from '../../../src/index/engine/native.ts';
 import { createRandom } from '../../support/running/random.ts';
 import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 import { Clusters, columns, noLifespans, term } from '../sample.ts';
@@ -33,6 +33,8 @@ const newPath = (): string => path.join(directory, `${(files += 1)}.seg`);
 const newEngine = () => createEngine({ threads: 2, kernel: 'auto' }, addon);
 let engine = newEngine();
 let index = await newIndex();
+/** The last one that was begun. */
+let search = index.beginSearch(clusters.search(1));
 
 for (let call = 0; call < count; call += 1) {
   const at = random.next();
@@ -42,9 +44,10 @@ for (let call = 0; call < count; call += 1) {
     if (at < 0.005) engine = newEngine();
     index = await newIndex();
   }
-  const isIndex = random.next() < 0.7;
-  const handle = (isIndex ? index : engine) as unknown as Handle;
-  const [method, sound] = random.pick(isIndex ? indexCalls() : engineCalls());
+  const kind = random.pick(['index', 'index', 'index', 'index', 'search', 'engine'] as const);
+  const handle = { index, search, engine }[kind] as unknown as Handle;
+  const calls = { index: indexCalls, search: searchCalls, engine: engineCalls }[kind];
+  const [method, sound] = random.pick(calls());
   run(handle, method, hostile(sound));
   if (pending.size >= pendingMax) await Promise.race(pending);
 }
@@ -104,8 +107,17 @@ function indexCalls(): readonly Call[] {
     ['recordsSeenSince', [1, 1]],
     ['publish', [random.integer(2, 1000), columns(2, [0]), noLifespans]],
     ['search', [clusters.search(1, { filterTerms: term(1), components: true })]],
+    ['beginSearch', [clusters.search(1, { filterTerms: term(1), components: true })]],
     ['verifyRecord', [1, 0]],
     ['segments', []],
+  ];
+}
+
+function searchCalls(): readonly Call[] {
+  return [
+    ['next', [0.001]],
+    ['next', [50]],
+    ['close', []],
   ];
 }
 
@@ -139,6 +151,7 @@ function run(handle: Handle, method: string, args: unknown[]): void {
   }
   if (!(answer instanceof Promise)) {
     tally.answered += 1;
+    if (method === 'beginSearch') search = answer as NativeSearchRun;
     return;
   }
   const settled = answer.then(

@@ -8,7 +8,7 @@ import { parseConfig } from '../../../src/app/config.ts';
 import { directoryIndexes } from '../../../src/cli/index/directory-indexes.ts';
 import { inspectIndexes } from '../../../src/cli/index/index-inspect.ts';
 import { verifyIndexes } from '../../../src/cli/index/index-verify.ts';
-import { createEngine, type NativeSearch } from '../../../src/index/engine/native.ts';
+import { createEngine, type NativeSearch, type NativeSearchRun } from '../../../src/index/engine/native.ts';
 import { defaultRecallSettings } from '../../../src/index/recall/measuring.ts';
 import { FairQueue } from '../../../src/service/limits/fair-queue.ts';
 import { openLocalBlobStore } from '../../../src/index/storage/local-blob-store.ts';
@@ -145,10 +145,14 @@ async function stageWith(before: () => Promise<void>) {
       get(target, name) {
         const member: unknown = Reflect.get(target, name);
         if (typeof member !== 'function') return member;
-        if (name !== 'search') return member.bind(target);
-        return async (asked: NativeSearch) => {
-          if (asked.background === true) await before();
-          return await index.search(asked);
+        if (name !== 'beginSearch') return member.bind(target);
+        return (asked: NativeSearch): NativeSearchRun => {
+          const run = index.beginSearch(asked);
+          const next = async (sliceMs: number) => {
+            if (asked.background === true) await before();
+            return await run.next(sliceMs);
+          };
+          return { next, close: () => run.close() };
         };
       },
     });

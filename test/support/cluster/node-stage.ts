@@ -21,7 +21,7 @@ import { openS3ObjectStore } from '../../../src/index/storage/s3-object-store.ts
 import { sharedSegments } from '../../../src/service/indexes/catalog-segments.ts';
 import { newDirectory } from '../machine/temporary-directory.ts';
 import { newIndex, newTenant } from '../stages/catalog-fixture.ts';
-import { faultsOf, withFaults, type Faults } from '../stages/faults.ts';
+import { faultsOf, faultyIndex, withFaults, type Faults } from '../stages/faults.ts';
 import { dim, driveIndex, withIndexes, type IndexDriver, type TestDocument } from '../stages/index-stage.ts';
 import { newDatabase } from './servers.ts';
 
@@ -152,7 +152,7 @@ async function openNode(
   const faults = new Map<string, Error>();
   const storeWith = (changes: Partial<IndexSettings> = {}) =>
     createClusterStore({
-      engine: withIndexes(engine, (created) => withFaults(engine.createIndex(created), faults)),
+      engine: withIndexes(engine, (created) => faultyIndex(engine.createIndex(created), faults)),
       cache,
       objects: withFaults(objects, faults),
       catalogOf: (ofIndex) => sharedSegments(withFaults(catalog, faults), ofIndex, id),

@@ -1,20 +1,24 @@
 /** Plants faults: methods of an object that fail or wait at their next call. */
+import type { NativeIndex } from '../../../src/index/engine/native.ts';
+
+/** After so long a search gives way wherever it can. */
+const leastSliceMs = 0.001;
 
 /** Methods of the engine's index or of the catalog that fail or wait at their next call. */
 export interface Faults {
   readonly faults: Map<string, Error>;
-  /** Lets the next call of such a method do its work, but return only after `release`. */
-  hold(method: string): { readonly reached: Promise<void>; release(): void };
+  /** Lets the next call of such a method after `callsBefore` do its work, but return only after `release`. */
+  hold(method: string, callsBefore?: number): { readonly reached: Promise<void>; release(): void };
 }
 
 /** The ways to plant faults in objects made by `withFaults`. */
 export function faultsOf(faults: Map<string, Error>): Faults {
   return {
     faults,
-    hold(method) {
+    hold(method, callsBefore = 0) {
       const reached = Promise.withResolvers<void>();
       const released = Promise.withResolvers<void>();
-      const hold: Hold = { reached: reached.resolve, released: released.promise };
+      const hold: Hold = { reached: reached.resolve, released: released.promise, callsBefore };
       faults.set(method, Object.assign(new Error('held'), hold));
       return { reached: reached.promise, release: released.resolve };
     },
@@ -38,9 +42,22 @@ export function withFaults<T extends object>(real: T, faults: Map<string, Error>
   });
 }
 
+/** An index whose methods fail when `faults` names them. Its searches give way wherever they can; `search` names a slice. */
+export function faultyIndex(real: NativeIndex, faults: Map<string, Error>): NativeIndex {
+  const beginSearch: NativeIndex['beginSearch'] = (search) => {
+    const run = real.beginSearch(search);
+    const slices = withFaults({ search: () => run.next(leastSliceMs) }, faults);
+    return { next: () => slices.search(), close: () => run.close() };
+  };
+  return new Proxy(withFaults(real, faults), {
+    get: (target, name) => (name === 'beginSearch' ? beginSearch : (Reflect.get(target, name) as unknown)),
+  });
+}
+
 interface Hold {
   readonly reached: () => void;
   readonly released: Promise<void>;
+  callsBefore?: number;
 }
 
 function isHold(fault: Error): fault is Error & Hold {

@@ -29,7 +29,7 @@ import type { Repeats } from '../../../src/index/ask-again.ts';
 import type { Verification } from '../../../src/index/segments/scrub.ts';
 import type { LocalIndex } from '../../../src/index/local-index.ts';
 import { ownSegments } from '../../../src/service/indexes/catalog-segments.ts';
-import { faultsOf, withFaults, type Faults } from './faults.ts';
+import { faultsOf, faultyIndex, withFaults, type Faults } from './faults.ts';
 import { hangMs } from '../running/eventually.ts';
 
 export const dim = 8;
@@ -143,7 +143,7 @@ export async function openStage(
   const faults = new Map<string, Error>();
   const storeWith = (changes: Partial<IndexSettings>) =>
     createLocalStore({
-      engine: withIndexes(engine, (options) => withFaults(engine.createIndex(options), faults)),
+      engine: withIndexes(engine, (options) => faultyIndex(engine.createIndex(options), faults)),
       blobs,
       exactTokenVectorsMax: 0,
       settings: { ...defaultIndexSettings, ...changes },
