@@ -80,6 +80,7 @@ void EngineObject::define(Napi::Env env, Napi::Object exports) {
                                     {
                                         InstanceAccessor<&EngineObject::info>("info"),
                                         InstanceMethod<&EngineObject::memory>("memory"),
+                                        InstanceMethod<&EngineObject::memoryOwners>("memoryOwners"),
                                         InstanceMethod<&EngineObject::device>("device"),
                                         InstanceMethod<&EngineObject::createIndex>("createIndex"),
                                         InstanceMethod<&EngineObject::score>("score"),
@@ -143,6 +144,21 @@ Napi::Value EngineObject::memory(const Napi::CallbackInfo& info) {
     object.Set("codesBytes", double(use.codes));
     object.Set("heldBytes", double(use.held));
     return object;
+  });
+}
+
+Napi::Value EngineObject::memoryOwners(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    requireOpen();
+    Napi::Array owners = Napi::Array::New(env);
+    for (const Memory::AccountUse& use : Memory::ofProcess().accounts()) {
+      Napi::Object object = Napi::Object::New(env);
+      object.Set("owner", use.owner);
+      object.Set("takenBytes", double(use.taken));
+      owners.Set(owners.Length(), object);
+    }
+    return owners;
   });
 }
 

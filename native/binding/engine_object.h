@@ -24,6 +24,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
  private:
   Napi::Value info(const Napi::CallbackInfo& info);
   Napi::Value memory(const Napi::CallbackInfo& info);
+  Napi::Value memoryOwners(const Napi::CallbackInfo& info);
   Napi::Value device(const Napi::CallbackInfo& info);
   Napi::Value createIndex(const Napi::CallbackInfo& info);
   Napi::Value score(const Napi::CallbackInfo& info);

@@ -35,10 +35,11 @@ Plan takePlan(const Napi::Value& value) {
 }  // namespace
 
 IndexOptions takeIndexOptions(const Napi::Object& options) {
-  const auto [dim, rowBits, exact, centroids] =
-      properties(options, "dim", "rowBits", "exactTokenVectorsMax", "centroids");
+  const auto [dim, rowBits, exact, centroids, owner] =
+      properties(options, "dim", "rowBits", "exactTokenVectorsMax", "centroids", "owner");
   return {takeRowShape(dim, rowBits, "options"), takeInteger(exact, "options.exactTokenVectorsMax"),
-          centroids.IsUndefined() ? 0 : uint32_t(takeInteger(centroids, "options.centroids", 0, centroidsMax))};
+          centroids.IsUndefined() ? 0 : uint32_t(takeInteger(centroids, "options.centroids", 0, centroidsMax)),
+          owner.IsUndefined() ? "" : takeString(owner, "options.owner")};
 }
 
 RowShape takeRowShape(const Napi::Value& dim, const Napi::Value& rowBits, const std::string& name) {

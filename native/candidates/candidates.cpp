@@ -98,11 +98,17 @@ void takeApart(const std::vector<Selection>& selections, const Found& found, std
   }
 }
 
-/// Whether every codebook is large enough for a graph over its centroids, and has its graph built.
-bool haveGraphs(std::span<const Codebook* const> codebooks) {
-  return std::all_of(codebooks.begin(), codebooks.end(), [](const Codebook* codebook) {
-    return codebook->count() >= graphCentroids && codebook->graph() != nullptr;
-  });
+using Graphs = std::vector<std::shared_ptr<const CentroidGraph>>;
+
+/// The graphs of the codebooks. Empty unless each is large enough for a graph over its centroids, and has one.
+Graphs graphsOf(std::span<const Codebook* const> codebooks) {
+  Graphs graphs;
+  for (const Codebook* codebook : codebooks) {
+    auto graph = codebook->count() >= graphCentroids ? codebook->graph() : nullptr;
+    if (graph == nullptr) return {};
+    graphs.push_back(std::move(graph));
+  }
+  return graphs;
 }
 
 /// Chooses candidates in the selections that have none yet and adds them to `scored`: the best chunks by codes, and
@@ -127,10 +133,16 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
   const uint32_t lists = listsMeeting(search, listed);
   Plan plan = request.plan;
   if (plan == Plan::automatic) plan = listsAreCheaper(search, listed) ? Plan::lists : Plan::codes;
-  if (request.plan == Plan::automatic && plan == Plan::lists && lists <= graphWantedMost && haveGraphs(codebooks))
-    plan = Plan::graph;
+  Graphs graphs;
+  if (request.plan == Plan::automatic && plan == Plan::lists && lists <= graphWantedMost) {
+    graphs = graphsOf(codebooks);
+    if (!graphs.empty()) plan = Plan::graph;
+  }
   const bool byGraph = plan == Plan::graph;
-  if (byGraph) tables.addNearest(std::min(lists, graphWantedMost), request.deadline);
+  if (request.plan == Plan::graph) {
+    for (const Codebook* codebook : codebooks) graphs.push_back(codebook->buildGraph(request.deadline));
+  }
+  if (byGraph) tables.addNearest(std::min(lists, graphWantedMost), graphs, request.deadline);
   else tables.addAll();
   std::vector<Shortlisted> shortlist;
   if (plan != Plan::codes) shortlist = shortlistByLists(search, listed, lists);

@@ -54,13 +54,13 @@ void QueryTables::addAll() {
   }
 }
 
-void QueryTables::addNearest(uint32_t wanted, const Deadline& deadline) {
+void QueryTables::addNearest(uint32_t wanted, std::span<const std::shared_ptr<const CentroidGraph>> graphs,
+                             const Deadline& deadline) {
   for (size_t b = 0; b < tables_.size(); ++b) {
-    const CentroidGraph& graph = codebooks_[b]->buildGraph(deadline);
     std::vector<std::vector<uint32_t>> nearest(tokens_);
     pool_.parallelFor(tokens_, [&](size_t i) {
       deadline.check();
-      nearest[i] = graph.nearest(smallQuery_.quantised().data() + i * query_.dim, wanted);
+      nearest[i] = graphs[b]->nearest(smallQuery_.quantised().data() + i * query_.dim, wanted);
     });
     Bitmap near(codebooks_[b]->count());
     for (const auto& centroids : nearest) {

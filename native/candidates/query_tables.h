@@ -46,8 +46,9 @@ class QueryTables {
 
   /// Computes the entries of all centroids. Before the first `add` all entries are 0.
   void addAll();
-  /// Finds the `wanted` centroids nearest to each token by the graph of each codebook, and computes their entries.
-  void addNearest(uint32_t wanted, const Deadline& deadline);
+  /// Finds the `wanted` centroids nearest to each token by the graphs of the codebooks, and computes their entries.
+  void addNearest(uint32_t wanted, std::span<const std::shared_ptr<const CentroidGraph>> graphs,
+                  const Deadline& deadline);
   /// Computes the entries of the given centroids of one codebook.
   void add(size_t codebook, const Bitmap& centroids);
 

@@ -96,8 +96,9 @@ struct CentroidGraph::Edges {
   }
 };
 
-CentroidGraph::CentroidGraph(const Kernel& kernel, const CodebookData& data, const Deadline& deadline)
-    : edges_(std::make_unique<Edges>(kernel, data)) {
+CentroidGraph::CentroidGraph(const Kernel& kernel, const CodebookData& data, const MemoryOwner& owner,
+                             const Deadline& deadline)
+    : share_(owner), edges_(std::make_unique<Edges>(kernel, data)) {
   const Edges& own = *edges_;
   Hnsw& graph = edges_->graph;
   const size_t count = own.centroids.size();

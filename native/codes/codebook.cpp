@@ -101,18 +101,34 @@ void nearestCodewords(const float* columns, const float* words, uint32_t width, 
   }
 }
 
-Codebook::Codebook(const Kernel& kernel, CodebookData data) : kernel_(kernel), data_(std::move(data)) {
+Codebook::Codebook(const Kernel& kernel, CodebookData data, MemoryOwner owner)
+    : kernel_(kernel), data_(std::move(data)), share_(owner), graph_(std::make_shared<Graph>(std::move(owner))) {
   if (!usable(data_)) throw Error(ErrorCode::corrupt, "damaged codebook");
+  Memory::ofProcess().offer(ReclaimOrder::graphs, graph_);
   share_.resize(uint64_t(data_.count() + data_.groupCount()) * (data_.dim + sizeof(uint16_t)));
   hash_ = contentHash(data_);
   halfSquares_ = halfSquaresOf(data_.codewords, data_.subspaceDim());
 }
 
-const CentroidGraph& Codebook::buildGraph(const Deadline& deadline) const {
+std::shared_ptr<const CentroidGraph> Codebook::buildGraph(const Deadline& deadline) const {
   const std::lock_guard lock(graph_->building);
-  if (graph_->own == nullptr) graph_->own = std::make_unique<CentroidGraph>(kernel_, data_, deadline);
-  graph_->built.store(graph_->own.get(), std::memory_order_release);
-  return *graph_->own;
+  auto built = graph();
+  if (built == nullptr) {
+    built = std::make_shared<const CentroidGraph>(kernel_, data_, owner(), deadline);
+    graph_->set(built);
+  }
+  return built;
+}
+
+std::shared_ptr<const CentroidGraph> Codebook::Graph::get() const {
+  const std::lock_guard lock(mutex_);
+  return built_;
+}
+
+void Codebook::Graph::set(std::shared_ptr<const CentroidGraph> built) {
+  const std::lock_guard lock(mutex_);
+  bytes_ = built == nullptr ? 0 : built->bytes();
+  built_.swap(built);
 }
 
 void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint32_t* codes,

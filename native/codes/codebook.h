@@ -75,12 +75,13 @@ class Codebook {
  public:
   /// Throws `corrupt` unless all sizes agree, scales are positive and finite, and the groups cover all centroids in
   /// order.
-  Codebook(const Kernel& kernel, CodebookData data);
+  Codebook(const Kernel& kernel, CodebookData data, MemoryOwner owner = nobody());
 
   const CodebookData& data() const { return data_; }
   uint32_t count() const { return data_.count(); }
   /// The hash of the content.
   uint64_t hash() const { return hash_; }
+  const MemoryOwner& owner() const { return graph_->owner; }
 
   /// codes[r] = the centroid with the largest dot product with row r, among those of the nearest groups.
   /// `vectors` is i8 [rows x dim] and followed by `readPaddingBytes`.
@@ -95,16 +96,27 @@ class Codebook {
   /// an index.
   double share(const int8_t* vectors, const uint16_t* scales, uint32_t rows, const uint32_t* codes) const;
 
-  /// The graph over the centroids; null until `buildGraph` has made it.
-  const CentroidGraph* graph() const { return graph_->built.load(std::memory_order_acquire); }
+  /// The graph over the centroids; null until `buildGraph` has made it, and again once room in memory was needed.
+  std::shared_ptr<const CentroidGraph> graph() const { return graph_->get(); }
   /// Builds the graph unless it exists. A second caller waits for the first.
-  const CentroidGraph& buildGraph(const Deadline& deadline) const;
+  std::shared_ptr<const CentroidGraph> buildGraph(const Deadline& deadline) const;
 
  private:
-  struct Graph {
+  class Graph : public Reclaimable {
+   public:
+    using Reclaimable::Reclaimable;
+    std::shared_ptr<const CentroidGraph> get() const;
+    void set(std::shared_ptr<const CentroidGraph> built);
+    uint64_t reclaimableBytes() const override { return bytes_; }
+    /// Its memory is given back once no search walks it any more.
+    void reclaim(const MemoryNeed&) override { set(nullptr); }
+
     std::mutex building;
-    std::unique_ptr<const CentroidGraph> own;
-    std::atomic<const CentroidGraph*> built = nullptr;
+
+   private:
+    mutable std::mutex mutex_;
+    std::shared_ptr<const CentroidGraph> built_;
+    std::atomic<uint64_t> bytes_{0};
   };
 
   /// probing(...)[g] = the rows that have group `g` among their nearest groups.
@@ -116,7 +128,7 @@ class Codebook {
   uint64_t hash_;
   /// Half the squared lengths of the codewords.
   std::vector<float> halfSquares_;
-  std::unique_ptr<Graph> graph_ = std::make_unique<Graph>();
+  std::shared_ptr<Graph> graph_;
 };
 
 }  // namespace maxsimd

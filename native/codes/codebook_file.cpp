@@ -85,7 +85,7 @@ std::string codebookPath(const std::string& neighbour, uint64_t hash) {
 
 void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook& codebook) {
   const CodebookData& data = codebook.data();
-  if (loadCodebook(path, kernel, data.dim, codebook.hash())) return;
+  if (loadCodebook(path, kernel, data.dim, codebook.hash(), codebook.owner())) return;
   CodebookHeader header{};
   header.hash = codebook.hash();
   header.dim = data.dim;
@@ -99,7 +99,8 @@ void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook&
   saveDerived(path, codebookFormat, header, body.parts());
 }
 
-std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kernel, uint32_t dim, uint64_t hash) {
+std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kernel, uint32_t dim, uint64_t hash,
+                                     MemoryOwner owner) {
   try {
     const File file = File::openReadOnly(path);
     uint32_t centroids = 0;
@@ -112,7 +113,7 @@ std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kern
       offset += alignSection(bytes);
     });
     if (data->count() != centroids) return std::nullopt;
-    Codebook codebook(kernel, std::move(*data));
+    Codebook codebook(kernel, std::move(*data), std::move(owner));
     if (codebook.hash() != hash) return std::nullopt;
     return codebook;
   } catch (const Error& error) {

@@ -38,7 +38,8 @@ std::string codebookPath(const std::string& neighbour, uint64_t hash);
 void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook& codebook);
 
 /// Returns nothing if the file is missing, damaged or of another content than `hash`.
-std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kernel, uint32_t dim, uint64_t hash);
+std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kernel, uint32_t dim, uint64_t hash,
+                                     MemoryOwner owner = nobody());
 
 /// The size of the file that `saveCodebook` writes.
 uint64_t codebookFileBytes(const Codebook& codebook);

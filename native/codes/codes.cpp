@@ -173,13 +173,13 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
     if (!readHeader(file, bytes, header).empty()) return nullptr;
     if (header.segmentId != segment.id() || header.dim != segment.dim() || header.chunks != segment.counts().chunks)
       return nullptr;
-    std::shared_ptr<ChunkCodes> opened(new ChunkCodes);
+    std::shared_ptr<ChunkCodes> opened(new ChunkCodes(segment.owner()));
     opened->mapping_ = file.map(bytes);
     opened->directoryShare_.resize(CodesLayout(header).codes + uint64_t(header.centroids) * 4);
     if (!opened->readDirectory(file, CodesLayout(header), header)) return nullptr;
     opened->codebook_ = intern(header.codebookHash, [&] {
       return loadCodebook(codebookPath(segment.path(), header.codebookHash), kernel, segment.dim(),
-                          header.codebookHash);
+                          header.codebookHash, segment.owner());
     });
     if (opened->codebook_ == nullptr || opened->codebook_->count() != header.centroids) return nullptr;
     Memory::ofProcess().hold(*opened->mapping_);

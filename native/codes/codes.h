@@ -112,7 +112,7 @@ class ChunkCodes {
   void loadListPlace(uint32_t block, uint32_t centroid) const { loadLines(*listPlace(block, centroid)); }
 
  private:
-  ChunkCodes() = default;
+  explicit ChunkCodes(const MemoryOwner& owner) : directoryShare_(owner) {}
   const uint32_t* listPlace(uint32_t block, uint32_t centroid) const {
     return listOffsets_.data() + size_t(block) * (codebook_->count() + 1) + centroid;
   }

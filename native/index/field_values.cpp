@@ -128,17 +128,19 @@ void FieldValues::makeColumns(std::span<const std::string> names) {
   }
 }
 
-/// If there is no room, all columns are dropped: they can be loaded again.
 void FieldValues::account() {
   uint64_t bytes = 0;
   for (const auto& [name, column] : columns_) bytes += column.bytes();
-  try {
-    memory_.resize(bytes);
-  } catch (const Error&) {
-    columns_.clear();
-    memory_.resize(0);
-    throw;
-  }
+  memory_.count(bytes);
+}
+
+void FieldValues::reclaim(const MemoryNeed& need) {
+  const std::unique_lock lock(mutex_);
+  std::erase_if(columns_, [&](const auto& column) {
+    const auto named = std::find(need.columns.begin(), need.columns.end(), column.first);
+    return need.index != index_ || named == need.columns.end();
+  });
+  account();
 }
 
 bool FieldValues::addTo(Bitmap& records, const std::string& column, const KeyRange& range,

@@ -4,7 +4,7 @@
 // Records hold hashes of values, which cannot be compared by order. So the values of fields that ranges use are read
 // from the catalog: `lacking` names the records, and `add` takes their metadata. A record that was added stays known,
 // also that it lacks the field, because the metadata of a version never changes. Beyond `columnsMax` fields, those used
-// longest ago are dropped.
+// longest ago are dropped. All of them may be dropped when room in memory is needed.
 #pragma once
 
 #include "files/memory.h"
@@ -70,19 +70,28 @@ class FieldColumn {
   Bitmap known_;
 };
 
-class FieldValues {
+class FieldValues : public Reclaimable {
  public:
   static constexpr size_t columnsMax = 32;
+
+  /// `index`: the one whose columns these are (`MemoryNeed`).
+  explicit FieldValues(MemoryOwner owner, const void* index = nullptr)
+      : Reclaimable(owner), index_(index), memory_(std::move(owner)) {}
 
   /// Which of the first `records` records are needed and lack keys of one of the columns.
   std::vector<uint32_t> lacking(std::span<const std::string> columns, uint32_t records,
                                 const std::function<bool(uint32_t)>& isNeeded) const;
-  /// Adds values: `objects[i]` is the metadata of `records[i]` as compact JSON. `no_memory` if there is no room.
+  /// Adds values: `objects[i]` is the metadata of `records[i]` as compact JSON. Whoever calls it then asks for room by
+  /// `Memory::makeRoom`.
   void add(std::span<const std::string> columns, std::span<const uint32_t> records,
            std::span<const std::string> objects);
   /// Sets the bits of the records that have a key in the range. False if a needed record's keys are not known.
   bool addTo(Bitmap& records, const std::string& column, const KeyRange& range,
              const std::function<bool(uint32_t)>& isNeeded) const;
+
+  uint64_t reclaimableBytes() const override { return memory_.bytes(); }
+  /// Drops all columns, except those that `need` names if it is a need of the same index.
+  void reclaim(const MemoryNeed& need) override;
 
  private:
   void makeColumns(std::span<const std::string> names);
@@ -90,6 +99,7 @@ class FieldValues {
 
   void touch(const FieldColumn& column) const { column.usedAt = ++uses_; }
 
+  const void* const index_;
   mutable std::shared_mutex mutex_;
   mutable std::atomic<uint64_t> uses_{0};
   std::map<std::string, FieldColumn> columns_;

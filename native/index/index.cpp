@@ -53,7 +53,10 @@ Error unknownSegment(uint64_t id) {
 }  // namespace
 
 Index::Index(const Kernel& kernel, IndexOptions options, Residents* residents)
-    : kernel_(kernel), options_(std::move(options)), residents_(residents) {}
+    : kernel_(kernel),
+      options_(std::move(options)),
+      residents_(residents),
+      owner_(Memory::ofProcess().accountOf(options_.owner)) {}
 
 Index::Entry Index::findEntry(uint64_t id) const {
   const std::lock_guard lock(mutex_);
@@ -79,7 +82,7 @@ void Index::fill(uint64_t id, Entry entry) {
 void Index::createSegment(uint64_t id, const std::string& path) {
   claim(id);
   try {
-    fill(id, entryOf(Segment::create(id, path, options_.shape)));
+    fill(id, entryOf(Segment::create(id, path, options_.shape, owner_)));
   } catch (...) {
     dropSegment(id);
     throw;
@@ -90,7 +93,7 @@ SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t re
                                const PartialCopy* partial) {
   claim(id);
   try {
-    Entry entry = entryOf(Segment::open(id, path, options_.shape, recordsReferenced, sealed, partial));
+    Entry entry = entryOf(Segment::open(id, path, options_.shape, recordsReferenced, sealed, partial, owner_));
     if (entry.segment->sealed()) {
       entry.codes = ChunkCodes::open(
           *entry.segment, kernel_, [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); });
@@ -202,13 +205,13 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
   // They take 800 MiB at 128 dimensions.
   constexpr uint32_t sampledMost = 131'072 * SearchTuning::fitRowsPerCentroid;
   const uint32_t sampled = std::min(count * SearchTuning::fitRowsPerCentroid, sampledMost);
-  const MemoryShare fitting(uint64_t(sampled) * (options_.shape.dim + sizeof(uint16_t)) * fitCopies);
+  const MemoryShare fitting(owner_, uint64_t(sampled) * (options_.shape.dim + sizeof(uint16_t)) * fitCopies);
   const TokenSample sample = sampleTokenVectors(sources, sampled, deadline);
   const TokenSample part = sampleTokenVectors(sources, SearchTuning::fitRows, deadline);
   CodebookData data = fitCodebook(kernel_, options_.shape.dim, sample, part, count, deadline);
   data.fittedRows = uint32_t(std::min<uint64_t>(rows, UINT32_MAX));
   data.fitsBefore = newest == nullptr ? 0 : newest->data().fitsBefore + 1;
-  Codebook fitted(kernel_, std::move(data));
+  Codebook fitted(kernel_, std::move(data), owner_);
   return intern(fitted.hash(), [&] { return std::optional(std::move(fitted)); });
 }
 
@@ -216,7 +219,7 @@ Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
   const std::shared_ptr<const Segment> segment = find(id);
   require(segment->sealed() && segment->counts().chunks > 0, "codes are built for sealed segments with chunks");
   const auto codebook = codebookFor(segment, deadline);
-  const MemoryShare building(ChunkCodes::buildBytesPerRow * segment->counts().rows);
+  const MemoryShare building(owner_, ChunkCodes::buildBytesPerRow * segment->counts().rows);
   auto codes = ChunkCodes::build(
       *segment, kernel_, *codebook, [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); },
       deadline);
@@ -316,6 +319,10 @@ void Index::addValues(uint64_t id, std::span<const std::string> columns, std::sp
     require(record < entry.segment->recordCount(), "records holds a number that the segment lacks");
   }
   entry.values->add(columns, records, objects);
+  if (Memory::ofProcess().makeRoom(*owner_, {this, columns})) return;
+  // The next request may want other columns, which then find room.
+  for (const SegmentSnapshot& each : snapshot()) each.values->reclaim({});
+  throw Error(ErrorCode::noMemory, "no room for the values of the index");
 }
 
 void Index::copyLifespans(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first) {
@@ -365,9 +372,11 @@ std::vector<SegmentSnapshot> Index::snapshot() const {
   return snapshots;
 }
 
-Index::Entry Index::entryOf(std::shared_ptr<Segment> segment) {
+Index::Entry Index::entryOf(std::shared_ptr<Segment> segment) const {
   auto live = std::make_shared<LiveTracker>(segment);
-  return {std::move(segment), std::move(live), nullptr, std::make_shared<FieldValues>()};
+  auto values = std::make_shared<FieldValues>(owner_, this);
+  Memory::ofProcess().offer(ReclaimOrder::columns, values);
+  return {std::move(segment), std::move(live), nullptr, std::move(values)};
 }
 
 SegmentInfo Index::describe(uint64_t id, const Entry& entry, const Codebook* newest) {

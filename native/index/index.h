@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace maxsimd {
@@ -29,6 +30,8 @@ struct IndexOptions {
   uint64_t exactTokenVectorsMax;
   /// Centroids of every codebook that is fitted, for tests; 0 = as many as its token vectors deserve.
   uint32_t centroids = 0;
+  /// The tenant whose index it is (files/memory.h); empty for tools.
+  std::string owner;
 };
 
 /// A segment as one search sees it. The mapping covers all records and chunks below the counts.
@@ -126,7 +129,7 @@ class Index {
   };
   SeenRecords recordsSeenSince(uint64_t id, uint64_t generation) const;
   /// The records of these whose values for one of the columns (`columnName`) are not known yet. `addValues` takes their
-  /// metadata as compact JSON.
+  /// metadata as compact JSON. It throws `no_memory` if there is no room, and the index then has no columns.
   SeenRecords recordsWithoutValues(uint64_t id, uint64_t generation, std::span<const std::string> columns) const;
   void addValues(uint64_t id, std::span<const std::string> columns, std::span<const uint32_t> records,
                  std::span<const std::string> objects);
@@ -150,7 +153,7 @@ class Index {
   /// Reserves an id before its file is touched, so that it is not created twice.
   void claim(uint64_t id);
   void fill(uint64_t id, Entry entry);
-  static Entry entryOf(std::shared_ptr<Segment> segment);
+  Entry entryOf(std::shared_ptr<Segment> segment) const;
   static SegmentInfo describe(uint64_t id, const Entry& entry, const Codebook* newest);
   const Entry& recordEntry(const LifespanChange& change) const;
 
@@ -162,6 +165,7 @@ class Index {
   const Kernel& kernel_;
   const IndexOptions options_;
   Residents* const residents_;
+  const MemoryOwner owner_;
   mutable std::mutex mutex_;
   /// An entry without a segment is being created or opened.
   std::map<uint64_t, Entry> entries_;

@@ -88,11 +88,11 @@ FileHeader readFileHeader(const File& file, uint64_t bytes) {
   return header;
 }
 
-Segment::Segment(uint64_t id, RowShape shape, std::string path, File file)
-    : id_(id), shape_(shape), path_(std::move(path)), file_(std::move(file)) {}
+Segment::Segment(uint64_t id, RowShape shape, std::string path, File file, MemoryOwner owner)
+    : id_(id), shape_(shape), path_(std::move(path)), owner_(std::move(owner)), file_(std::move(file)) {}
 
-std::shared_ptr<Segment> Segment::create(uint64_t id, const std::string& path, RowShape shape) {
-  std::shared_ptr<Segment> segment(new Segment(id, shape, path, File::create(path)));
+std::shared_ptr<Segment> Segment::create(uint64_t id, const std::string& path, RowShape shape, MemoryOwner owner) {
+  std::shared_ptr<Segment> segment(new Segment(id, shape, path, File::create(path), std::move(owner)));
   try {
     FileHeader header{};
     header.magic = fileMagic;
@@ -114,10 +114,10 @@ std::shared_ptr<Segment> Segment::create(uint64_t id, const std::string& path, R
 }
 
 std::shared_ptr<Segment> Segment::open(uint64_t id, const std::string& path, RowShape shape, uint32_t recordsReferenced,
-                                       bool sealed, const PartialCopy* partial) {
+                                       bool sealed, const PartialCopy* partial, MemoryOwner owner) {
   require(sealed || partial == nullptr, "only a sealed segment is fetched in parts");
   std::shared_ptr<Segment> segment(
-      new Segment(id, shape, path, File::openExisting(partial == nullptr ? path : partial->path)));
+      new Segment(id, shape, path, File::openExisting(partial == nullptr ? path : partial->path), std::move(owner)));
   const uint64_t bytes = segment->file_.size();
   if (partial != nullptr) {
     segment->file_.isBeingFetched(std::make_shared<PresentParts>(id, bytes, partial->partBytes, partial->parts));

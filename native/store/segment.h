@@ -79,18 +79,21 @@ struct PartialCopy {
 class Segment {
  public:
   /// Creates the file and makes its directory entry durable.
-  static std::shared_ptr<Segment> create(uint64_t id, const std::string& path, RowShape shape);
+  static std::shared_ptr<Segment> create(uint64_t id, const std::string& path, RowShape shape,
+                                         MemoryOwner owner = nobody());
   /// `sealed`: the catalog notes it as sealed. Then it is `corrupt` without its footer. Otherwise it is active, and
   /// everything after `recordsReferenced` records is cut off, even a footer: a footer that can be read may still not be
   /// durable. `partial`, for sealed segments only: the file is being fetched, and what needs missing bytes throws
   /// `AbsentParts`.
   static std::shared_ptr<Segment> open(uint64_t id, const std::string& path, RowShape shape, uint32_t recordsReferenced,
-                                       bool sealed, const PartialCopy* partial = nullptr);
+                                       bool sealed, const PartialCopy* partial = nullptr,
+                                       MemoryOwner owner = nobody());
 
   uint64_t id() const { return id_; }
   uint32_t dim() const { return shape_.dim; }
   RowShape shape() const { return shape_; }
   const std::string& path() const { return path_; }
+  const MemoryOwner& owner() const { return owner_; }
   SegmentCounts counts() const;
   bool sealed() const { return sealed_.load(std::memory_order_acquire); }
 
@@ -173,7 +176,7 @@ class Segment {
  private:
   enum Check : uint8_t { metaGood = 1, metaBad = 2, dataGood = 4, dataBad = 8 };
 
-  Segment(uint64_t id, RowShape shape, std::string path, File file);
+  Segment(uint64_t id, RowShape shape, std::string path, File file, MemoryOwner owner);
   void openSealed(const Footer& footer, uint64_t fileBytes);
   void openActive(uint32_t recordsReferenced, uint64_t fileBytes);
   void reserve(uint64_t bytes);
@@ -203,6 +206,7 @@ class Segment {
   const uint64_t id_;
   const RowShape shape_;
   const std::string path_;
+  const MemoryOwner owner_;
   File file_;
   /// Set before anybody reads it.
   bool keepsRanges_ = true;
@@ -219,7 +223,7 @@ class Segment {
   std::shared_ptr<const Mapping> mapping_;
 
   /// Memory of the directory: the five vectors below.
-  MemoryShare directory_;
+  MemoryShare directory_{owner_};
   StableVector<RecordEntry> records_;
   StableVector<ChunkEntry> chunks_;
   StableVector<Lifespan> lifespans_;

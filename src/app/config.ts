@@ -168,7 +168,7 @@ const configShape = {
   MAXSIMD_MEMORY_MIB: wholeNumber(0, 1 << 24)
     .default(0)
     .describe(
-      'Memory of the search engine for all indexes: directories, codebooks, builds and, if there is room, codes; 0 = a third of the memory.',
+      'Memory of the search engine for all indexes: directories, codebooks, columns, builds and, if there is room, codes; tenants have equal shares of it; 0 = a third of the memory.',
     ),
   MAXSIMD_TLS_FILES: list
     .refine((files) => files.length === 0 || files.length === 2, 'must be certificate.pem,key.pem')

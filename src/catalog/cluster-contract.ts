@@ -54,6 +54,7 @@ export interface ClusterNodeRow extends ClusterNode {
 /** An index that a node has claimed for a sweep. */
 export interface SweptIndex {
   readonly indexId: string;
+  readonly tenantId: string;
   /** Versions that died at or before this generation may be forgotten. The sweep before found the index at this generation. */
   readonly forgettable?: number;
   /** Its segments hold records of no live document. */

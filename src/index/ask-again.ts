@@ -11,12 +11,14 @@ export interface Repeats {
   values: number;
   /** Parts of a segment were missing on this node, and are fetched now. */
   parts: number;
+  /** There was no room in memory, and an idle index is closed now. */
+  memory: number;
   /** A document of the answer had expired, and is ended now. */
   expired: number;
 }
 
 export function noRepeats(): Repeats {
-  return { moved: 0, values: 0, parts: 0, expired: 0 };
+  return { moved: 0, values: 0, parts: 0, memory: 0, expired: 0 };
 }
 
 /** Mends the reason of a failure. Resolves to `undefined` when nothing would mend it. */

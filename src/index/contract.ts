@@ -124,7 +124,7 @@ export interface IndexStore {
   readonly verification: Readonly<Verification>;
   /**
    * `shape`: of the rows that it will be given; absent = that of its segments, which is enough for upkeep.
-   * `tenantId`: the tenant on whose account long reads of the catalog wait; absent for upkeep.
+   * `tenantId`: the tenant on whose account long reads of the catalog wait and memory is taken; absent for tools.
    */
   open(
     indexId: string,

@@ -10,6 +10,7 @@ import { hasCode, withCode } from '../system-errors.ts';
 import { removeBlobs, type BlobStore } from './storage/blob-store.ts';
 import { CopyPace } from './merging/copy-pace.ts';
 import { noRepeats, type Repeats } from './ask-again.ts';
+import { askForRoom, type MakeRoom } from './asking-for-room.ts';
 import { derivedEndings } from './segments/derived-data.ts';
 import { fromEngine, hasEngineCode } from './engine/engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
@@ -31,8 +32,25 @@ export interface StoreDeps<Catalog> {
   readonly settings: IndexSettings;
   /** Whether searches wait for the engine's threads; absent = never. */
   readonly searchesWait?: () => boolean;
+  /** Closes an idle index, so that one of this tenant finds room in memory; absent where nothing else is open. */
+  readonly makeRoom?: MakeRoom;
   /** The catalog of one index. `tenantId`: the tenant on whose account long reads wait. */
   readonly catalogOf: (indexId: string, tenantId?: string) => Catalog;
+}
+
+/** Makes an empty index in the engine, on the account of a tenant. */
+export function createNative(
+  {
+    engine,
+    exactTokenVectorsMax,
+    makeRoom,
+  }: Pick<StoreDeps<never>, 'engine' | 'exactTokenVectorsMax' | 'makeRoom'>,
+  repeats: Repeats,
+  { shape, tenantId }: { readonly shape: RowShape; readonly tenantId: string | undefined },
+): NativeIndex {
+  const native = engine.createIndex({ ...shape, exactTokenVectorsMax, owner: tenantId });
+  if (makeRoom !== undefined && tenantId !== undefined) askForRoom(native, repeats, () => makeRoom(tenantId));
+  return native;
 }
 
 /** Shared by the measured searches of all indexes. */
@@ -103,7 +121,7 @@ async function openIndex(deps: LocalStoreDeps, shared: Shared, opening: Opening)
 }
 
 async function attemptOpen(deps: LocalStoreDeps, shared: Shared, opening: Opening): Promise<LocalIndex> {
-  const { engine, blobs } = deps;
+  const { blobs } = deps;
   const { indexId, tenantId } = opening;
   const catalog = deps.catalogOf(indexId, tenantId);
   const state = await catalog.changesSince({ generation: -1, segmentIds: [] });
@@ -111,7 +129,7 @@ async function attemptOpen(deps: LocalStoreDeps, shared: Shared, opening: Openin
   let native: NativeIndex | undefined;
   try {
     const shape = opening.shape ?? (await shapeOf(deps, state));
-    native = engine.createIndex({ ...shape, exactTokenVectorsMax: deps.exactTokenVectorsMax });
+    native = createNative(deps, shared.repeats, { shape, tenantId });
     const segments = await openSegments(native, blobs, state);
     await loadLifespans(native, state.versions);
     noteWaste(native, segments);

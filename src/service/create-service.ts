@@ -157,10 +157,13 @@ function composed(deps: ServiceDeps) {
   // One more than there are threads waits in the engine, so that no thread waits for this process.
   const engineQueue = new FairQueue({ runningMax: threads + 1, longRunningMax: Math.max(1, threads - 1) });
   const searchesWait = (): boolean => engineQueue.hasWaiting;
-  const store = createIndexStore({ ...deps, scanQueue, settings, searchesWait });
-  const indexes = new Indexes({
+  const makeRoom = (tenantId: string) => indexes.makeRoom(tenantId);
+  const store = createIndexStore({ ...deps, scanQueue, settings, searchesWait, makeRoom });
+  const indexes: Indexes = new Indexes({
     catalog,
     store,
+    memory: engine,
+    nowMs: deps.nowMs ?? steadyNowMs,
     ...(shared === undefined ? {} : { shared: shared.catalog }),
     onRemovalError: (indexId, error) => onBackgroundError('removal of files', error, indexId),
   });

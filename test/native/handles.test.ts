@@ -70,6 +70,7 @@ const engineMethods: Readonly<Record<Exclude<keyof TestedEngine, 'close'>, (open
   {
     info: (open) => open.info,
     memory: (open) => open.memory(),
+    memoryOwners: (open) => open.memoryOwners(),
     device: (open) => open.device(),
     createIndex: (open) => open.createIndex({ dim, exactTokenVectorsMax: 0 }),
     score: (open) => open.score(score(), chunks()),

@@ -8,7 +8,7 @@ import { addressSanitizers, buildNativeTests, run } from './native-build.ts';
 
 const runs: Readonly<Record<string, { readonly sanitizers: string; readonly suites: readonly string[] }>> = {
   address: { sanitizers: addressSanitizers, suites: [] }, // all
-  thread: { sanitizers: 'thread', suites: ['concurrency'] },
+  thread: { sanitizers: 'thread', suites: ['concurrency', 'memory'] },
 };
 
 const [name = ''] = process.argv.slice(2);

@@ -199,7 +199,7 @@ const Case ranges("values", "a column finds what a scan of its values finds", []
 });
 
 const Case columnsForgotten("values", "values are kept once a record, and the oldest field is forgotten", [](Random&) {
-  FieldValues values;
+  FieldValues values(nobody());
   const auto always = [](uint32_t) { return true; };
   const std::string yearColumn = columnName(Compared::values, "year");
   const std::vector<std::string> year{yearColumn};

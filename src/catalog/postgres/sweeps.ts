@@ -4,6 +4,7 @@ import { type Database, statements } from './database.ts';
 
 interface Swept {
   readonly id: string;
+  readonly tenant_id: string;
   /** The generation at the sweep before. */
   readonly passed: number;
   /** It has deaths that were there then. */
@@ -21,8 +22,8 @@ WITH due AS (
   claimed AS (
     UPDATE indexes i SET swept_at = now(), swept_generation = i.generation FROM due
     WHERE i.index_key = due.index_key
-    RETURNING i.id, i.index_key, i.documents_stored, due.swept_generation)
-SELECT id, swept_generation AS passed,
+    RETURNING i.id, i.tenant_id, i.index_key, i.documents_stored, due.swept_generation)
+SELECT id, tenant_id, swept_generation AS passed,
   EXISTS (SELECT FROM versions v
     WHERE v.index_key = c.index_key AND v.died > 0 AND v.died <= c.swept_generation) AS is_forgettable,
   documents_stored < (SELECT coalesce(sum(records_sealed), 0) FROM segments s
@@ -46,10 +47,11 @@ export function sweepCatalog(database: Database) {
   return {
     async claimSweep({ ageMs, limit }) {
       const swept = await database.rows<Swept>(sql.claimSweep, [ageMs, limit]);
-      return swept.map(({ id, passed, is_forgettable: isForgettable, is_wasteful: isWasteful }) => ({
-        indexId: id,
-        isWasteful,
-        ...(isForgettable && { forgettable: passed }),
+      return swept.map((row) => ({
+        indexId: row.id,
+        tenantId: row.tenant_id,
+        isWasteful: row.is_wasteful,
+        ...(row.is_forgettable && { forgettable: row.passed }),
       }));
     },
 

@@ -3,7 +3,7 @@ import type { RowShape } from '../../contracts/row-shape.ts';
 import { noRepeats } from '../ask-again.ts';
 import type { IndexStore, SearchPlans } from '../contract.ts';
 import { fromEngine } from '../engine/engine-errors.ts';
-import { measuringOf, shapeOfSegment, otherModel, type StoreDeps } from '../local-store.ts';
+import { createNative, measuringOf, shapeOfSegment, otherModel, type StoreDeps } from '../local-store.ts';
 import type { BreadthMove } from '../recall/index-recall.ts';
 import { CopyPace } from '../merging/copy-pace.ts';
 import { Verification } from '../segments/scrub.ts';
@@ -23,7 +23,7 @@ export interface ClusterStoreDeps extends StoreDeps<SharedIndexCatalog> {
 }
 
 export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
-  const { engine, cache, objects, settings, exactTokenVectorsMax } = deps;
+  const { cache, objects, settings } = deps;
   const plans: SearchPlans = { exact: 0, codes: 0, lists: 0, graph: 0, device: 0 };
   const repeats = noRepeats();
   const measuring = measuringOf(deps);
@@ -37,7 +37,7 @@ export function createClusterStore(deps: ClusterStoreDeps): IndexStore {
       const catalog = deps.catalogOf(indexId, tenantId);
       const shape = ofModel ?? (await shapeOf(deps, catalog));
       try {
-        const native = engine.createIndex({ ...shape, exactTokenVectorsMax });
+        const native = createNative(deps, repeats, { shape, tenantId });
         const own = { indexId, shape, native, catalog };
         return new ClusterIndex({ ...deps, ...own, pace, plans, repeats, measuring });
       } catch (error) {

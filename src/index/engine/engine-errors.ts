@@ -2,6 +2,9 @@
 import { ServiceError, unavailable } from '../../errors.ts';
 import { fromSystem, hasCode, noSpace, storageUnavailable } from '../../system-errors.ts';
 
+/** The engine refuses only a tenant that has more than its share (native/files/memory.h). */
+const noRoom = 'the indexes of this tenant do not fit their share of the memory of the engine';
+
 export type EngineErrorCode =
   | 'invalid_argument'
   | 'closed'
@@ -57,7 +60,7 @@ export function fromEngine(error: unknown): unknown {
   }
   if (is('absent')) return unavailable('the index is being fetched', error);
   if (is('no_space')) return noSpace(error);
-  if (is('no_memory')) return unavailable('the index does not fit the memory of the engine', error, 30);
+  if (is('no_memory')) return unavailable(noRoom, error, 30);
   if (is('io')) return storageUnavailable(error);
   if (is('deadline_exceeded')) return unavailable('the search did not end before its deadline', error);
   if (is('unsupported_version')) return internal('the index was written by another version of maxsimd');

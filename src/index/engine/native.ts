@@ -50,11 +50,17 @@ export interface EngineDevice {
 
 export interface EngineMemory {
   readonly mostBytes: number;
-  /** Bytes of directories, codebooks and running builds. */
+  /** Bytes of directories, codebooks, graphs, columns and running builds. It may pass `mostBytes` for moments (`memory.h`). */
   readonly takenBytes: number;
   /** Bytes of the codes of open indexes, and of those codes that the page cache may not evict. */
   readonly codesBytes: number;
   readonly heldBytes: number;
+}
+
+/** A tenant with an open index. */
+export interface EngineMemoryOwner {
+  readonly owner: string;
+  readonly takenBytes: number;
 }
 
 export interface EngineInfo {
@@ -74,6 +80,8 @@ export interface NativeIndexOptions extends NativeShape {
   readonly exactTokenVectorsMax: number;
   /** Centroids of each codebook that is fitted, for tests and benchmarks; without it they follow from the token vectors. */
   readonly centroids?: number;
+  /** The tenant on whose account the index takes memory; absent for tools. */
+  readonly owner?: string | undefined;
 }
 
 /** One document version: the token matrices of its chunks, appended whole. */
@@ -345,6 +353,7 @@ export interface NativeEngine {
   readonly info: EngineInfo;
   /** The memory of all engines of this process. */
   memory(): EngineMemory;
+  memoryOwners(): readonly EngineMemoryOwner[];
   /** `undefined` without a device. */
   device(): EngineDevice | undefined;
   createIndex(options: NativeIndexOptions): NativeIndex;

@@ -9,7 +9,7 @@ import type { RecallReport } from '../../index/recall/index-recall.ts';
 import { otherModel } from '../../index/local-store.ts';
 import { HotCache } from '../hot-cache.ts';
 import { InFlight } from '../in-flight.ts';
-import { OpenCache } from '../open-cache.ts';
+import { OpenCache, type Opening, type SharedMemory } from '../open-cache.ts';
 
 const rowsMax = 10_000;
 const rowAgeMsMax = 2_000;
@@ -18,6 +18,8 @@ const openIndexesMax = 256;
 export interface IndexesDeps {
   readonly catalog: Catalog;
   readonly store: IndexStore;
+  readonly memory: SharedMemory;
+  readonly nowMs: () => number;
   readonly onRemovalError: (indexId: string, error: unknown) => void;
   /** Present where other processes write, make and erase indexes, too. */
   readonly shared?: Pick<ClusterCatalog, 'readHead'>;
@@ -26,11 +28,12 @@ export interface IndexesDeps {
 export class Indexes {
   readonly #deps: IndexesDeps;
   readonly #rows = new HotCache<IndexRow>({ rowsMax, ageMsMax: rowAgeMsMax });
-  readonly #open = new OpenCache<OpenIndex>({ openMax: openIndexesMax });
+  readonly #open: OpenCache<OpenIndex>;
   readonly #removals = new InFlight();
 
   constructor(deps: IndexesDeps) {
     this.#deps = deps;
+    this.#open = new OpenCache({ openMax: openIndexesMax, ...deps });
   }
 
   /** The row of a tenant's index; 404 for any other. */
@@ -82,15 +85,11 @@ export class Indexes {
     { dim, rowBits }: RowShape,
   ): Promise<T> {
     try {
-      return await this.#open.use(
-        row.id,
-        () => this.#deps.store.open(row.id, { shape: { dim, rowBits }, tenantId: row.tenantId }),
-        async (index) => {
-          // It may have been opened without a model.
-          if (index.shape.dim !== dim || index.shape.rowBits !== rowBits) throw otherModel();
-          return await work(index);
-        },
-      );
+      return await this.#open.use(row.id, this.#openingOf(row, { dim, rowBits }), async (index) => {
+        // It may have been opened without a model.
+        if (index.shape.dim !== dim || index.shape.rowBits !== rowBits) throw otherModel();
+        return await work(index);
+      });
     } catch (error) {
       const isOfCaller = error instanceof ServiceError && error.httpStatus < 500;
       if (!isOfCaller) await this.assertExists(row.tenantId, row.id);
@@ -99,8 +98,21 @@ export class Indexes {
   }
 
   /** Does the same for work that needs no model. 503 when the index has no segments. */
-  useWithoutModel<T>(indexId: string, work: (index: OpenIndex) => Promise<T>): Promise<T> {
-    return this.#open.use(indexId, () => this.#deps.store.open(indexId, {}), work);
+  useWithoutModel<T>(
+    row: Pick<IndexRow, 'id' | 'tenantId'>,
+    work: (index: OpenIndex) => Promise<T>,
+  ): Promise<T> {
+    return this.#open.use(row.id, this.#openingOf(row), work);
+  }
+
+  #openingOf({ id, tenantId }: Pick<IndexRow, 'id' | 'tenantId'>, shape?: RowShape): Opening<OpenIndex> {
+    const open = () => this.#deps.store.open(id, { tenantId, ...(shape && { shape }) });
+    return { owner: tenantId, open };
+  }
+
+  /** Closes an idle index, so that one of this tenant finds room in memory. False if none may be closed for it. */
+  makeRoom(tenantId: string): Promise<boolean> {
+    return this.#open.makeRoom(tenantId);
   }
 
   /** Runs `work` if the index is open or being opened. */

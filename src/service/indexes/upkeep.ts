@@ -6,7 +6,7 @@
  * Nodes share the sweep. Each takes up some indexes that are due and opens those that hold waste.
  */
 import type { SweptIndex } from '../../catalog/cluster-contract.ts';
-import type { Catalog } from '../../catalog/contract.ts';
+import type { Catalog, IndexRow } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
 import type { OpenIndex } from '../../index/contract.ts';
 import { SharedRuns } from '../../shared-runs.ts';
@@ -90,23 +90,23 @@ export class Upkeep {
       for (const { id, status } of await catalog.listIndexes(tenant.id)) {
         if (this.#stopped) return;
         if (!stored.has(id) || status === 'error') continue;
-        await this.#attempt('maintenance', () => this.#maintain(id));
+        await this.#attempt('maintenance', () => this.#maintain({ id, tenantId: tenant.id }));
       }
     }
   }
 
-  async #sweepShared({ indexId, forgettable, isWasteful }: SweptIndex): Promise<void> {
+  async #sweepShared({ indexId, tenantId, forgettable, isWasteful }: SweptIndex): Promise<void> {
     if (this.#stopped) return;
     if (forgettable !== undefined) {
       const { catalog } = this.#deps;
       await this.#attempt('sweep', async () => void (await catalog.forgetDeadVersions(indexId, forgettable)));
     }
-    if (isWasteful) await this.#attempt('maintenance', () => this.#maintain(indexId));
+    if (isWasteful) await this.#attempt('maintenance', () => this.#maintain({ id: indexId, tenantId }));
   }
 
-  async #maintain(indexId: string): Promise<void> {
+  async #maintain(index: Pick<IndexRow, 'id' | 'tenantId'>): Promise<void> {
     try {
-      await this.#deps.indexes.useWithoutModel(indexId, (index) => this.#maintainOpen(index));
+      await this.#deps.indexes.useWithoutModel(index, (open) => this.#maintainOpen(open));
     } catch (error) {
       // The index was erased meanwhile.
       if (!(error instanceof ServiceError && error.code === 'not_found')) throw error;

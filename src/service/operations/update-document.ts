@@ -77,7 +77,7 @@ async function replace(
   { live, changed }: { readonly live: DocumentVersion; readonly changed: Changed },
 ): Promise<CommitUpsertResult['outcome']> {
   const { docId, versionId: replaces, chunkCount, tokenVectors } = live;
-  return await deps.indexes.useWithoutModel(indexId, async (index) => {
+  return await deps.indexes.useWithoutModel({ id: indexId, tenantId: context.tenant.id }, async (index) => {
     const record = await timed(context, 'read', () =>
       index.readRecord(live, timeLeftMs(context, deps.nowMs())),
     );

@@ -38,6 +38,8 @@ async function upkeepOf(node: Node, changed: Partial<ClusterCatalog> = {}): Prom
   const indexes = new Indexes({
     catalog: node.catalog,
     store: node.storage,
+    memory: { memory: () => ({ mostBytes: Infinity, takenBytes: 0 }), memoryOwners: () => [] },
+    nowMs: Date.now,
     shared: node.catalog,
     onRemovalError: (_indexId, error) => errors.push(error),
   });
