@@ -178,6 +178,8 @@ async function openListeners(
   const admin = opened.adopt(
     await adminServer(config, running.backend, {
       observer,
+      memoryBytesOf: (tenantId) =>
+        running.engine.memoryOwners().find(({ owner }) => owner === tenantId)?.takenBytes ?? 0,
       drain: draining.signal,
       trustProxy: config.MAXSIMD_TRUST_PROXY,
       ...(tls === undefined ? {} : { tls }),
@@ -202,12 +204,12 @@ async function openListeners(
 /** The API, in this thread or in threads of its own, and the observer of this thread. */
 async function frontOf(
   { config, logger, metrics }: Start,
-  { service, backend }: Running,
+  { service, backend, engine }: Running,
   tls: TlsIdentity | undefined,
 ): Promise<{ readonly front: Front; readonly observer: RequestObserver }> {
   const threads = apiThreadsOf(config);
   const parts = { config, metrics, service, node: backend.node, tls, threads };
-  const observeTenant = registerTenantMetrics(metrics);
+  const observeTenant = registerTenantMetrics(metrics, () => engine.memoryOwners());
   if (threads === 1) {
     const front = await openFront({ ...parts, logger, observeTenant });
     return { front, observer: front.observer };

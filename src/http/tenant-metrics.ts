@@ -70,6 +70,11 @@ export class BusiestTenants {
     return [...this.#labelled, ...rest];
   }
 
+  /** The tenant's own label, or that of all without one. */
+  labelOf(tenantId: string): string {
+    return this.#labelled.has(tenantId) ? tenantId : other;
+  }
+
   #endPeriod(): void {
     this.#periodEnd = this.#now() + periodMs;
     const requestsOf = (tenantId: string): number => this.#seen.get(tenantId) ?? 0;
@@ -97,9 +102,13 @@ export class BusiestTenants {
   }
 }
 
+/** Memory of the engine by tenant. */
+type MemoryOwners = () => readonly { readonly owner: string; readonly takenBytes: number }[];
+
 /** Registers the metrics. The result is called once for each request of a tenant. */
 export function registerTenantMetrics(
   metrics: Metrics,
+  memoryOwners: MemoryOwners = () => [],
   tenants = new BusiestTenants(),
 ): (request: TenantRequest) => void {
   const counter = (name: string, help: string, pick: (totals: TenantTotals) => number): void =>
@@ -125,6 +134,14 @@ export function registerTenantMetrics(
     (totals) => totals.inputTokens,
   );
   counter('tenant_documents_total', 'Documents that a tenant upserted.', (totals) => totals.documents);
+  metrics.registerGauge(
+    {
+      name: 'tenant_memory_bytes',
+      help: 'Memory that the engine has for the open indexes of a tenant.',
+      labelNames: ['tenant'],
+    },
+    () => memorySamples(memoryOwners(), tenants),
+  );
   metrics.registerHistogram(
     {
       name: 'tenant_request_duration_seconds',
@@ -140,4 +157,13 @@ export function registerTenantMetrics(
       })),
   );
   return (request) => tenants.add(request);
+}
+
+function memorySamples(owners: ReturnType<MemoryOwners>, tenants: BusiestTenants): readonly Sample[] {
+  const sums = new Map<string, number>();
+  for (const { owner, takenBytes } of owners) {
+    const label = tenants.labelOf(owner);
+    sums.set(label, (sums.get(label) ?? 0) + takenBytes);
+  }
+  return [...sums].map(([tenant, value]) => ({ labels: { tenant }, value }));
 }

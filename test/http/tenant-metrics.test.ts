@@ -10,7 +10,8 @@ const minutesMs = 60_000;
 function stage() {
   let nowMs = 0;
   const metrics = createMetrics();
-  const observe = registerTenantMetrics(metrics, new BusiestTenants(() => nowMs));
+  const owners: { readonly owner: string; readonly takenBytes: number }[] = [];
+  const observe = registerTenantMetrics(metrics, () => owners, new BusiestTenants(() => nowMs));
   return {
     pass: (minutes: number): void => void (nowMs += minutes * minutesMs),
     request: (tenantId: string, times = 1): void => {
@@ -18,6 +19,7 @@ function stage() {
         observe({ tenantId, status: 200, seconds: 0.02, work: { inputTokens: 7, documents: 2 } });
     },
     observe,
+    owners,
     lines: async (name: string): Promise<ReadonlyMap<string, number>> => {
       const text = await metrics.render();
       const found = text.matchAll(new RegExp(`^maxsimd_${name}\\{tenant="([^"]+)".*\\} (\\S+)$`, 'gm'));
@@ -48,6 +50,18 @@ describe('metrics of tenants', () => {
       expect(text).toContain(line);
     }
     expect(text).not.toContain('tenant="other"');
+  });
+
+  it('say how much memory the labelled tenants have, and all others together', async () => {
+    const { observe, owners, lines } = stage();
+    observe({ tenantId: 'a', status: 200, seconds: 0.02 });
+    owners.push({ owner: 'a', takenBytes: 5 }, { owner: 'b', takenBytes: 3 }, { owner: '', takenBytes: 1 });
+    expect(await lines('tenant_memory_bytes')).toEqual(
+      new Map([
+        ['a', 5],
+        ['other', 4],
+      ]),
+    );
   });
 
   it('have 100 labels, and one for the rest', async () => {

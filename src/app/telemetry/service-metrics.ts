@@ -134,7 +134,7 @@ function registerEngineMetrics(metrics: Metrics, { service, engine }: Observed):
   metrics.registerCounter(
     {
       name: 'search_repeats_total',
-      help: 'Times that a search, or another read of an index, ran again: a merge `moved` records while it ran, `values` of metadata or `parts` of a segment had to be loaded first, or a document of its answer had `expired`.',
+      help: 'Times that a search, or another read of an index, ran again: a merge `moved` records while it ran, `values` of metadata or `parts` of a segment had to be loaded first, an idle index was closed to make room in `memory`, or a document of its answer had `expired`.',
       labelNames: ['reason'],
     },
     () => samples('reason', { ...service.statistics().repeats }),
@@ -146,7 +146,7 @@ function registerEngineMetrics(metrics: Metrics, { service, engine }: Observed):
   metrics.registerGauge(
     {
       name: 'engine_memory_bytes',
-      help: 'Memory of the engine: the `bound`, the part `taken` by directories, codebooks and builds, the `codes` of open indexes, and the part of them `held` in memory.',
+      help: 'Memory of the engine: the `bound`, the part `taken` by directories, codebooks, graphs, columns and builds, the `codes` of open indexes, and the part of them `held` in memory.',
       labelNames: ['kind'],
     },
     () => {

@@ -18,6 +18,11 @@ export interface Tenant {
   readonly created_at: string;
 }
 
+export interface TenantInUse extends Tenant {
+  /** Memory of the engine for its open indexes, in the process that answered. */
+  readonly memory_bytes: number;
+}
+
 export interface Key {
   readonly key_id: string;
   readonly access: 'full' | 'read';
@@ -55,7 +60,7 @@ export class AdminApi extends Connection {
     return this.ask('POST', 'tenants', { name });
   }
 
-  tenant(id: string): Promise<Answer<Tenant>> {
+  tenant(id: string): Promise<Answer<TenantInUse>> {
     return this.ask('GET', `tenants/${id}`);
   }
 

@@ -4,7 +4,7 @@ import type { AdminApi, Limits, Tenant } from './admin-api.ts';
 import { DayPlot } from '../parts/day-plot.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { Check, Field, submitted, tied } from '../parts/field.tsx';
-import { day, daysAgo } from '../format.ts';
+import { bytes, day, daysAgo } from '../format.ts';
 import { NewKey } from './new-key.tsx';
 import { Table } from '../parts/table.tsx';
 import { useLoaded, useWork } from '../work.ts';
@@ -35,8 +35,8 @@ export function TenantView({ api, tenantId }: { api: AdminApi; tenantId: string 
       <div>
         <h1>{tenant.name}</h1>
         <p class="quiet">
-          {tenant.suspended ? 'suspended' : 'active'}, created {day(tenant.created_at)}, id{' '}
-          <code>{tenant.tenant_id}</code>
+          {tenant.suspended ? 'suspended' : 'active'}, created {day(tenant.created_at)}, has{' '}
+          {bytes(tenant.memory_bytes)} of the engine's memory, id <code>{tenant.tenant_id}</code>
         </p>
       </div>
       <Usage {...props} />

@@ -5,11 +5,12 @@ import { unknownRoute } from '../admission.ts';
 import { servePage, type ConsolePage } from '../console/page.ts';
 import { forgetSession, keepSession, operatorCookie, sessionIn } from '../console/session-cookie.ts';
 import { OperatorSessions, operatorSessionMs } from './operator-sessions.ts';
-import { adminRoutes } from './routes.ts';
+import { adminRoutes, type MemoryBytesOf } from './routes.ts';
 
 export interface OperatorConsoleOptions {
   readonly page: ConsolePage;
   readonly administrationOf: (operator: string) => Administration;
+  readonly memoryBytesOf: MemoryBytesOf;
   /** The operator whose key is in the header; throws for any other request, and notes it. */
   readonly identified: (request: FastifyRequest) => string;
   /** Admits the operator, or throws if there is none. */
@@ -17,7 +18,7 @@ export interface OperatorConsoleOptions {
 }
 
 export function operatorConsole(options: OperatorConsoleOptions): FastifyPluginAsync {
-  const { page, administrationOf, identified, admit } = options;
+  const { page, administrationOf, memoryBytesOf, identified, admit } = options;
   const sessions = new OperatorSessions();
   return async (app) => {
     servePage(app, page);
@@ -45,7 +46,7 @@ export function operatorConsole(options: OperatorConsoleOptions): FastifyPluginA
           throw unknownRoute();
         });
         v1.get('/session', async () => ({ access: 'operator' }));
-        for (const routes of adminRoutes) await v1.register(routes(administrationOf));
+        for (const routes of adminRoutes) await v1.register(routes(administrationOf, memoryBytesOf));
       },
       { prefix: '/v1' },
     );

@@ -20,6 +20,7 @@ import {
   KeyList,
   KeyParams,
   Tenant,
+  TenantInUse,
   TenantList,
   TenantListQuery,
   TenantParams,
@@ -34,10 +35,15 @@ const errors = [
 const withMissing = [...errors, 'not_found'] as const;
 
 type AdministrationOf = (operator: string) => Administration;
+/** Memory that the engine of this process has for a tenant. */
+export type MemoryBytesOf = (tenantId: string) => number;
 
 export const adminRoutes = [tenantRoutes, tenantChanges, keyRoutes, auditRoutes];
 
-function tenantRoutes(administrationOf: AdministrationOf): FastifyPluginAsyncZod {
+function tenantRoutes(
+  administrationOf: AdministrationOf,
+  memoryBytesOf: MemoryBytesOf,
+): FastifyPluginAsyncZod {
   return async (app) => {
     app.post('/tenants', {
       schema: {
@@ -78,13 +84,16 @@ function tenantRoutes(administrationOf: AdministrationOf): FastifyPluginAsyncZod
       schema: {
         operationId: 'getTenant',
         summary: 'Get a tenant',
-        description: 'Returns the tenant and its limits.',
+        description: 'Returns the tenant, its limits and the memory that it has in this process.',
         tags: ['tenants'],
         params: TenantParams,
-        response: answers({ 200: [Tenant, 'The tenant.'] }, withMissing),
+        response: answers({ 200: [TenantInUse, 'The tenant.'] }, withMissing),
       },
-      handler: async ({ params, scope }) =>
-        tenantBody(present(await administrationOf(scope.operator).getTenant(params.tenant_id), 'tenant')),
+      handler: async ({ params, scope }) => {
+        const found = await administrationOf(scope.operator).getTenant(params.tenant_id);
+        const tenant = present(found, 'tenant');
+        return { ...tenantBody(tenant), memory_bytes: memoryBytesOf(tenant.id) };
+      },
     });
   };
 }

@@ -62,6 +62,16 @@ export const Tenant = z
   })
   .meta({ id: 'Tenant' });
 
+export const TenantInUse = z
+  .strictObject({
+    ...Tenant.shape,
+    memory_bytes: z.int().nonnegative().meta({
+      description:
+        'Memory that the search engine of this process has for the open indexes of the tenant. Of several nodes each says its own.',
+    }),
+  })
+  .meta({ id: 'TenantInUse' });
+
 export const TenantList = z
   .strictObject({ data: z.array(Tenant), next_cursor: NextCursor })
   .meta({ id: 'TenantList' });

@@ -15,11 +15,12 @@ import { describeApi, type ApiDocument } from '../schemas/openapi.ts';
 import { operatorConsole } from './console.ts';
 import { refusedKeyDigest, type OperatorKeys } from './operator-keys.ts';
 import { RefusedLogins, type RefusedLoginDetail } from './refused-logins.ts';
-import { adminRoutes } from './routes.ts';
+import { adminRoutes, type MemoryBytesOf } from './routes.ts';
 
 export interface AdminServerOptions extends ListenerOptions {
   /** The administration for an operator, by the name in the audit log. */
   readonly administrationOf: (operator: string) => Administration;
+  readonly memoryBytesOf: MemoryBytesOf;
   readonly noteRefusedLogin: (detail: RefusedLoginDetail) => Promise<void>;
   readonly operators: OperatorKeys;
   /** The page of the console; absent = none is served. */
@@ -45,7 +46,7 @@ interface of the service.`,
 };
 
 export async function createAdminServer(options: AdminServerOptions): Promise<FastifyInstance> {
-  const { administrationOf, operators, observer } = options;
+  const { administrationOf, memoryBytesOf, operators, observer } = options;
   const refusedLogins = new RefusedLogins(options.noteRefusedLogin, (login, error) =>
     observer.failed(login, error),
   );
@@ -80,13 +81,13 @@ export async function createAdminServer(options: AdminServerOptions): Promise<Fa
       v1.setNotFoundHandler(() => {
         throw unknownRoute();
       });
-      for (const routes of adminRoutes) await v1.register(routes(administrationOf));
+      for (const routes of adminRoutes) await v1.register(routes(administrationOf, memoryBytesOf));
     },
     { prefix: '/admin/v1' },
   );
   if (options.page !== undefined) {
     const { page } = options;
-    const routes = operatorConsole({ page, administrationOf, identified, admit });
+    const routes = operatorConsole({ page, administrationOf, memoryBytesOf, identified, admit });
     await app.register(routes, { prefix: '/admin/console' });
   }
   app.addHook('onClose', () => refusedLogins.close());

@@ -18,6 +18,9 @@ export interface AdminStage extends AsyncDisposable {
   readonly logText: () => string;
 }
 
+/** Memory that the engine has for each tenant. */
+export const stageMemoryBytes = 4_096;
+
 export async function openAdminStage(options: { readonly page?: ConsolePage } = {}): Promise<AdminStage> {
   const catalog = await openCatalog({ directory: await newDirectory(), actor: 'server' });
   const purge = () => Promise.resolve(false);
@@ -27,6 +30,7 @@ export async function openAdminStage(options: { readonly page?: ConsolePage } = 
   const logger = createLogger({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
   const app = await createAdminServer({
     administrationOf: (actor) => administration({ catalog, actor, keyPepper: catalog.keyPepper(), purge }),
+    memoryBytesOf: () => stageMemoryBytes,
     noteRefusedLogin: (detail) => catalog.noteRefusedLogin(detail),
     operators: new OperatorKeys(`${randomBytes(32).toString('hex')}\n${operatorKey}\n`),
     observer: createRequestObserver(logger, createMetrics()),

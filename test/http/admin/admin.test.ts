@@ -9,10 +9,11 @@ import {
   Key,
   KeyList,
   Tenant,
+  TenantInUse,
   TenantList,
 } from '../../../src/http/admin/schemas.ts';
 import { UsageDays } from '../../../src/http/schemas/usage.ts';
-import { openAdminStage, type AdminStage } from './admin-stage.ts';
+import { openAdminStage, stageMemoryBytes, type AdminStage } from './admin-stage.ts';
 
 let stage: AdminStage;
 beforeEach(async () => {
@@ -211,9 +212,10 @@ describe('what is answered', () => {
     expect(created.status).toBe(201);
     const { tenant_id: id, key_id: keyId } = CreatedTenant.parse(created.body);
     expect(created.headers['location']).toBe(`/admin/v1/tenants/${id}`);
-    expect(Tenant.parse((await ask('GET', `/tenants/${id}`)).body).limits.input_tokens).toBe('5');
+    const own = TenantInUse.parse((await ask('GET', `/tenants/${id}`)).body);
+    expect([own.limits.input_tokens, own.memory_bytes]).toEqual(['5', stageMemoryBytes]);
     // A UUID is read in either case.
-    expect(Tenant.parse((await ask('GET', `/tenants/${id.toUpperCase()}`)).body).tenant_id).toBe(id);
+    expect(TenantInUse.parse((await ask('GET', `/tenants/${id.toUpperCase()}`)).body).tenant_id).toBe(id);
     expect(Tenant.parse((await ask('PATCH', `/tenants/${id}`, { suspended: true })).body).suspended).toBe(
       true,
     );
