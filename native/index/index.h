@@ -31,7 +31,7 @@ struct IndexOptions {
   /// Centroids of every codebook that is fitted, for tests; 0 = as many as its token vectors deserve.
   uint32_t centroids = 0;
   /// The tenant whose index it is (files/memory.h); empty for tools.
-  std::string owner;
+  std::string owner = {};
 };
 
 /// A segment as one search sees it. The mapping covers all records and chunks below the counts.
