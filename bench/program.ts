@@ -11,9 +11,22 @@ import { retrieval } from './search/retrieval.ts';
 import { search } from './search/bench.ts';
 import { searchEmbed } from './search/embed.ts';
 import { stages } from './service/bench.ts';
+import { tenants } from './tenants/bench.ts';
 
 export const program = new Command('npm run bench --').description(
   'Benchmarks; NAME --help lists the options of one.',
 );
-const scenarios = [kernel, capacity, encoder, gpu, firstRuns, retrieval, search, frontier, measuring, stages];
+const scenarios = [
+  kernel,
+  capacity,
+  encoder,
+  gpu,
+  firstRuns,
+  retrieval,
+  search,
+  frontier,
+  measuring,
+  stages,
+  tenants,
+];
 for (const command of [...scenarios, searchEmbed]) program.addCommand(command);

@@ -15,10 +15,15 @@ export interface ServerOptions {
   readonly onLogLine?: (line: string) => void;
 }
 
-export interface ServerProcess {
-  readonly url: string;
-  /** The key of a tenant whose limits do not bind. */
+export interface NewTenant {
+  readonly tenantId: string;
   readonly apiKey: string;
+}
+
+export interface ServerProcess extends NewTenant {
+  readonly url: string;
+  /** Makes a further tenant whose limits do not bind, as the first one's do not. */
+  readonly newTenant: (name: string) => NewTenant;
   readonly metricsUrl: string;
   readonly processId: number | undefined;
   /** Aborts with the reason when the server ends before `close`. */
@@ -56,9 +61,13 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
       MAXSIMD_LOG_LEVEL: onLogLine === undefined ? (environment['MAXSIMD_LOG_LEVEL'] ?? 'error') : 'info',
     };
     const entry = path.join(checkout, 'src', 'cli', 'main.ts');
-    const args = [entry, 'tenant', 'create', '--name', 'benchmark', ...limits, '--json'];
-    const created = execFileSync(process.execPath, args, { env: serverEnvironment, encoding: 'utf8' });
-    const { api_key: apiKey } = JSON.parse(created) as { readonly api_key: string };
+    const newTenant = (name: string): NewTenant => {
+      const args = [entry, 'tenant', 'create', '--name', name, ...limits, '--json'];
+      const created = execFileSync(process.execPath, args, { env: serverEnvironment, encoding: 'utf8' });
+      const made = JSON.parse(created) as { readonly tenant_id: string; readonly api_key: string };
+      return { tenantId: made.tenant_id, apiKey: made.api_key };
+    };
+    const first = newTenant('benchmark');
     server = spawn(process.execPath, [entry, 'serve'], {
       env: serverEnvironment,
       stdio: ['ignore', 'pipe', onLogLine === undefined ? 'inherit' : 'pipe'],
@@ -68,8 +77,9 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
     const { ended, close } = watched(server);
     if (onLogLine !== undefined) createInterface({ input: server.stderr! }).on('line', onLogLine);
     return {
+      ...first,
+      newTenant,
       url: await readyUrl(server),
-      apiKey,
       metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
       processId: server.pid,
       ended,

@@ -23,9 +23,11 @@ export async function commitVersions(
 ): Promise<CommitUpsertResult['outcome']> {
   const { row, writer, versions, usage } = input;
   let hasBegun = false;
+  const startedAt = performance.now();
   try {
     const { outcome } = await writer.commit(({ locations, segments }) => {
       hasBegun = true;
+      context.timings.note('sync', { within: 'commit', startedAt, ms: performance.now() - startedAt });
       return {
         tenantId: context.tenant.id,
         indexId: row.id,
