@@ -307,13 +307,18 @@ export class OpenIndex {
 
   /** Hands over the values that ranges compare, as the first range of a service does. */
   async addValues(): Promise<void> {
-    const where = rangeOf(...selectivities);
+    const needed = { where: rangeOf(...selectivities) };
     for (const { segmentId } of this.#index.segments()) {
-      const { records, versionIds } = await this.#index.recordsWithoutValues(segmentId, generation, where);
+      const { records, versionIds } = await this.#index.recordsWithoutValues(segmentId, generation, needed);
       for (let first = 0; first < records.length; first += valuesInTurn) {
         const part = versionIds.subarray(first, first + valuesInTurn);
         const objects = Array.from(part, (version) => metadataOf(version % this.#documents, this.#documents));
-        await this.#index.addValues(segmentId, where, records.subarray(first, first + valuesInTurn), objects);
+        await this.#index.addValues(
+          segmentId,
+          needed,
+          records.subarray(first, first + valuesInTurn),
+          objects,
+        );
       }
     }
   }

@@ -115,14 +115,18 @@ MetadataFilter takeFilter(const Napi::Value& terms, const Napi::Value& where, co
   return filter;
 }
 
+}  // namespace
+
+uint64_t takeSegmentId(const Napi::Value& value, const std::string& name) {
+  return takeInteger(value, name);
+}
+
 Deadline takeTimeout(const Napi::Value& value, const std::string& name) {
   const double timeout = takePositive(value, name);
   Deadline deadline;
   deadline.at = Clock::now() + std::chrono::microseconds(int64_t(std::min(timeout, timeoutMsMax) * 1000));
   return deadline;
 }
-
-}  // namespace
 
 Condition takeCondition(const Napi::Value& value, const std::string& name) {
   return readCondition(takeArray<uint8_t>(value, name));
@@ -190,6 +194,13 @@ std::vector<Index::LifespanLoad> takeLifespanLoads(const Napi::Value& value) {
                      checkInteger(born[i], "columns.born", 0, integerMax), end == 0 ? generationNever : end});
   }
   return loads;
+}
+
+Napi::Value seenRecords(Napi::Env env, const Index::SeenRecords& seen) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("records", makeArray<uint32_t, Napi::Uint32Array>(env, seen.records.data(), seen.records.size()));
+  object.Set("versionIds", makeArray<double, Napi::Float64Array>(env, seen.versionIds.data(), seen.versionIds.size()));
+  return object;
 }
 
 }  // namespace maxsimd

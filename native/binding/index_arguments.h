@@ -21,6 +21,9 @@ std::optional<PartialCopy> takePartialCopy(const Napi::Value& value);
 RowShape takeRowShape(const Napi::Value& dim, const Napi::Value& rowBits, const std::string& name);
 RecordParts takeRecord(const Napi::Value& value, RowShape shape);
 IndexSearch takeSearch(const Napi::Value& value, uint32_t dim);
+uint64_t takeSegmentId(const Napi::Value& value, const std::string& name = "segmentId");
+/// `value`: milliseconds from now.
+Deadline takeTimeout(const Napi::Value& value, const std::string& name);
 Condition takeCondition(const Napi::Value& value, const std::string& name);
 /// A query by metadata alone: which documents match.
 struct Matching {
@@ -31,5 +34,7 @@ struct Matching {
 Matching takeMatching(const Napi::Value& value);
 std::vector<Index::LifespanChange> takeLifespanColumns(const Napi::Value& value, const std::string& name);
 std::vector<Index::LifespanLoad> takeLifespanLoads(const Napi::Value& value);
+
+Napi::Value seenRecords(Napi::Env env, const Index::SeenRecords& seen);
 
 }  // namespace maxsimd

@@ -10,10 +10,6 @@
 namespace maxsimd {
 namespace {
 
-uint64_t takeSegmentId(const Napi::Value& value, const std::string& name = "segmentId") {
-  return takeInteger(value, name);
-}
-
 Napi::Object segmentInfo(Napi::Env env, const SegmentInfo& info) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("segmentId", double(info.id));
@@ -30,13 +26,6 @@ Napi::Object segmentInfo(Napi::Env env, const SegmentInfo& info) {
   object.Set("codebook", info.codebook);
   object.Set("keepsRanges", Napi::Boolean::New(env, info.counts.keepsRanges));
   object.Set("codesOutdated", Napi::Boolean::New(env, info.codesOutdated));
-  return object;
-}
-
-Napi::Value seenRecords(Napi::Env env, const Index::SeenRecords& seen) {
-  Napi::Object object = Napi::Object::New(env);
-  object.Set("records", makeArray<uint32_t, Napi::Uint32Array>(env, seen.records.data(), seen.records.size()));
-  object.Set("versionIds", makeArray<double, Napi::Float64Array>(env, seen.versionIds.data(), seen.versionIds.size()));
   return object;
 }
 
@@ -85,6 +74,8 @@ Napi::Function IndexObject::define(Napi::Env env) {
                          InstanceMethod<&IndexObject::tokenVectors>("tokenVectors"),
                          InstanceMethod<&IndexObject::recordsWithoutValues>("recordsWithoutValues"),
                          InstanceMethod<&IndexObject::addValues>("addValues"),
+                         InstanceMethod<&IndexObject::countValues>("countValues"),
+                         InstanceMethod<&IndexObject::findValue>("findValue"),
                          InstanceMethod<&IndexObject::verifyRecord>("verifyRecord"),
                          InstanceMethod<&IndexObject::segments>("segments"),
                          InstanceMethod<&IndexObject::close>("close"),
@@ -337,36 +328,6 @@ Napi::Value IndexObject::tokenVectors(const Napi::CallbackInfo& info) {
     };
     auto result = [](Napi::Env env, uint64_t& rows) -> Napi::Value { return Napi::Number::New(env, double(rows)); };
     return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute), std::move(result)));
-  });
-}
-
-Napi::Value IndexObject::recordsWithoutValues(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    const uint64_t id = takeSegmentId(info[0]), generation = takeInteger(info[1], "generation");
-    const Condition where = takeCondition(info[2], "where");
-    requireOpen();
-    auto execute = [index = index_, id, generation, columns = where.columns] {
-      return index->recordsWithoutValues(id, generation, columns);
-    };
-    auto result = [](Napi::Env env, Index::SeenRecords& lacking) { return seenRecords(env, lacking); };
-    return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute), std::move(result)));
-  });
-}
-
-Napi::Value IndexObject::addValues(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    const uint64_t id = takeSegmentId(info[0]);
-    const Condition where = takeCondition(info[1], "where");
-    const auto taken = takeArray<uint32_t>(info[2], "records");
-    std::vector<uint32_t> records(taken.begin(), taken.end());
-    std::vector<std::string> objects;
-    if (!info[3].IsArray()) refuse("objects", "an array");
-    const auto given = info[3].As<Napi::Array>();
-    for (uint32_t o = 0; o < given.Length(); ++o) objects.push_back(takeString(given.Get(o), "objects"));
-    requireOpen();
-    auto execute = [index = index_, id, columns = where.columns, records = std::move(records),
-                    objects = std::move(objects)] { index->addValues(id, columns, records, objects); };
-    return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute)));
   });
 }
 

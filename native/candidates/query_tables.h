@@ -9,7 +9,7 @@
 
 #include "runtime/aligned.h"
 #include "codes/codebook.h"
-#include "index/bitmap.h"
+#include "runtime/bitmap.h"
 #include "runtime/deadline.h"
 #include "runtime/pool.h"
 #include "runtime/query.h"

@@ -1,7 +1,6 @@
 #include "index/condition.h"
 
 #include "files/error.h"
-#include "index/json_values.h"
 
 #include <algorithm>
 #include <cstring>
@@ -30,9 +29,9 @@ class ConditionReader {
       condition_.steps.push_back(std::move(step));
     }
     require(sets == 1, "where must make one set");
-    auto& columns = condition_.columns;
-    std::sort(columns.begin(), columns.end());
-    columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
+    auto& fields = condition_.fields;
+    std::sort(fields.begin(), fields.end());
+    fields.erase(std::unique(fields.begin(), fields.end()), fields.end());
     return std::move(condition_);
   }
 
@@ -58,33 +57,32 @@ class ConditionReader {
   void readRange(Condition::Step& step) {
     const uint8_t flags = take(1).front();
     require(flags >> 4 <= uint8_t(Compared::presence), "where compares values of no kind");
-    const auto compared = Compared(flags >> 4);
-    step.column = columnName(compared, stringOf(readText()));
-    condition_.columns.push_back(step.column);
-    const auto low = boundKey(compared, readText()), high = boundKey(compared, readText());
+    step.compared = Compared(flags >> 4);
+    step.field = stringOf(readText());
+    condition_.fields.push_back(step.field);
+    const auto low = boundKey(step.compared, readText()), high = boundKey(step.compared, readText());
     const bool hasLow = flags & (aboveLow | lowItself), hasHigh = flags & (belowHigh | highItself);
     require((!hasLow || low) && (!hasHigh || high), "where holds a bound that is no value");
     step.range = {std::string(), std::string(1, char(0xff)), false, true};
-    if (compared == Compared::values) {
+    if (step.compared == Compared::values) {
       require(hasLow || hasHigh, "where holds a range without bounds");
       const std::string& given = hasLow ? *low : *high;
       const bool numbers = given < stringKeys;
       require(!hasLow || !hasHigh || numbers == (*high < stringKeys), "where holds bounds of two types");
-      step.range = {std::string(numbers ? numberKeys : stringKeys), std::string(numbers ? stringKeys : behindKeys),
+      step.range = {std::string(numbers ? numberKeys : stringKeys), std::string(numbers ? stringKeys : otherKeys),
                     false, true};
     }
     if (hasLow) std::tie(step.range.low, step.range.lowExcluded) = std::pair(*low, !(flags & lowItself));
     if (hasHigh) std::tie(step.range.high, step.range.highExcluded) = std::pair(*high, !(flags & highItself));
   }
 
+  /// Nothing for a token that is no bound.
   static std::optional<std::string> boundKey(Compared compared, std::string_view token) {
-    switch (compared) {
-      case Compared::values: return valueKey(token);
-      case Compared::dates: return dateKey(token);
-      case Compared::items: return itemKey(token);
-      case Compared::presence: break;
-    }
-    return std::nullopt;
+    if (token.empty() || compared == Compared::presence) return std::nullopt;
+    if (compared == Compared::dates) return dateKey(token);
+    std::string key = valueKey(token);
+    const bool isBound = compared == Compared::items || key < otherKeys;
+    return isBound && !isCut(key) ? std::optional(std::move(key)) : std::nullopt;
   }
 
   size_t readCount() {
@@ -177,10 +175,10 @@ class ConditionRun {
   Bitmap rangeSet(const Condition::Step& step) const {
     const Segment& segment = *snapshot_.segment;
     const auto isSeen = [&](uint32_t record) { return segment.lifespan(record).visibleAt(generation_); };
+    const auto column = snapshot_.values->complete(step.field, snapshot_.records, isSeen);
+    if (column == nullptr) throw Error(ErrorCode::valuesMissing, "values of a field are not known");
     Bitmap set(snapshot_.records);
-    if (!snapshot_.values->addTo(set, step.column, step.range, isSeen)) {
-      throw Error(ErrorCode::valuesMissing, "values of a field are not known");
-    }
+    column->addTo(set, step.compared, step.range);
     return set;
   }
 

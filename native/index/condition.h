@@ -21,7 +21,7 @@
 // (field_values.h). If a visible record's value is not there, the evaluation fails with `values_missing`.
 #pragma once
 
-#include "index/field_values.h"
+#include "values/field_values.h"
 #include "index/index.h"
 
 #include <cstdint>
@@ -39,15 +39,16 @@ struct Condition {
   struct Step {
     Kind kind;
     std::vector<Term> terms = {};
-    /// Where a range looks (`columnName`).
-    std::string column = {};
+    /// Where a range looks, and what it compares there.
+    std::string field = {};
+    Compared compared = Compared::values;
     KeyRange range = {};
     /// How many sets it takes from the stack.
     size_t count = 0;
   };
   std::vector<Step> steps;
-  /// The columns of all ranges, distinct and ascending.
-  std::vector<std::string> columns;
+  /// The fields of all ranges, distinct and ascending.
+  std::vector<std::string> fields;
 };
 
 /// Parses a condition; `invalid_argument` if the bytes are none.

@@ -300,26 +300,26 @@ Index::SeenRecords Index::recordsSeenSince(uint64_t id, uint64_t generation) con
 }
 
 Index::SeenRecords Index::recordsWithoutValues(uint64_t id, uint64_t generation,
-                                               std::span<const std::string> columns) const {
+                                               std::span<const std::string> fields) const {
   const Entry entry = findEntry(id);
   const Segment& segment = *entry.segment;
   SeenRecords lacking;
-  lacking.records = entry.values->lacking(columns, segment.recordCount(), [&](uint32_t record) {
+  lacking.records = entry.values->lacking(fields, segment.recordCount(), [&](uint32_t record) {
     return segment.lifespan(record).visibleSince(generation);
   });
   for (const uint32_t record : lacking.records) lacking.versionIds.push_back(double(segment.record(record).versionId));
   return lacking;
 }
 
-void Index::addValues(uint64_t id, std::span<const std::string> columns, std::span<const uint32_t> records,
+void Index::addValues(uint64_t id, std::span<const std::string> fields, std::span<const uint32_t> records,
                       std::span<const std::string> objects) {
   const Entry entry = findEntry(id);
   require(records.size() == objects.size(), "records must have one object each");
   for (const uint32_t record : records) {
     require(record < entry.segment->recordCount(), "records holds a number that the segment lacks");
   }
-  entry.values->add(columns, records, objects);
-  if (Memory::ofProcess().makeRoom(*owner_, {this, columns})) return;
+  entry.values->add(fields, records, objects);
+  if (Memory::ofProcess().makeRoom(*owner_, {this, fields})) return;
   // The next request may want other columns, which then find room.
   for (const SegmentSnapshot& each : snapshot()) each.values->reclaim({});
   throw Error(ErrorCode::noMemory, "no room for the values of the index");

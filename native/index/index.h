@@ -7,7 +7,7 @@
 #include "codes/codebook.h"
 #include "runtime/deadline.h"
 #include "codes/codes.h"
-#include "index/field_values.h"
+#include "values/field_values.h"
 #include "index/live_chunks.h"
 #include "kernels/contract.h"
 #include "store/segment.h"
@@ -128,10 +128,10 @@ class Index {
     std::vector<double> versionIds;
   };
   SeenRecords recordsSeenSince(uint64_t id, uint64_t generation) const;
-  /// The records of these whose values for one of the columns (`columnName`) are not known yet. `addValues` takes their
+  /// The records of these whose values for one of the fields are not known yet. `addValues` takes their
   /// metadata as compact JSON. It throws `no_memory` if there is no room, and the index then has no columns.
-  SeenRecords recordsWithoutValues(uint64_t id, uint64_t generation, std::span<const std::string> columns) const;
-  void addValues(uint64_t id, std::span<const std::string> columns, std::span<const uint32_t> records,
+  SeenRecords recordsWithoutValues(uint64_t id, uint64_t generation, std::span<const std::string> fields) const;
+  void addValues(uint64_t id, std::span<const std::string> fields, std::span<const uint32_t> records,
                  std::span<const std::string> objects);
   /// Makes the records of `born` alive and those of `died` dead from `generation` on, which must be the highest so far.
   void publish(uint64_t generation, std::span<const LifespanChange> born, std::span<const LifespanChange> died);

@@ -2,7 +2,7 @@
 // pays for the changes only.
 #pragma once
 
-#include "index/bitmap.h"
+#include "runtime/bitmap.h"
 #include "store/segment.h"
 
 #include <cstdint>

@@ -51,19 +51,22 @@ std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots,
   return selections;
 }
 
+void forEachRecord(const Selection& selection, const std::function<void(uint32_t)>& use) {
+  const Segment& segment = *selection.snapshot.segment;
+  const Bitmap& chunks = selection.chunks->chunks;
+  for (uint32_t r = 0; r < selection.snapshot.records; ++r) {
+    if (!chunks.test(segment.record(r).firstChunk)) continue;
+    if (segment.knownDamaged(r)) throw segment.unread(*selection.snapshot.mapping, r);
+    use(r);
+  }
+}
+
 std::vector<uint64_t> matchingVersions(const Index& index, uint64_t generation, const MetadataFilter& filter,
                                        const Deadline& deadline) {
   std::vector<uint64_t> versionIds;
   for (const Selection& selection : selectLive(index.snapshot(), generation, filter, deadline)) {
     const Segment& segment = *selection.snapshot.segment;
-    const Bitmap& chunks = selection.chunks->chunks;
-    for (uint32_t r = 0; r < selection.snapshot.records; ++r) {
-      const RecordEntry& record = segment.record(r);
-      if (!chunks.test(record.firstChunk)) continue;
-      // A damaged record may be another document's, so the request fails instead of naming it.
-      if (segment.knownDamaged(r)) throw segment.unread(*selection.snapshot.mapping, r);
-      versionIds.push_back(record.versionId);
-    }
+    forEachRecord(selection, [&](uint32_t record) { versionIds.push_back(segment.record(record).versionId); });
   }
   std::sort(versionIds.begin(), versionIds.end());
   return versionIds;

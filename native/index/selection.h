@@ -7,6 +7,7 @@
 #include "runtime/deadline.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -30,6 +31,10 @@ struct Selection {
 /// Chunks of matching records with born <= generation < died, segment by segment.
 std::vector<Selection> selectLive(const std::vector<SegmentSnapshot>& snapshots, uint64_t generation,
                                   const MetadataFilter& filter, const Deadline& deadline);
+
+/// Calls `use` with each matching record of a segment, ascending. A damaged one may be another document's, so it throws
+/// instead of naming it.
+void forEachRecord(const Selection& selection, const std::function<void(uint32_t)>& use);
 
 /// Version ids of matching records with born <= generation < died, ascending.
 std::vector<uint64_t> matchingVersions(const Index& index, uint64_t generation, const MetadataFilter& filter,

@@ -9,6 +9,8 @@ import type { Repeats } from './ask-again.ts';
 import type { RecallReport } from './recall/index-recall.ts';
 import type { Verification } from './segments/scrub.ts';
 import type {
+  NativeCounting,
+  NativeCounts,
   NativeMatching,
   NativeRecord,
   NativeSearch,
@@ -58,6 +60,10 @@ export interface IndexReader {
   matching(matching: Omit<NativeMatching, 'generation'>, asker?: Asker): Promise<Float64Array>;
   /** The number of token vectors of the live matching chunks. */
   tokenVectors(matching: Omit<NativeMatching, 'generation'>, asker?: Asker): Promise<number>;
+  /** Counts the values of fields over the documents that match. */
+  countValues(counting: Omit<NativeCounting, 'generation'>, asker?: Asker): Promise<NativeCounts>;
+  /** The value of a field whose key a count returned, in the metadata of a document that has it. */
+  findValue(object: string, field: string, key: Uint8Array): string | undefined;
   /** Waits until this node has what others had committed before the call. Rejects with a 503 when that takes too long. */
   statistics(timeoutMs: number): Promise<IndexStatistics>;
 }

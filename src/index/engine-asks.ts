@@ -6,7 +6,7 @@ import { askAgain, type Repeats } from './ask-again.ts';
 import { before } from './asking.ts';
 import type { Asker } from './contract.ts';
 import { absentParts, fromEngine, hasEngineCode, type AbsentParts } from './engine/engine-errors.ts';
-import type { NativeMatching } from './engine/native.ts';
+import type { NativeMatching, NeededValues } from './engine/native.ts';
 import { inSlices, type Sliced } from './slices.ts';
 import { ValueLoader, type ValueLoaderDeps } from './segments/value-loader.ts';
 
@@ -34,7 +34,7 @@ export interface Snapshot {
   readonly moves: number;
 }
 
-type Unplaced = Omit<NativeMatching, 'generation'>;
+type Unplaced = Omit<NativeMatching, 'generation'> & NeededValues;
 
 /**
  * A search that looked for its chunks while a merge moved records may have met one of them at both places, or at none. It looks
@@ -72,9 +72,8 @@ export class EngineAsks {
         ({ generation, moves } = snapshot());
         return 'moved';
       }
-      const { where } = asked;
-      if (where !== undefined && hasEngineCode(error, 'values_missing')) {
-        await this.#values.load({ where, generation, endsAt, signal });
+      if (hasEngineCode(error, 'values_missing')) {
+        await this.#values.load({ needed: asked, generation, endsAt, signal });
         return 'values';
       }
       return this.#mendParts(error, endsAt, signal);

@@ -35,7 +35,7 @@ import { Scrub, type Verification } from './segments/scrub.ts';
 import { SegmentUpkeep } from './merging/upkeep.ts';
 import { SegmentWriter } from './segments/segment-writer.ts';
 import type { SegmentDeps } from './segments/segment.ts';
-import { slicedSearch, whole, type Sliced } from './slices.ts';
+import { slicedCount, slicedSearch, whole, type Sliced } from './slices.ts';
 import { SharedLock } from './publishing/shared-lock.ts';
 import { SnapshotPins } from './publishing/snapshot-pins.ts';
 
@@ -218,6 +218,9 @@ export class LocalIndex implements OpenIndex {
           this.#ask(matching, generation, asker, (asked) =>
             whole(() => this.#deps.native.tokenVectors(asked)),
           ),
+        countValues: (counting, asker = alone) =>
+          this.#ask(counting, generation, asker, (asked) => slicedCount(this.#deps.native, asked)),
+        findValue: (object, field, key) => this.#deps.native.findValue(object, field, key),
         statistics: async () => this.statistics(),
       });
     } finally {

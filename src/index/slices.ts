@@ -2,7 +2,13 @@
  * Work of the engine that gives way. It runs for a slice of time, keeps its state in the engine, and goes on in the next turn
  * of whoever asked. So a search of seconds holds nobody up for longer than a slice.
  */
-import type { NativeIndex, NativeSearch, NativeSearchResult } from './engine/native.ts';
+import type {
+  NativeCounting,
+  NativeCounts,
+  NativeIndex,
+  NativeSearch,
+  NativeSearchResult,
+} from './engine/native.ts';
 
 export const sliceMs = 50;
 
@@ -24,6 +30,26 @@ export function slicedSearch(
 ): Sliced<NativeSearchResult> {
   const run = native.beginSearch(search);
   return { next: () => run.next(sliceMs), close: () => run.close() };
+}
+
+export function slicedCount(
+  native: Pick<NativeIndex, 'countValues'>,
+  counting: NativeCounting,
+): Sliced<NativeCounts> {
+  const endsAt = performance.now() + counting.timeoutMs;
+  let paused: object | undefined;
+  return {
+    async next() {
+      const timeoutMs = Math.max(1, endsAt - performance.now());
+      const counted = await native.countValues({ ...counting, timeoutMs }, paused);
+      if (!('paused' in counted)) return counted;
+      ({ paused } = counted);
+      return undefined;
+    },
+    close() {
+      paused = undefined;
+    },
+  };
 }
 
 /** Begins work in the first turn, and runs one slice in each. */

@@ -85,9 +85,6 @@ export interface RunningService extends Service {
 const ownScansMax = 1;
 const sharedScansMax = 3;
 
-/** Requests that count values at a time. Each may hold some 50 MiB. */
-const countsMax = 2;
-
 /** A node may notice this late that other nodes have used up an allowance. */
 const sharedLedgerAgeMsMax = 2_000;
 
@@ -196,7 +193,6 @@ function composed(deps: ServiceDeps) {
     usage,
     engineQueue,
     scanQueue,
-    countQueue: new FairQueue({ runningMax: countsMax }),
     versions: new VersionResolver(catalog),
     expiry: new Expiry({ catalog, indexes, nowMs }),
     defaultModel: deps.defaultModel,

@@ -26,8 +26,6 @@ export interface OperationDeps {
   readonly engineQueue: FairQueue;
   /** Long reads of the catalog wait here. */
   readonly scanQueue: FairQueue;
-  /** Counts of values wait here, because their values take memory. */
-  readonly countQueue: FairQueue;
   readonly catalog: Catalog;
   readonly encoders: EncoderPool;
   readonly engine: NativeEngine;

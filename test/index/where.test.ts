@@ -208,7 +208,7 @@ describe('where', () => {
     );
   });
 
-  it('leaves values that are too long, or too large, out of every range', async () => {
+  it('leaves values that are too long out of every range', async () => {
     await using stage = await openStage(host);
     const values = [
       `"${'b'.repeat(256)}"`,
@@ -216,10 +216,11 @@ describe('where', () => {
       '1e29000',
       '1e31000',
       `1${'0'.repeat(600)}1`,
+      '1e123456789012345678',
     ];
     await stage.upsert(values.map((text, place) => document(`d${place}`, `{"v":${text}}`)));
     expect(await stage.matching('{"v":{"gte":"b"}}')).toEqual(['d0']);
-    expect(await stage.matching('{"v":{"gt":0}}')).toEqual(['d2']);
+    expect(await stage.matching('{"v":{"gt":0}}')).toEqual(['d2', 'd3']);
   });
 
   it('reads the metadata of new documents alone', async () => {

@@ -33,6 +33,15 @@ const score = () => {
 /** A condition: all of nothing. */
 const everything = Uint8Array.of(3, 0, 0);
 
+const counting = {
+  generation: 1,
+  timeoutMs: 1_000,
+  fields: ['"a"'],
+  limit: 1,
+  distinctMax: 1,
+  bytesMax: 1,
+};
+
 /** Every method of an index with good arguments; segment 1 is active with one record, segment 2 is free. */
 const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index: NativeIndex) => unknown>> = {
   createSegment: (index) => index.createSegment(2, newPath()),
@@ -60,8 +69,10 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   beginSearch: (index) => index.beginSearch(clusters.search(1)).next(50),
   matching: (index) => index.matching({ generation: 1, timeoutMs: 1_000 }),
   tokenVectors: (index) => index.tokenVectors({ generation: 1, timeoutMs: 1_000 }),
-  recordsWithoutValues: (index) => index.recordsWithoutValues(1, 1, everything),
-  addValues: (index) => index.addValues(1, everything, Uint32Array.of(0), ['{}']),
+  recordsWithoutValues: (index) => index.recordsWithoutValues(1, 1, { where: everything }),
+  addValues: (index) => index.addValues(1, { where: everything }, Uint32Array.of(0), ['{}']),
+  countValues: (index) => index.countValues(counting),
+  findValue: (index) => index.findValue('{}', '"a"', Uint8Array.of(1)),
   verifyRecord: (index) => index.verifyRecord(1, 0),
   segments: (index) => index.segments(),
 };

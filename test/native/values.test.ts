@@ -1,7 +1,9 @@
-/** Ranges over the values of one large segment, as they come: some in order already, some not yet, some not known. */
+/** Ranges over the values of one large segment, as they come: some in order already, some not yet, some not known. And counts of values. */
 import path from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createEngine, type NativeIndex } from '../../src/index/engine/native.ts';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createEngine, type NativeCounts, type NativeIndex } from '../../src/index/engine/native.ts';
+import { plainNumber } from '../../src/index/terms/canonical-json.ts';
 import { conditionOf } from '../../src/index/terms/condition.ts';
 import { metadataTerms } from '../../src/index/terms/metadata-terms.ts';
 import { seededRandom } from '../../bench/lib/seeded-random.ts';
@@ -49,12 +51,12 @@ const ask = (range: object) => index.matching({ where: where(range), generation:
 it('are exact after every part of them, and asked for where a part is missing', async () => {
   await expect(ask({ gt: 0 })).rejects.toMatchObject({ code: 'values_missing' });
   for (let first = 0; first < records; first += 1_500) {
-    const lacking = await index.recordsWithoutValues(1, 1, where({ gt: 0 }));
+    const lacking = await index.recordsWithoutValues(1, 1, { where: where({ gt: 0 }) });
     expect([lacking.records.length, lacking.records[0]]).toEqual([records - first, first]);
     expect(lacking.versionIds[0]).toBe(first + 1);
     const part = lacking.records.subarray(0, 1_500);
     const objects = Array.from(part, (record) => JSON.stringify({ w: 0, v: values[record] }));
-    await index.addValues(1, where({ gt: 0 }), part, objects);
+    await index.addValues(1, { where: where({ gt: 0 }) }, part, objects);
     if (first + 1_500 < records)
       await expect(ask({ gt: 0 })).rejects.toMatchObject({ code: 'values_missing' });
   }
@@ -143,4 +145,123 @@ it.each([
 ])('refuse a condition of %s', async (_name, bytes) => {
   const matching = { where: Uint8Array.from(bytes), generation: 1, timeoutMs: 1_000 };
   expect(() => index.matching(matching)).toThrow(expect.objectContaining({ code: 'invalid_argument' }));
+});
+
+/** Counts of values are compared with a plain count over parsed metadata. */
+const clusters = new Clusters(seededRandom(5), 4, 2);
+let files = 0;
+async function countsOf(documents: readonly string[], field: string, limit = 100) {
+  const index = engine.createIndex({ dim: 4, exactTokenVectorsMax: 0 });
+  await index.createSegment(1, path.join(directory.path, `count-${(files += 1)}.seg`));
+  for (const [record] of documents.entries()) await index.append(1, clusters.record(record + 1, [1]));
+  const records = documents.map((_, record) => record);
+  index.publish(1, columns(1, records), noLifespans);
+  const fields = [JSON.stringify(field)];
+  await index.addValues(1, { fields }, Uint32Array.from(records), documents);
+  const counting = { generation: 1, timeoutMs: hangMs, fields, limit, distinctMax: 1_000, bytesMax: 100_000 };
+  const { facets } = (await index.countValues(counting)) as NativeCounts;
+  const { distinct, tokens, keys, counts, versionIds } = facets[0]!;
+  const values = Array.from(counts, (count, place) => {
+    const document = documents[versionIds[place]! - 1]!;
+    const key = keys[place];
+    return [plainNumber(tokens[place] ?? index.findValue(document, fields[0]!, key!)!), count];
+  });
+  index.close();
+  return { distinct, values };
+}
+
+const leaf = fc.oneof(
+  fc.integer({ min: -3, max: 12 }),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0),
+  fc.constantFrom(
+    'a',
+    'b',
+    'ab',
+    'ab!',
+    '"',
+    '\\',
+    '',
+    '\uffee',
+    '😀',
+    '\ud800',
+    '\n',
+    'é',
+    true,
+    false,
+    null,
+  ),
+  fc.constantFrom('x'.repeat(256), 'x'.repeat(257), 'é'.repeat(200)),
+  fc.string({ unit: 'grapheme', maxLength: 3 }),
+);
+const value = fc.oneof(leaf, fc.array(leaf, { maxLength: 4 }));
+const document = fc.oneof(fc.record({ field: value }), fc.record({ other: value }));
+
+const kindOf = (one: unknown): number => (typeof one === 'number' ? 0 : typeof one === 'string' ? 1 : 2);
+
+function compareValues(one: unknown, other: unknown): number {
+  if (kindOf(one) !== kindOf(other)) return kindOf(one) - kindOf(other);
+  if (typeof one === 'number' && typeof other === 'number') return one - other;
+  const [first, second] = [one, other].map((each) =>
+    Array.from(String(each), (point) => point.codePointAt(0)!),
+  );
+  const place = first!.findIndex((point, at) => point !== second![at]);
+  if (place === -1) return first!.length - second!.length;
+  return place >= second!.length ? 1 : first![place]! - second![place]!;
+}
+
+describe('counting values', () => {
+  it('gives what a plain count gives, in the stated order', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(document, { maxLength: 60 }),
+        fc.integer({ min: 1, max: 20 }),
+        async (documents, limit) => {
+          const plain = new Map<unknown, number>();
+          for (const one of documents) {
+            if (!('field' in one)) continue;
+            const values = Array.isArray(one.field)
+              ? new Set(one.field.map((item) => (item === 0 ? 0 : item)))
+              : [one.field];
+            for (const each of values) plain.set(each, (plain.get(each) ?? 0) + 1);
+          }
+          const expected = [...plain]
+            .toSorted(([one, count], [other, otherCount]) => otherCount - count || compareValues(one, other))
+            .slice(0, limit)
+            .map(([each, count]) => [JSON.stringify(each), count]);
+          const texts = documents.map((one) => JSON.stringify(one));
+          expect(await countsOf(texts, 'field', limit)).toEqual({ distinct: plain.size, values: expected });
+        },
+      ),
+    );
+  });
+
+  it('compares as filters do: by exact values, whatever their spelling', async () => {
+    const documents = [
+      '{"n":1}',
+      '{"n":[1.0,10e-1,1]}',
+      '{"n":"\\u0031"}',
+      '{"n":"1"}',
+      '{"n":9007199254740993}',
+      '{"n":9007199254740992}',
+      '{"n":1e400}',
+      '{"n":{"b":1,"a":2}}',
+      '{"n":{"a":2.0,"b":1}}',
+      '{"n":[]}',
+      '{"n":[[2,1],[2,1]]}',
+      '{"n":7,"n":null}',
+    ];
+    expect(await countsOf(documents, 'n')).toEqual({
+      distinct: 8,
+      values: [
+        ['1', 2],
+        ['"1"', 2],
+        ['{"a":2,"b":1}', 2],
+        ['9007199254740992', 1],
+        ['9007199254740993', 1],
+        ['1e400', 1],
+        ['[2,1]', 1],
+        ['null', 1],
+      ],
+    });
+  });
 });

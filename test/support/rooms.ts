@@ -83,6 +83,7 @@ export const addonRooms: readonly string[] = [
   'runtime',
   'device',
   'codes',
+  'values',
   'index',
   'candidates',
   'search',

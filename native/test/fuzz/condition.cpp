@@ -1,6 +1,6 @@
 // Fuzzes bytes from requests and from the catalog: conditions, and the text of metadata.
 #include "index/condition.h"
-#include "index/json_values.h"
+#include "values/json_values.h"
 #include "test/fuzz/targets.h"
 
 namespace maxsimd::test {
@@ -9,8 +9,9 @@ bool fuzzCondition(std::span<const uint8_t> given) {
   const std::string_view text{reinterpret_cast<const char*>(given.data()), given.size()};
   for (const JsonMember& member : membersOf(text)) {
     CHECK(stringOf(member.name).size() <= 3 * member.name.size());
-    const auto key = valueKey(member.value);
-    CHECK(!key || (key->size() <= valueKeyBytesMax && *key >= numberKeys && *key < behindKeys));
+    const std::string key = valueKey(member.value);
+    CHECK(key >= numberKeys && fullKeyBytes(cutKey(key)) == key.size());
+    if (!isCut(key)) CHECK(!tokenOfKey(key).empty());
   }
   try {
     const Condition condition = readCondition(given);

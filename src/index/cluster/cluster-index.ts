@@ -28,7 +28,7 @@ import type { CopyPace } from '../merging/copy-pace.ts';
 import { IndexRecall, type BreadthMove, type RecallReport } from '../recall/index-recall.ts';
 import type { Measuring } from '../recall/measuring.ts';
 import type { SharedIndexCatalog } from '../catalog.ts';
-import { slicedSearch, whole, type Sliced } from '../slices.ts';
+import { slicedCount, slicedSearch, whole, type Sliced } from '../slices.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import { Merges } from '../merging/merges.ts';
 import { SharedMerges } from './shared-merges.ts';
@@ -180,6 +180,9 @@ export class ClusterIndex implements OpenIndex {
         this.#ask(matching, head, asker, (asked) => whole(() => native.matching(asked))),
       tokenVectors: (matching, asker = alone) =>
         this.#ask(matching, head, asker, (asked) => whole(() => native.tokenVectors(asked))),
+      countValues: (counting, asker = alone) =>
+        this.#ask(counting, head, asker, (asked) => slicedCount(native, asked)),
+      findValue: (object, field, key) => native.findValue(object, field, key),
       statistics: async (timeoutMs) => {
         await this.#reachHeadBefore(performance.now() + timeoutMs, head);
         return this.statistics();

@@ -153,6 +153,49 @@ export interface NativeMatching {
   readonly timeoutMs: number;
 }
 
+/** The fields whose values a condition compares or a count reads. */
+export interface NeededValues extends Pick<NativeMatching, 'where'> {
+  /** Names as JSON strings. */
+  readonly fields?: readonly string[];
+}
+
+export interface NativeCounting extends NativeMatching {
+  /** Names as JSON strings. */
+  readonly fields: readonly string[];
+  /** Values of a field that are returned at most. */
+  readonly limit: number;
+  /** Distinct values that a field may have. */
+  readonly distinctMax: number;
+  /** Bytes that the distinct values of all fields may have together. */
+  readonly bytesMax: number;
+}
+
+export interface NativeCounts {
+  /** Documents that match. */
+  readonly documents: number;
+  /** In the order of the fields. */
+  readonly facets: readonly ValueCounts[];
+  /** The place of a field with more values than allowed. No field is counted after it. */
+  readonly tooMany?: number;
+}
+
+/** The most frequent values first; of equal counts numbers in order, then strings by code points, then others. */
+export interface ValueCounts {
+  readonly distinct: number;
+  /** Values as JSON in canonical form; absent where the engine keeps no more than the beginning of a long value. */
+  readonly tokens: readonly (string | undefined)[];
+  /** Present where there is no token. */
+  readonly keys: readonly (Uint8Array | undefined)[];
+  readonly counts: Float64Array;
+  /** For each value a document that has it. */
+  readonly versionIds: Float64Array;
+}
+
+export interface PausedCount {
+  /** For the next call. */
+  readonly paused: object;
+}
+
 export interface NativeSearch extends NativeMatching {
   /** f32 [rows x dim]. */
   readonly query: Float32Array;
@@ -296,15 +339,22 @@ export interface NativeIndex {
   matching(matching: NativeMatching): Promise<Float64Array>;
   /** The number of token vectors of the live matching chunks. */
   tokenVectors(matching: NativeMatching): Promise<number>;
-  /** Visible records (`recordsSeenSince`) whose values for the ranges of `where` the engine does not know. */
-  recordsWithoutValues(segmentId: number, generation: number, where: Uint8Array): Promise<SeenRecords>;
-  /** Takes the metadata of these records, as compact JSON, and keeps the values that the ranges of `where` compare. */
+  /** Visible records (`recordsSeenSince`) whose values of the needed fields the engine does not know. */
+  recordsWithoutValues(segmentId: number, generation: number, needed: NeededValues): Promise<SeenRecords>;
+  /** Takes the metadata of these records, as compact JSON, and keeps the values of the needed fields. */
   addValues(
     segmentId: number,
-    where: Uint8Array,
+    needed: NeededValues,
     records: Uint32Array,
     objects: readonly string[],
   ): Promise<void>;
+  /**
+   * Counts the values of fields over the documents that match. It pauses after some 5 ms. A call with what a paused one returned
+   * goes on from there, on the same snapshot, and does not reject with `values_missing`.
+   */
+  countValues(counting: NativeCounting, paused?: PausedCount['paused']): Promise<NativeCounts | PausedCount>;
+  /** The value with this key (`ValueCounts.keys`) in the metadata of a document; `undefined` if it has none. */
+  findValue(object: string, field: string, key: Uint8Array): string | undefined;
   /**
    * Reads a record again, past mapping and page cache. If it is intact searches use it again, and `damage` is ''.
    * `wholeSegment`: the directory or the length of the segment is wrong, not the record. Rejects with `io` when the disk

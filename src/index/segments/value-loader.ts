@@ -1,10 +1,10 @@
 /**
- * Loads the values that ranges of a `where` compare from the catalog into the engine's memory: once for each field and
- * segment, then for new records alone. Callers share a load. It stops when nobody waits for it, and the next load goes
+ * Loads values of metadata, which conditions compare and counts read, from the catalog into the engine's memory: once for each
+ * field and segment, then for new records alone. Callers share a load. It stops when nobody waits for it, and the next load goes
  * on from there.
  */
 import { before } from '../asking.ts';
-import type { NativeIndex } from '../engine/native.ts';
+import type { NativeIndex, NeededValues } from '../engine/native.ts';
 import { metadataInParts } from './metadata-parts.ts';
 
 /** By version id; versions that are gone are absent. */
@@ -15,8 +15,8 @@ export interface ValueLoaderDeps {
   readonly catalog: { readMetadata(versionIds: readonly number[]): Promise<VersionMetadata> };
 }
 
-interface Condition {
-  readonly where: Uint8Array;
+interface Wanted {
+  readonly needed: NeededValues;
   readonly generation: number;
   /** By `performance.now`. */
   readonly endsAt: number;
@@ -39,18 +39,18 @@ export class ValueLoader {
   }
 
   /**
-   * Loads the values that the engine lacks to compare `where` at a generation. A caller may have to ask for them again: it shares
-   * a load that has begun, which may be of another condition.
+   * Loads the needed values that the engine lacks at a generation. A caller may have to ask for them again: it shares a load that
+   * has begun, which may be of other fields.
    */
-  async load(condition: Condition): Promise<void> {
-    this.#load ??= this.#begin(condition.where, condition.generation);
-    await waitFor(this.#load, condition);
+  async load(wanted: Wanted): Promise<void> {
+    this.#load ??= this.#begin(wanted.needed, wanted.generation);
+    await waitFor(this.#load, wanted);
   }
 
-  #begin(where: Uint8Array, generation: number): Load {
+  #begin(needed: NeededValues, generation: number): Load {
     const load: Load = {
       ended: Promise.resolve()
-        .then(() => this.#loadAll(where, generation, load))
+        .then(() => this.#loadAll(needed, generation, load))
         .finally(() => {
           this.#load = undefined;
         }),
@@ -59,9 +59,9 @@ export class ValueLoader {
     return load;
   }
 
-  async #loadAll(where: Uint8Array, generation: number, load: Load): Promise<void> {
+  async #loadAll(needed: NeededValues, generation: number, load: Load): Promise<void> {
     for (const { segmentId } of this.#deps.native.segments()) {
-      await this.#loadSegment(segmentId, where, generation, load).catch((error: unknown) => {
+      await this.#loadSegment(segmentId, needed, generation, load).catch((error: unknown) => {
         // A merge removed the segment. Its records are in another one, which the next load finds.
         const isGone = !this.#deps.native.segments().some((segment) => segment.segmentId === segmentId);
         if (!isGone) throw error;
@@ -69,20 +69,20 @@ export class ValueLoader {
     }
   }
 
-  async #loadSegment(segmentId: number, where: Uint8Array, generation: number, load: Load): Promise<void> {
+  async #loadSegment(segmentId: number, needed: NeededValues, generation: number, load: Load): Promise<void> {
     const { native, catalog } = this.#deps;
-    const { records, versionIds } = await native.recordsWithoutValues(segmentId, generation, where);
+    const { records, versionIds } = await native.recordsWithoutValues(segmentId, generation, needed);
     const read = (wanted: readonly number[]): Promise<VersionMetadata> => catalog.readMetadata(wanted);
     if (load.waiting === 0) return;
     for await (const { first, versions } of metadataInParts(versionIds, read)) {
       const objects = versions.map(({ metadata }) => metadata);
-      await native.addValues(segmentId, where, records.subarray(first, first + objects.length), objects);
+      await native.addValues(segmentId, needed, records.subarray(first, first + objects.length), objects);
       if (load.waiting === 0) return;
     }
   }
 }
 
-async function waitFor(load: Load, { endsAt, signal }: Condition): Promise<void> {
+async function waitFor(load: Load, { endsAt, signal }: Wanted): Promise<void> {
   load.waiting += 1;
   try {
     await before(endsAt, load.ended, 'values of metadata are being read for the first time', signal);

@@ -139,6 +139,15 @@ export function canonicalNumber(token: string): string {
   return `${sign}${digits.slice(start, end)}${power === '0' ? '' : `e${power}`}`;
 }
 
+/** A canonical number as people write it, if a double holds it. Other values stay as they are. */
+export function plainNumber(value: string): string {
+  if (!/^[-\d]/.test(value)) return value;
+  const usual = String(Number(value));
+  return Number.isFinite(Number(value)) && canonicalNumber(usual.replace('e+', 'e')) === value
+    ? usual
+    : value;
+}
+
 /** An integer that is its own canonical form. */
 const shortInteger = /^(?:0|-?(?:[1-9]\d{0,14})?[1-9])$/;
 

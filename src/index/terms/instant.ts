@@ -4,7 +4,7 @@
  * or `+01`, with or without a space before it, and without any it is UTC. Anything else is no date. RFC 3339 and the usual forms
  * of ISO 8601 are among these, and the texts that Python, PostgreSQL and others make of a time.
  *
- * The engine reads the dates of documents and of conditions in the same way (native/index/json_values.cpp).
+ * The engine reads the dates of documents and of conditions in the same way (native/values/json_values.cpp).
  */
 
 const dateTime =

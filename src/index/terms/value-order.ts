@@ -1,8 +1,8 @@
-/** The order that ranges compare values by, of values in canonical form. The engine has the same (native/index/json_values.cpp). */
+/** The order that ranges compare values by, of values in canonical form. The engine has the same (native/values/json_values.cpp). */
 
 /**
  * A bound of a range has at most this many UTF-8 bytes (a string) or characters (a number). A longer value of a document lies
- * in no range (native/index/json_values.h).
+ * in no range (native/values/json_values.h).
  */
 export const boundBytesMax = 256;
 

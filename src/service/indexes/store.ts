@@ -11,7 +11,7 @@ import type { BlobStore } from '../../index/storage/blob-store.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';
 import type { IndexCatalog } from '../../index/catalog.ts';
 import type { FairQueue } from '../limits/fair-queue.ts';
-import { readingWork } from '../limits/work.ts';
+import { metadataPartBytes, readingWork } from '../limits/work.ts';
 import { ownSegments, sharedSegments } from './catalog-segments.ts';
 import { sweptAtOnce, wasteAges } from './waste-ages.ts';
 
@@ -45,7 +45,7 @@ function metadataInTurn(
 ): Pick<IndexCatalog, 'readMetadata'> {
   return {
     readMetadata: (versionIds) => {
-      const work = readingWork({ rows: versionIds.length, bytes: 0 });
+      const work = readingWork({ rows: versionIds.length, bytes: metadataPartBytes });
       return scanQueue.run(tenantId, { work }, () => catalog.readMetadata(indexId, versionIds));
     },
   };

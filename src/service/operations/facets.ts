@@ -1,27 +1,25 @@
 /**
- * Counts the values of metadata fields over the documents that match. The engine finds the documents. Their metadata are read
- * from the catalog in parts, in turn with the lists and counts of all tenants, on one snapshot.
+ * Counts the values of metadata fields over the documents that match. The engine counts. It keeps no more than the beginning of a
+ * long value, so the few that an answer shows are read from the catalog.
  */
 import { setImmediate } from 'node:timers/promises';
-import { invalid, type ServiceError } from '../../errors.ts';
+import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
+import type { IndexReader } from '../../index/contract.ts';
+import type { ValueCounts } from '../../index/engine/native.ts';
 import { metadataInParts } from '../../index/segments/metadata-parts.ts';
-import { canonicalMembers } from '../../index/terms/canonical-json.ts';
-import { ValueCounts } from '../../index/terms/value-counts.ts';
+import { plainNumber } from '../../index/terms/canonical-json.ts';
 import type { FacetRequest, Facets, RequestContext } from '../contract.ts';
-import { readingWork } from '../limits/work.ts';
-import { assertWanted, pieceOf, type OperationDeps } from '../operation-deps.ts';
+import { metadataPartBytes, readingWork } from '../limits/work.ts';
+import { askerOf, assertWanted, pieceOf, timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
 import { hintFor } from './hints.ts';
-import { withMatching } from './read-index.ts';
+import { readableIndex } from './read-index.ts';
 import { filtersFor } from './search.ts';
+import { endExpired } from './unexpired.ts';
 
 /** Distinct values of a field. */
 export const facetValuesMax = 100_000;
-/** Characters of the distinct values of all fields of a request together. */
-const facetCharactersMax = 16 * 1024 * 1024;
-/** Bytes that a part of the metadata is estimated to have. */
-const partBytes = 1024 * 1024;
-/** After so many characters other requests have their turn. */
-const charactersInTurn = 64 * 1024;
+/** Bytes of the distinct values of all fields of a request together. */
+const facetBytesMax = 16 * 1024 * 1024;
 
 export async function countValues(
   deps: OperationDeps,
@@ -29,75 +27,73 @@ export async function countValues(
   indexId: string,
   { fields, limit, ...wanted }: FacetRequest,
 ): Promise<Facets> {
-  return await withMatching(deps, context, indexId, filtersFor(wanted, ''), (versionIds, reader) => {
-    const piece = pieceOf(context, readingWork({ rows: versionIds.length, bytes: 0 }));
-    return deps.countQueue.run(context.tenant.id, piece, async () => {
-      const counter = new FieldCounter(fields);
-      const documents = await countAll(deps, context, indexId, { versionIds, counter });
-      const hint = await hintFor(deps, context, reader, { ...wanted, found: documents });
-      return { documents, facets: await counter.facets(limit), ...hint };
-    });
+  const filters = filtersFor(wanted, '');
+  const names = fields.map((field) => JSON.stringify(field));
+  const { row, read } = await readableIndex(deps, context, indexId);
+  await endExpired(deps, context, row);
+  return await read(async (reader) => {
+    const counting = {
+      ...filters,
+      fields: names,
+      limit,
+      distinctMax: facetValuesMax,
+      bytesMax: facetBytesMax,
+      timeoutMs: timeLeftMs(context, deps.nowMs()),
+    };
+    const counted = await timed(context, 'engine', () =>
+      reader.countValues(counting, askerOf(deps, context)),
+    );
+    const { documents, tooMany } = counted;
+    if (tooMany !== undefined) throw tooManyValues(fields[tooMany] ?? '', tooMany);
+    const long = await longValues(deps, context, { indexId: row.id, reader, names, facets: counted.facets });
+    const facets = counted.facets.map(({ distinct, tokens, counts }, place) => ({
+      field: fields[place] ?? '',
+      distinct,
+      values: Array.from(counts, (count, value) => ({
+        value: plainNumber(tokens[value] ?? long.get(`${place}.${value}`) ?? 'null'),
+        count,
+      })),
+    }));
+    return { documents, facets, ...(await hintFor(deps, context, reader, { ...wanted, found: documents })) };
   });
 }
 
-/** Returns the number of documents. */
-async function countAll(
-  { catalog, expiry, scanQueue, nowMs }: OperationDeps,
+interface CountedFields {
+  readonly indexId: string;
+  readonly reader: IndexReader;
+  readonly names: readonly string[];
+  readonly facets: readonly ValueCounts[];
+}
+
+/** The values of which the engine has no token, by the places of the field and of the value (`1.0`). */
+async function longValues(
+  { catalog, scanQueue, nowMs }: OperationDeps,
   context: RequestContext,
-  indexId: string,
-  { versionIds, counter }: { readonly versionIds: Float64Array; readonly counter: FieldCounter },
-): Promise<number> {
-  const read = (wanted: readonly number[]) => {
+  { indexId, reader, names, facets }: CountedFields,
+): Promise<ReadonlyMap<string, string>> {
+  const wanted = facets.flatMap(({ keys, versionIds }, field) =>
+    Array.from(versionIds, (versionId, value) => ({ versionId, field, value, key: keys[value] })),
+  );
+  const long = wanted.flatMap(({ key, ...place }) => (key === undefined ? [] : [{ ...place, key }]));
+  const read = (versionIds: readonly number[]) => {
     assertWanted(context, nowMs());
-    const work = readingWork({ rows: wanted.length, bytes: partBytes });
+    const work = readingWork({ rows: versionIds.length, bytes: metadataPartBytes });
     return scanQueue.run(context.tenant.id, pieceOf(context, work), () =>
-      catalog.readMetadata(indexId, wanted),
+      catalog.readMetadata(indexId, versionIds),
     );
   };
-  let documents = 0;
-  let characters = 0;
-  for await (const { versions } of metadataInParts(versionIds, read)) {
-    for (const version of versions) {
-      if (expiry.hasExpired(version)) continue;
-      counter.add(version.metadata);
-      documents += 1;
-      characters += version.metadata.length;
-      if (characters < charactersInTurn) continue;
-      characters = 0;
+  const values = new Map<string, string>();
+  const versionIds = Float64Array.from(long, ({ versionId }) => versionId);
+  for await (const { first, versions } of metadataInParts(versionIds, read)) {
+    for (const [row, { metadata }] of versions.entries()) {
+      const { field, value, key } = long[first + row]!;
+      const token = reader.findValue(metadata, names[field]!, key);
+      assertInvariant(token !== undefined, 'a document has no value that was counted for it');
+      values.set(`${field}.${value}`, token);
       await setImmediate();
     }
   }
-  return documents;
-}
-
-class FieldCounter {
-  readonly #fields: readonly { readonly name: string; readonly key: string; readonly counts: ValueCounts }[];
-  #characters = 0;
-
-  constructor(fields: readonly string[]) {
-    this.#fields = fields.map((name) => ({ name, key: JSON.stringify(name), counts: new ValueCounts() }));
-  }
-
-  /** @throws {ServiceError} `validation_error` when a field has too many values. */
-  add(metadata: string): void {
-    const members = canonicalMembers(metadata);
-    for (const [place, { name, key, counts }] of this.#fields.entries()) {
-      const value = members.get(key);
-      if (value === undefined) continue;
-      this.#characters += counts.add(value);
-      if (counts.distinct > facetValuesMax || this.#characters > facetCharactersMax) {
-        throw tooManyValues(name, place);
-      }
-    }
-  }
-
-  async facets(limit: number): Promise<Facets['facets']> {
-    const facets: Facets['facets'][number][] = [];
-    for (const { name, counts } of this.#fields) {
-      facets.push({ field: name, distinct: counts.distinct, values: await counts.mostFrequent(limit) });
-    }
-    return facets;
-  }
+  return values;
 }
 
 function tooManyValues(name: string, place: number): ServiceError {

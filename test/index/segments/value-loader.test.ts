@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { askAgain, noRepeats } from '../../../src/index/ask-again.ts';
 import { ValueLoader, type VersionMetadata } from '../../../src/index/segments/value-loader.ts';
 
-const where = Uint8Array.of(1);
+const needed = { where: Uint8Array.of(1) };
 const segmentId = 1;
 
 /** An engine that lacks the values of some records, and a catalog whose answers can be held. */
@@ -23,7 +23,7 @@ class Values {
           records: Uint32Array.from(lacking()),
           versionIds: Float64Array.from(lacking()),
         }),
-        addValues: async (_segment, _where, added) => added.forEach((record) => this.known.add(record)),
+        addValues: async (_segment, _needed, added) => added.forEach((record) => this.known.add(record)),
       },
       catalog: {
         readMetadata: async (versionIds): Promise<VersionMetadata> => {
@@ -46,7 +46,7 @@ class Values {
 
   ask(more: { readonly endsAt?: number; readonly signal?: AbortSignal } = {}): Promise<string> {
     const condition = {
-      where,
+      needed,
       generation: 1,
       endsAt: performance.now() + 10_000,
       signal: new AbortController().signal,

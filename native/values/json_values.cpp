@@ -1,17 +1,22 @@
-#include "index/json_values.h"
+#include "values/json_values.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <utility>
 
 namespace maxsimd {
 namespace {
 
-constexpr char negativeNumber = 0x10, zero = 0x11, positiveNumber = 0x12, string = 0x20;
+constexpr char negativeNumber = 0x10, zero = 0x11, positiveNumber = 0x12, string = 0x20, other = 0x30;
+/// Exponents up to `exponentMost` take two bytes in a key, others eight more.
 constexpr int64_t exponentMost = 30'000, exponentBias = 32'768;
-/// Larger than every exponent that has a key, so longer ones need not be counted.
-constexpr int64_t powerMost = 1'000'000'000;
+constexpr size_t powerDigitsMost = 17;
+/// Deeper values stay as they are written. Stored metadata are nested less deep.
+constexpr int depthMost = 64;
 constexpr int64_t daySeconds = 86'400;
 
 bool isDigit(char character) { return character >= '0' && character <= '9'; }
@@ -32,19 +37,6 @@ size_t valueEnd(std::string_view text, size_t at) {
     at = character == '"' ? stringEnd(text, at) : at + 1;
   }
   return at;
-}
-
-/// The items of an array; none of another value.
-std::vector<std::string_view> itemsOf(std::string_view token) {
-  std::vector<std::string_view> items;
-  if (token.empty() || token.front() != '[') return items;
-  for (size_t at = 1; at < token.size() && token[at] != ']';) {
-    const size_t end = valueEnd(token, at);
-    items.push_back(token.substr(at, end - at));
-    if (end >= token.size() || token[end] != ',') break;
-    at = end + 1;
-  }
-  return items;
 }
 
 uint32_t hexadecimal(std::string_view digits) {
@@ -93,46 +85,173 @@ char unescaped(char letter) {
   }
 }
 
-/// Layout of a number's key: the sign, the exponent of 0.d1d2d3..., then the digits up to the last one that is not 0,
-/// two a byte. For negative numbers all but the sign is complemented and a final byte makes longer numbers come first.
-std::optional<std::string> numberKey(std::string_view token) {
-  const bool negative = token.front() == '-';
+/// 0.d1d2d3... * 10^exponent, without zeros at either end. Zero has no digits.
+struct Decimal {
+  bool negative = false;
   std::string digits;
   int64_t exponent = 0;
-  size_t at = negative;
+};
+
+/// Nothing if the exponent is too long.
+std::optional<Decimal> decimalOf(std::string_view token) {
+  Decimal decimal{token.front() == '-', {}, 0};
+  std::string& digits = decimal.digits;
+  size_t at = decimal.negative;
   for (bool fraction = false; at < token.size() && (isDigit(token[at]) || token[at] == '.'); ++at) {
     if (token[at] == '.') {
       fraction = true;
       continue;
     }
     digits.push_back(token[at]);
-    exponent += !fraction;
-  }
-  if (at < token.size()) {
-    const bool down = token.substr(at + 1, 1) == "-";
-    int64_t power = 0;
-    for (++at; at < token.size(); ++at) {
-      if (isDigit(token[at])) power = std::min(power * 10 + (token[at] - '0'), powerMost);
-    }
-    exponent += down ? -power : power;
+    decimal.exponent += !fraction;
   }
   const size_t first = digits.find_first_not_of('0');
-  if (first == std::string::npos) return std::string(1, zero);
-  exponent -= int64_t(first);
-  if (std::abs(exponent) > exponentMost) return std::nullopt;
+  if (first == std::string::npos) return Decimal{};
+  decimal.exponent -= int64_t(first);
   digits = digits.substr(first, digits.find_last_not_of('0') + 1 - first);
-  if (digits.size() % 2 == 1) digits.push_back('0' - 1);
+  if (at == token.size()) return decimal;
+  const bool down = token.substr(at + 1, 1) == "-";
+  std::string_view power = token.substr(std::min(token.find_first_of("123456789", at), token.size()));
+  if (power.size() > powerDigitsMost) return std::nullopt;
+  int64_t value = 0;
+  for (const char digit : power) {
+    if (isDigit(digit)) value = value * 10 + (digit - '0');
+  }
+  decimal.exponent += down ? -value : value;
+  return decimal;
+}
 
-  const auto biased = uint32_t(exponent + exponentBias);
-  std::string key{char(biased >> 8), char(biased & 0xff)};
+/// Layout of a number's key: the sign, the exponent, then the digits, two a byte. For negative numbers all but the sign
+/// is complemented and a final byte makes longer numbers come first.
+std::string numberKey(Decimal decimal) {
+  std::string& digits = decimal.digits;
+  if (digits.empty()) return std::string(1, zero);
+  std::string key;
+  const auto append = [&key](uint64_t number, int bytes) {
+    for (int b = bytes - 1; b >= 0; --b) key.push_back(char(number >> 8 * b & 0xff));
+  };
+  const int64_t exponent = decimal.exponent;
+  if (std::abs(exponent) <= exponentMost) {
+    append(uint64_t(exponent + exponentBias), 2);
+  } else {
+    append(exponent < 0 ? 0 : 0xffff, 2);
+    append(uint64_t(exponent) ^ uint64_t(1) << 63, 8);
+  }
+  if (digits.size() % 2 == 1) digits.push_back('0' - 1);
   for (size_t d = 0; d < digits.size(); d += 2) {
     key.push_back(char((digits[d] - '0' + 1) << 4 | (digits[d + 1] - '0' + 1)));
   }
-  if (negative) {
+  if (decimal.negative) {
     for (char& byte : key) byte = char(~byte);
     key.push_back('\xff');
   }
-  return (negative ? negativeNumber : positiveNumber) + key;
+  return (decimal.negative ? negativeNumber : positiveNumber) + key;
+}
+
+Decimal decimalOfKey(std::string_view key) {
+  if (key.front() == zero) return {};
+  Decimal decimal{key.front() == negativeNumber, {}, 0};
+  std::string bytes(key.substr(1));
+  if (decimal.negative) {
+    bytes.pop_back();
+    for (char& byte : bytes) byte = char(~byte);
+  }
+  size_t at = 0;
+  const auto take = [&](size_t count) {
+    uint64_t number = 0;
+    for (; count > 0; --count) number = number << 8 | uint8_t(bytes[at++]);
+    return number;
+  };
+  const uint64_t biased = take(2);
+  decimal.exponent =
+      biased == 0 || biased == 0xffff ? int64_t(take(8) ^ uint64_t(1) << 63) : int64_t(biased) - exponentBias;
+  for (; at < bytes.size(); ++at) {
+    const auto pair = uint8_t(bytes[at]);
+    decimal.digits.push_back(char('0' - 1 + (pair >> 4)));
+    if ((pair & 0xf) != 0) decimal.digits.push_back(char('0' - 1 + (pair & 0xf)));
+  }
+  return decimal;
+}
+
+/// Its digits as an integer, and a power of ten (src/index/terms/canonical-json.ts).
+std::string textOf(const Decimal& decimal) {
+  if (decimal.digits.empty()) return "0";
+  const int64_t power = decimal.exponent - int64_t(decimal.digits.size());
+  return (decimal.negative ? "-" : "") + decimal.digits + (power == 0 ? "" : "e" + std::to_string(power));
+}
+
+/// The code point that begins at `at`, of UTF-8 that may hold lone surrogates; moves `at` behind it.
+uint32_t pointAt(std::string_view text, size_t& at) {
+  const auto lead = uint8_t(text[at++]);
+  const int rest = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
+  uint32_t point = rest == 0 ? lead : lead & (0x3f >> rest);
+  for (int r = 0; r < rest && at < text.size(); ++r) point = point << 6 | (uint8_t(text[at++]) & 0x3f);
+  return point;
+}
+
+/// As `JSON.stringify` writes it (ECMA-262, QuoteJSONString).
+void appendQuoted(std::string& token, std::string_view text) {
+  token.push_back('"');
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const uint32_t point = pointAt(text, at);
+    constexpr std::string_view plain = "\"\\\b\f\n\r\t", letters = "\"\\bfnrt";
+    const size_t escape = point < 0x80 ? plain.find(char(point)) : std::string_view::npos;
+    if (escape != std::string_view::npos) {
+      token.push_back('\\');
+      token.push_back(letters[escape]);
+    } else if (point < 0x20 || (point >= 0xd800 && point <= 0xdfff)) {
+      char unit[8];
+      std::snprintf(unit, sizeof unit, "\\u%04x", point);
+      token += unit;
+    } else {
+      token += text.substr(begin, at - begin);
+    }
+  }
+  token.push_back('"');
+}
+
+std::string canonical(std::string_view token, int depth);
+
+std::string joined(const std::vector<std::string>& parts, char open, char close) {
+  std::string text(1, open);
+  for (const std::string& part : parts) {
+    if (text.size() > 1) text.push_back(',');
+    text += part;
+  }
+  return text + close;
+}
+
+/// In canonical form: the order of members does not count, and of a name that is given twice the last value counts.
+std::string canonicalObject(std::string_view token, int depth) {
+  std::map<std::string, std::string> members;
+  for (const JsonMember& member : membersOf(token)) {
+    members.insert_or_assign(canonical(member.name, depth), canonical(member.value, depth));
+  }
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : members) parts.push_back(name + ':' + value);
+  return joined(parts, '{', '}');
+}
+
+std::string canonical(std::string_view token, int depth) {
+  if (token.empty() || depth > depthMost) return std::string(token);
+  std::string text;
+  switch (token.front()) {
+    case '"': appendQuoted(text, stringOf(token)); return text;
+    case '{': return canonicalObject(token, depth + 1);
+    case '[': {
+      std::vector<std::string> items;
+      for (const std::string_view item : itemsOf(token)) items.push_back(canonical(item, depth + 1));
+      return joined(items, '[', ']');
+    }
+    case 't':
+    case 'f':
+    case 'n': return std::string(token);
+    default: {
+      const auto decimal = decimalOf(token);
+      return decimal ? textOf(*decimal) : std::string(token);
+    }
+  }
 }
 
 /// Reads a text from its beginning.
@@ -270,6 +389,12 @@ std::vector<JsonMember> membersOf(std::string_view object) {
   return members;
 }
 
+std::unordered_map<std::string, std::string_view> valuesByName(std::string_view object) {
+  std::unordered_map<std::string, std::string_view> values;
+  for (const JsonMember& member : membersOf(object)) values.insert_or_assign(stringOf(member.name), member.value);
+  return values;
+}
+
 std::string stringOf(std::string_view token) {
   std::string text;
   for (size_t at = 1; at + 1 < token.size(); ++at) {
@@ -284,18 +409,59 @@ std::string stringOf(std::string_view token) {
   return text;
 }
 
-std::optional<std::string> valueKey(std::string_view token) {
-  std::optional<std::string> key;
-  if (token.empty()) return key;
-  if (token.front() == '"') key = string + stringOf(token);
-  if (token.front() == '-' || isDigit(token.front())) key = numberKey(token);
-  if (key && key->size() > valueKeyBytesMax) key.reset();
-  return key;
+std::string valueKey(std::string_view token) {
+  if (!token.empty() && token.front() == '"') return string + stringOf(token);
+  if (!token.empty() && (token.front() == '-' || isDigit(token.front()))) {
+    if (const auto decimal = decimalOf(token)) return numberKey(*decimal);
+  }
+  return other + canonical(token, 0);
+}
+
+std::string cutKey(std::string key) {
+  if (!isCut(key)) return key;
+  const auto append = [](std::string& bytes, uint64_t number, size_t count) {
+    for (size_t b = count; b > 0; --b) bytes.push_back(char(number >> 8 * (b - 1) & 0xff));
+  };
+  std::string cut = key.substr(0, valueKeyBytesMax);
+  append(cut, std::hash<std::string>()(key), sizeof(uint64_t));
+  append(cut, key.size(), sizeof(uint32_t));
+  return cut;
+}
+
+size_t fullKeyBytes(std::string_view key) {
+  if (!isCut(key)) return key.size();
+  size_t bytes = 0;
+  for (const char byte : key.substr(key.size() - sizeof(uint32_t))) bytes = bytes << 8 | uint8_t(byte);
+  return bytes;
+}
+
+std::string tokenOfKey(std::string_view key) {
+  if (key.front() == other) return std::string(key.substr(1));
+  if (key.front() != string) return textOf(decimalOfKey(key));
+  std::string token;
+  appendQuoted(token, key.substr(1));
+  return token;
+}
+
+std::optional<std::string> findToken(std::string_view object, const std::string& field, std::string_view key) {
+  const auto values = valuesByName(object);
+  const auto value = values.find(field);
+  if (value == values.end() || value->second.empty()) return std::nullopt;
+  const bool isArray = value->second.front() == '[';
+  for (const std::string_view token : isArray ? itemsOf(value->second) : std::vector{value->second}) {
+    const std::string whole = valueKey(token);
+    if (cutKey(whole) == key) return tokenOfKey(whole);
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> dateKey(std::string_view token) {
   if (token.empty() || token.front() != '"') return std::nullopt;
-  const auto instant = readInstant(stringOf(token));
+  return dateKeyOfText(stringOf(token));
+}
+
+std::optional<std::string> dateKeyOfText(std::string_view text) {
+  const auto instant = readInstant(text);
   if (!instant) return std::nullopt;
   std::string key;
   const auto append = [&key](uint64_t number, int bytes) {
@@ -307,27 +473,16 @@ std::optional<std::string> dateKey(std::string_view token) {
   return key;
 }
 
-std::optional<std::string> itemKey(std::string_view token) {
-  if (token == "true" || token == "false" || token == "null") return std::string(token);
-  return valueKey(token);
-}
-
-std::vector<std::string> keysOf(Compared compared, std::string_view token) {
-  std::vector<std::string> keys;
-  const auto add = [&keys](std::optional<std::string> key) {
-    if (key) keys.push_back(std::move(*key));
-  };
-  switch (compared) {
-    case Compared::values: add(valueKey(token)); break;
-    case Compared::dates: add(dateKey(token)); break;
-    case Compared::items:
-      for (const std::string_view item : itemsOf(token)) add(itemKey(item));
-      break;
-    case Compared::presence: add(std::string()); break;
+std::vector<std::string_view> itemsOf(std::string_view token) {
+  std::vector<std::string_view> items;
+  if (token.empty() || token.front() != '[') return items;
+  for (size_t at = 1; at < token.size() && token[at] != ']';) {
+    const size_t end = valueEnd(token, at);
+    items.push_back(token.substr(at, end - at));
+    if (end >= token.size() || token[end] != ',') break;
+    at = end + 1;
   }
-  std::sort(keys.begin(), keys.end());
-  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-  return keys;
+  return items;
 }
 
 }  // namespace maxsimd

@@ -1,11 +1,12 @@
-// Compares keys of metadata values with the values themselves, and columns of them with plain lists.
-#include "index/field_values.h"
-#include "index/json_values.h"
+// Compares keys of metadata values with the values themselves, and columns of values with plain lists.
+#include "values/field_values.h"
+#include "values/json_values.h"
 #include "test/check.h"
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <map>
+#include <set>
 
 namespace maxsimd::test {
 namespace {
@@ -45,10 +46,17 @@ const Case numbersInOrder("values", "keys of numbers have the order of their exa
   for (int round = 0; round < rounds(200'000); ++round) {
     const Number a = someNumber(random), b = someNumber(random);
     const auto x = valueKey(a.token), y = valueKey(b.token);
-    CHECK(x && y && *x >= numberKeys && *x < stringKeys);
-    CHECK((*x < *y) == (a.value < b.value) && (*x == *y) == (a.value == b.value));
+    CHECK(x >= numberKeys && x < stringKeys);
+    CHECK((x < y) == (a.value < b.value) && (x == y) == (a.value == b.value));
+    CHECK(valueKey(tokenOfKey(x)) == x);
   }
-  CHECK(!valueKey("1e30001") && !valueKey("-1e-99999999999999999999") && valueKey("0e99999999999"));
+  const std::vector<std::string> ascending{"-1e99999999", "-12e30000", "-1e30000", "-1",         "-1e-30000",
+                                           "-1e-30001",   "0e9",       "1e-40000", "1.5e-30002", "1e-30000",
+                                           "2",           "1e29999",   "1e30001",  "99e12345678901234567"};
+  for (size_t n = 0; n + 2 < ascending.size(); ++n) CHECK(valueKey(ascending[n]) < valueKey(ascending[n + 1]));
+  for (const std::string& token : ascending) CHECK(valueKey(tokenOfKey(valueKey(token))) == valueKey(token));
+  CHECK(valueKey("10e30000") == valueKey("1e30001") && valueKey("-0e99999999999999999999") == valueKey("0"));
+  CHECK(valueKey(ascending.back()) > otherKeys && tokenOfKey(valueKey("-1250")) == "-125e1");
 });
 
 using Points = std::vector<uint32_t>;
@@ -87,12 +95,30 @@ const Case stringsInOrder("values", "keys of strings are in the order of their c
   for (int round = 0; round < rounds(100'000); ++round) {
     const Points a = somePoints(random), b = somePoints(random);
     const auto x = valueKey(tokenOf(random, a)), y = valueKey(tokenOf(random, b));
-    CHECK(x && y && *x >= stringKeys && *x < behindKeys);
-    CHECK((*x < *y) == (a < b) && (*x == *y) == (a == b));
+    CHECK(x >= stringKeys && x < otherKeys);
+    CHECK((x < y) == (a < b) && (x == y) == (a == b));
+    CHECK(valueKey(tokenOfKey(x)) == x);
   }
-  CHECK(valueKey('"' + std::string(valueKeyBytesMax - 1, 'a') + '"'));
-  CHECK(!valueKey('"' + std::string(valueKeyBytesMax, 'a') + '"'));
-  for (const char* token : {"true", "null", "[1]", "{}", ""}) CHECK(!valueKey(token));
+  CHECK(tokenOfKey(valueKey(R"("\ud800\u0001\u000a\/\"\\\ud83d\ude00")")) == "\"\\ud800\\u0001\\n/\\\"\\\\😀\"");
+});
+
+const Case othersAreEqual("values", "other values have one key however they are written", [](Random&) {
+  CHECK(valueKey(R"({"b":[1.0,{"x":1,"x":2}],"\u0061":null})") == valueKey(R"({"a":null,"b":[10e-1,{"x":2}]})"));
+  CHECK(tokenOfKey(valueKey(R"({"b":1.50,"a":"\u0061"})")) == R"({"a":"a","b":15e-1})");
+  CHECK(valueKey("true") != valueKey(R"("true")") && valueKey("[]") != valueKey("{}") && valueKey("null") > otherKeys);
+  const std::string deep = std::string(5'000, '[') + std::string(5'000, ']');
+  CHECK(valueKey(deep) == valueKey(deep));
+});
+
+const Case longValues("values", "long values keep their order and are told apart", [](Random&) {
+  const auto key = [](size_t bytes, char last) { return cutKey(valueKey('"' + std::string(bytes, 'a') + last + '"')); };
+  CHECK(!isCut(key(255, 'b')) && isCut(key(256, 'b')));
+  CHECK(key(256, 'b') > key(255, 'a') && key(256, 'b') < key(255, 'b') && key(300, 'b') != key(300, 'c'));
+  CHECK(fullKeyBytes(key(3, 'b')) == 5 && fullKeyBytes(key(300, 'b')) == 302);
+  const std::string token = '"' + std::string(300, 'a') + "c\"";
+  const std::string object = R"({"x":1,"t":["a","\u0061)" + std::string(299, 'a') + R"(c"]})";
+  CHECK(findToken(object, "t", key(300, 'c')) == token && !findToken(object, "t", key(300, 'b')));
+  CHECK(!findToken(object, "x", key(300, 'c')) && !findToken(object, "y", key(300, 'c')));
 });
 
 const Case membersInOrder("values", "members of an object are found whatever they hold", [](Random&) {
@@ -144,21 +170,27 @@ const Case dates("values", "keys of dates have the order of time, and other stri
   CHECK(!dateKey("20240101") && !dateKey(""));
 });
 
-const Case items("values", "an array has the keys of its items, each once", [](Random&) {
-  using KeysOf = std::vector<std::string>;
-  const auto one = itemKey("1"), a = itemKey(R"("a")");
-  CHECK(keysOf(Compared::items, R"([1,"a",1.0,[2],{"b":3},"\u0061"])") == (KeysOf{*one, *a}));
-  CHECK(keysOf(Compared::items, "[]").empty() && keysOf(Compared::items, "1").empty());
-  CHECK(keysOf(Compared::items, "[null,true]").size() == 2 && itemKey("true") != itemKey(R"("true")"));
-  CHECK(keysOf(Compared::presence, "null").size() == 1);
-});
+/// The tokens that a record has of a field, and whether they are items of an array.
+struct Stored {
+  std::vector<std::string> tokens;
+  bool isArray = false;
 
-using Keys = std::vector<std::optional<std::string>>;
+  std::string token() const {
+    if (!isArray) return tokens.empty() ? "" : tokens.front();
+    std::string text = "[";
+    for (const std::string& token : tokens) text += (text.size() > 1 ? "," : "") + token;
+    return text + "]";
+  }
+};
 
-Bitmap plainly(const Keys& keys, const KeyRange& range) {
-  Bitmap records(uint32_t(keys.size()));
-  for (uint32_t record = 0; record < keys.size(); ++record) {
-    if (keys[record] && !range.isBelow(*keys[record]) && !range.isAbove(*keys[record])) records.set(record);
+Bitmap plainly(const std::vector<Stored>& stored, Compared compared, const KeyRange& range) {
+  Bitmap records(uint32_t(stored.size()));
+  for (uint32_t record = 0; record < stored.size(); ++record) {
+    if (stored[record].isArray != (compared == Compared::items)) continue;
+    for (const std::string& token : stored[record].tokens) {
+      const std::string key = valueKey(token);
+      if (!range.isBelow(key) && !range.isAbove(key)) records.set(record);
+    }
   }
   return records;
 }
@@ -170,58 +202,96 @@ bool isSame(const Bitmap& some, const Bitmap& others) {
   return some.size() == others.size();
 }
 
+/// Each distinct value of a column once, with its places.
+std::map<std::string, std::vector<ValuePlace>> valuesOf(const FieldColumn& column) {
+  std::map<std::string, std::vector<ValuePlace>> values;
+  for (const auto& run : column.runs()) {
+    for (size_t value = 0; value < run->size(); ++value) {
+      CHECK(value == 0 || run->key(value - 1) < run->key(value));
+      const auto places = run->places(value);
+      CHECK(!places.empty() && std::is_sorted(places.begin(), places.end()));
+      auto& all = values[std::string(run->key(value))];
+      all.insert(all.end(), places.begin(), places.end());
+    }
+  }
+  for (auto& [key, places] : values) std::sort(places.begin(), places.end());
+  return values;
+}
+
 const Case ranges("values", "a column finds what a scan of its values finds", [](Random& random) {
   const uint32_t records = between(random, 1, uint32_t(rounds(30'000)));
-  Keys keys(records);
+  std::vector<Stored> stored(records);
   FieldColumn column;
   std::vector<uint32_t> order(records);
   for (uint32_t record = 0; record < records; ++record) order[record] = record;
   std::shuffle(order.begin(), order.end(), random);
-  const auto someKey = [&random] {
-    return between(random, 0, 1) ? valueKey(std::to_string(between(random, 0, 500)))
-                                 : valueKey(tokenOf(random, somePoints(random)));
+  const auto someToken = [&random] {
+    return between(random, 0, 1) ? std::to_string(between(random, 0, 500)) : tokenOf(random, somePoints(random));
   };
-  for (const uint32_t record : order) {
-    if (between(random, 0, 9) > 0) keys[record] = someKey();
-    CHECK(!column.knows(record));
-    column.add(record, keys[record] ? std::span(&*keys[record], 1) : std::span<const std::string>());
-    CHECK(column.knows(record));
+  std::map<std::string, std::vector<ValuePlace>> expected;
+  for (size_t first = 0; first < order.size();) {
+    const size_t next = std::min<size_t>(order.size(), first + between(random, 1, 500));
+    std::vector<std::string> tokens;
+    for (size_t n = first; n < next; ++n) {
+      Stored& one = stored[order[n]];
+      one.isArray = between(random, 0, 3) == 0;
+      for (uint32_t t = between(random, 0, one.isArray ? 5 : 1); t > 0; --t) one.tokens.push_back(someToken());
+      tokens.push_back(one.token());
+      std::set<std::string> keys;
+      for (const std::string& token : one.tokens) keys.insert(valueKey(token));
+      for (const std::string& key : keys) expected[key].emplace_back(order[n], one.isArray);
+    }
+    std::vector<FieldColumn::RecordValue> values;
+    for (size_t n = first; n < next; ++n) values.push_back({order[n], tokens[n - first]});
+    CHECK(!column.knows(order[first]));
+    column = column.with(values);
+    CHECK(column.knows(order[first]) && column.runs().size() <= 16);
+    first = next;
   }
+  for (auto& [key, places] : expected) std::sort(places.begin(), places.end());
+  CHECK(valuesOf(column) == expected);
   CHECK(column.isComplete(records, [](uint32_t) { return true; }));
   CHECK(!column.isComplete(records + 1, [](uint32_t) { return true; }));
   CHECK(column.isComplete(records + 1, [&](uint32_t record) { return record < records; }));
   for (int round = 0; round < 50; ++round) {
-    const KeyRange range{*someKey(), *someKey(), bool(between(random, 0, 1)), bool(between(random, 0, 1))};
+    const Compared compared = between(random, 0, 1) ? Compared::values : Compared::items;
+    const KeyRange range{valueKey(someToken()), valueKey(someToken()), bool(between(random, 0, 1)),
+                         bool(between(random, 0, 1))};
     Bitmap found(records);
-    column.addTo(found, range);
-    CHECK(isSame(found, plainly(keys, range)));
+    column.addTo(found, compared, range);
+    CHECK(isSame(found, plainly(stored, compared, range)));
+  }
+  Bitmap present(records);
+  column.addTo(present, Compared::presence, {});
+  for (uint32_t record = 0; record < records; ++record) {
+    CHECK(present.test(record) == (stored[record].isArray || !stored[record].tokens.empty()));
   }
 });
 
 const Case columnsForgotten("values", "values are kept once a record, and the oldest field is forgotten", [](Random&) {
   FieldValues values(nobody());
   const auto always = [](uint32_t) { return true; };
-  const std::string yearColumn = columnName(Compared::values, "year");
-  const std::vector<std::string> year{yearColumn};
+  const std::vector<std::string> year{"year"};
   const KeyRange all{std::string(numberKeys), std::string(stringKeys), false, true};
-  const auto found = [&](const std::string& column) {
+  const auto found = [&] {
     Bitmap records(3);
-    const bool isKnown = values.addTo(records, column, all, always);
-    return std::pair(isKnown, int(records.test(0)) + records.test(1) + records.test(2));
+    const auto column = values.complete("year", 3, always);
+    if (column != nullptr) column->addTo(records, Compared::values, all);
+    return std::pair(column != nullptr, int(records.test(0)) + records.test(1) + records.test(2));
   };
-  CHECK(values.lacking(year, 3, always).size() == 3 && !found(yearColumn).first);
+  CHECK(values.lacking(year, 3, always).size() == 3 && !found().first);
   const std::vector<uint32_t> first{0, 2}, second{1};
   const std::vector<std::string> objects{R"({"year":1,"year":"x"})", R"({"ye\u0061r":7})"}, others{R"({"other":1})"};
   values.add(year, first, objects);
-  CHECK(values.lacking(year, 3, always) == second && !found(yearColumn).first);
+  CHECK(values.lacking(year, 3, always) == second && !found().first);
   values.add(year, second, others);
   // If a name occurs twice, the last one counts. Here it is no number.
-  CHECK(values.lacking(year, 3, always).empty() && found(yearColumn) == std::pair(true, 1));
+  CHECK(values.lacking(year, 3, always).empty() && found() == std::pair(true, 1));
   for (size_t n = 0; n < FieldValues::columnsMax; ++n) {
-    const std::vector<std::string> column{columnName(Compared::values, "f" + std::to_string(n))};
-    values.add(column, second, others);
+    const std::vector<std::string> field{"f" + std::to_string(n)};
+    values.add(field, second, others);
   }
-  CHECK(!found(yearColumn).first && values.lacking(year, 3, always).size() == 3);
+  CHECK(!found().first && values.lacking(year, 3, always).size() == 3);
 });
 
 }  // namespace

@@ -1,0 +1,105 @@
+// The metadata values of a segment by field, in memory, for conditions and for counts of values.
+//
+// Records hold hashes of values, which have no order. So the values of a field that is used are read from the catalog:
+// `lacking` names the records, and `add` takes their metadata. A record that was added stays known, also that it lacks
+// the field, because the metadata of a version never changes. Beyond `columnsMax` fields, those used longest ago are
+// dropped. All of them may be dropped when room in memory is needed.
+//
+// A column is a list of sorted runs (value_run.h). New records make a run of their own, and runs of similar size are
+// merged: the logarithmic method of Bentley and Saxe (Journal of Algorithms 1, 1980). A column is never changed: `add`
+// makes the next one, while readers keep theirs.
+#pragma once
+
+#include "files/memory.h"
+#include "runtime/bitmap.h"
+#include "values/value_run.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace maxsimd {
+
+/// Says of a record whether its values are needed.
+using IsNeeded = std::function<bool(uint32_t)>;
+
+/// The values of one field.
+class FieldColumn {
+ public:
+  bool knows(uint32_t record) const { return known_.test(record); }
+  /// Whether it knows all of the first `records` records that are needed.
+  bool isComplete(uint32_t records, const IsNeeded& isNeeded) const;
+  /// Sets the bits of the records that have a value in the range, within the bitmap's size. `presence` has no range.
+  void addTo(Bitmap& records, Compared compared, const KeyRange& range) const;
+  const std::vector<std::shared_ptr<const ValueRun>>& runs() const { return runs_; }
+  uint64_t bytes() const;
+
+  struct RecordValue {
+    uint32_t record;
+    /// A JSON token; empty = it lacks the field.
+    std::string_view token;
+  };
+  /// This column with the values of records that it does not know.
+  FieldColumn with(std::span<const RecordValue> values) const;
+
+ private:
+  /// A merge of two runs takes no more than some 50 ms.
+  static constexpr size_t mergedItemsMax = size_t(1) << 20;
+
+  void addRun(std::shared_ptr<const ValueRun> run);
+
+  std::vector<std::shared_ptr<const ValueRun>> runs_;
+  Bitmap known_, present_;
+};
+
+class FieldValues : public Reclaimable {
+ public:
+  static constexpr size_t columnsMax = 32;
+
+  /// `index`: the one whose columns these are (`MemoryNeed`).
+  explicit FieldValues(MemoryOwner owner, const void* index = nullptr)
+      : Reclaimable(owner), index_(index), memory_(std::move(owner)) {}
+
+  /// Which of the first `records` records are needed and lack values of one of the fields.
+  std::vector<uint32_t> lacking(std::span<const std::string> fields, uint32_t records, const IsNeeded& isNeeded) const;
+  /// Adds values: `objects[i]` is the metadata of `records[i]` as compact JSON. Whoever calls it then asks for room by
+  /// `Memory::makeRoom`.
+  void add(std::span<const std::string> fields, std::span<const uint32_t> records,
+           std::span<const std::string> objects);
+  /// The column of a field, if it knows all of the first `records` records that are needed; else null.
+  std::shared_ptr<const FieldColumn> complete(const std::string& field, uint32_t records,
+                                              const IsNeeded& isNeeded) const;
+
+  uint64_t reclaimableBytes() const override { return memory_.bytes(); }
+  /// Drops all columns, except those that `need` names if it is a need of the same index.
+  void reclaim(const MemoryNeed& need) override;
+
+ private:
+  struct Kept {
+    std::shared_ptr<const FieldColumn> column;
+    /// As a count of uses.
+    mutable std::atomic<uint64_t> usedAt{0};
+  };
+
+  std::shared_ptr<const FieldColumn> find(const std::string& field) const;
+  void keep(const std::string& field, std::shared_ptr<const FieldColumn> column, size_t columnsMost);
+  void account();
+
+  const void* const index_;
+  /// Held by `add`, so that no two build on the same column.
+  std::mutex adding_;
+  mutable std::shared_mutex mutex_;
+  mutable std::atomic<uint64_t> uses_{0};
+  std::map<std::string, Kept> columns_;
+  MemoryShare memory_;
+};
+
+}  // namespace maxsimd
