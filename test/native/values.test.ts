@@ -28,8 +28,8 @@ const values = Array.from({ length: records }, (): number | string | undefined =
 beforeAll(async () => {
   index = engine.createIndex({ dim: 4, exactTokenVectorsMax: 0 });
   await index.createSegment(1, path.join(directory.path, '1.seg'));
-  const clusters = new Clusters(random, 4, 2);
-  for (let record = 0; record < records; record += 1) await index.append(1, clusters.record(record + 1, [1]));
+  const made = new Clusters(random, 4, 2);
+  for (let record = 0; record < records; record += 1) await index.append(1, made.record(record + 1, [1]));
   index.publish(
     1,
     columns(
@@ -151,23 +151,23 @@ it.each([
 const clusters = new Clusters(seededRandom(5), 4, 2);
 let files = 0;
 async function countsOf(documents: readonly string[], field: string, limit = 100) {
-  const index = engine.createIndex({ dim: 4, exactTokenVectorsMax: 0 });
-  await index.createSegment(1, path.join(directory.path, `count-${(files += 1)}.seg`));
-  for (const [record] of documents.entries()) await index.append(1, clusters.record(record + 1, [1]));
-  const records = documents.map((_, record) => record);
-  index.publish(1, columns(1, records), noLifespans);
+  const counted = engine.createIndex({ dim: 4, exactTokenVectorsMax: 0 });
+  await counted.createSegment(1, path.join(directory.path, `count-${(files += 1)}.seg`));
+  for (const [record] of documents.entries()) await counted.append(1, clusters.record(record + 1, [1]));
+  const all = documents.map((_, record) => record);
+  counted.publish(1, columns(1, all), noLifespans);
   const fields = [JSON.stringify(field)];
-  await index.addValues(1, { fields }, Uint32Array.from(records), documents);
+  await counted.addValues(1, { fields }, Uint32Array.from(all), documents);
   const counting = { generation: 1, timeoutMs: hangMs, fields, limit, distinctMax: 1_000, bytesMax: 100_000 };
-  const { facets } = (await index.countValues(counting)) as NativeCounts;
+  const { facets } = (await counted.countValues(counting)) as NativeCounts;
   const { distinct, tokens, keys, counts, versionIds } = facets[0]!;
-  const values = Array.from(counts, (count, place) => {
+  const shown = Array.from(counts, (count, place) => {
     const document = documents[versionIds[place]! - 1]!;
     const key = keys[place];
-    return [plainNumber(tokens[place] ?? index.findValue(document, fields[0]!, key!)!), count];
+    return [plainNumber(tokens[place] ?? counted.findValue(document, fields[0]!, key!)!), count];
   });
-  index.close();
-  return { distinct, values };
+  counted.close();
+  return { distinct, values: shown };
 }
 
 const leaf = fc.oneof(
@@ -219,10 +219,10 @@ describe('counting values', () => {
           const plain = new Map<unknown, number>();
           for (const one of documents) {
             if (!('field' in one)) continue;
-            const values = Array.isArray(one.field)
+            const items = Array.isArray(one.field)
               ? new Set(one.field.map((item) => (item === 0 ? 0 : item)))
               : [one.field];
-            for (const each of values) plain.set(each, (plain.get(each) ?? 0) + 1);
+            for (const each of items) plain.set(each, (plain.get(each) ?? 0) + 1);
           }
           const expected = [...plain]
             .toSorted(([one, count], [other, otherCount]) => otherCount - count || compareValues(one, other))
