@@ -89,7 +89,7 @@ describe('A collector', () => {
           index: {},
           encode: { encoder_tokenize: {}, encoder_queue: {}, encoder_run: {} },
           append: {},
-          commit: {},
+          commit: { sync: {} },
         },
         answer: {},
       },
