@@ -52,7 +52,7 @@ const Case numbersInOrder("values", "keys of numbers have the order of their exa
   }
   const std::vector<std::string> ascending{"-1e99999999", "-12e30000", "-1e30000", "-1",         "-1e-30000",
                                            "-1e-30001",   "0e9",       "1e-40000", "1.5e-30002", "1e-30000",
-                                           "2",           "1e29999",   "1e30001",  "99e12345678901234567"};
+                                           "2",           "1e29999",   "1e30001",  "99e123456789012345678"};
   for (size_t n = 0; n + 2 < ascending.size(); ++n) CHECK(valueKey(ascending[n]) < valueKey(ascending[n + 1]));
   for (const std::string& token : ascending) CHECK(valueKey(tokenOfKey(valueKey(token))) == valueKey(token));
   CHECK(valueKey("10e30000") == valueKey("1e30001") && valueKey("-0e99999999999999999999") == valueKey("0"));
