@@ -83,7 +83,7 @@ class Memory {
   void offer(ReclaimOrder order, const std::shared_ptr<Reclaimable>& reclaimable);
   /// Makes room. `no_memory` if there is none and the account is above its share.
   void take(MemoryAccount& account, uint64_t bytes);
-  /// Takes beyond the bound, too. Whoever calls it then asks for room by `makeRoom`.
+  /// Takes even beyond the bound. The caller must call `makeRoom` afterwards.
   void count(MemoryAccount& account, uint64_t bytes);
   /// Makes room until the bound is kept. False if it is passed and the account is above its share.
   bool makeRoom(const MemoryAccount& account, const MemoryNeed& need);

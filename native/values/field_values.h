@@ -70,8 +70,8 @@ class FieldValues : public Reclaimable {
 
   /// Which of the first `records` records are needed and lack values of one of the fields.
   std::vector<uint32_t> lacking(std::span<const std::string> fields, uint32_t records, const IsNeeded& isNeeded) const;
-  /// Adds values: `objects[i]` is the metadata of `records[i]` as compact JSON. Whoever calls it then asks for room by
-  /// `Memory::makeRoom`.
+  /// Adds values: `objects[i]` is the metadata of `records[i]` as compact JSON. The caller must call `Memory::makeRoom`
+  /// afterwards.
   void add(std::span<const std::string> fields, std::span<const uint32_t> records,
            std::span<const std::string> objects);
   /// The column of a field, if it knows all of the first `records` records that are needed; else null.

@@ -1,7 +1,8 @@
 /** Reads the metadata of many versions in parts of about a megabyte: some milliseconds of a disk, and one of the event loop. */
 import { unavailable } from '../../errors.ts';
 
-const readCharactersMax = 1 << 20;
+/** The characters of a part, and about its bytes. */
+export const partCharactersMax = 1 << 20;
 /** The first read, when the size of the metadata is unknown. One document has at most 16 KiB. */
 const firstVersions = 64;
 const versionsMax = 1024;
@@ -32,6 +33,6 @@ export async function* metadataInParts<Version extends { readonly metadata: stri
 /** How many versions the next read shall take, by the size of those that were read. */
 function nextVersionCount(versions: readonly { readonly metadata: string }[]): number {
   const characters = versions.reduce((sum, { metadata }) => sum + metadata.length, 0);
-  const fitting = Math.floor((readCharactersMax * versions.length) / Math.max(1, characters));
+  const fitting = Math.floor((partCharactersMax * versions.length) / Math.max(1, characters));
   return Math.min(versionsMax, Math.max(firstVersions, fitting));
 }

@@ -10,8 +10,9 @@ import type { BlobCache } from '../../index/storage/blob-cache.ts';
 import type { BlobStore } from '../../index/storage/blob-store.ts';
 import type { ObjectStore } from '../../index/storage/object-store.ts';
 import type { IndexCatalog } from '../../index/catalog.ts';
+import { partCharactersMax } from '../../index/segments/metadata-parts.ts';
 import type { FairQueue } from '../limits/fair-queue.ts';
-import { metadataPartBytes, readingWork } from '../limits/work.ts';
+import { readingWork } from '../limits/work.ts';
 import { ownSegments, sharedSegments } from './catalog-segments.ts';
 import { sweptAtOnce, wasteAges } from './waste-ages.ts';
 
@@ -45,7 +46,7 @@ function metadataInTurn(
 ): Pick<IndexCatalog, 'readMetadata'> {
   return {
     readMetadata: (versionIds) => {
-      const work = readingWork({ rows: versionIds.length, bytes: metadataPartBytes });
+      const work = readingWork({ rows: versionIds.length, bytes: partCharactersMax });
       return scanQueue.run(tenantId, { work }, () => catalog.readMetadata(indexId, versionIds));
     },
   };

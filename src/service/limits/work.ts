@@ -69,9 +69,6 @@ export function scoringWork(tokenVectors: number, tokensOfQuery: number): number
   return (tokenVectors * tokensOfQuery) / productsPerUnit;
 }
 
-/** A long read of metadata takes about so much at a time. */
-export const metadataPartBytes = 1024 * 1024;
-
 /** The work of reading this many rows of the catalog, with bytes of metadata. */
 export function readingWork({ rows, bytes }: { readonly rows: number; readonly bytes: number }): number {
   return rows / rowsPerUnit + bytes / bytesPerUnit;

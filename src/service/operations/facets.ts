@@ -6,10 +6,10 @@ import { setImmediate } from 'node:timers/promises';
 import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
 import type { IndexReader } from '../../index/contract.ts';
 import type { ValueCounts } from '../../index/engine/native.ts';
-import { metadataInParts } from '../../index/segments/metadata-parts.ts';
+import { metadataInParts, partCharactersMax } from '../../index/segments/metadata-parts.ts';
 import { plainNumber } from '../../index/terms/canonical-json.ts';
 import type { FacetRequest, Facets, RequestContext } from '../contract.ts';
-import { metadataPartBytes, readingWork } from '../limits/work.ts';
+import { readingWork } from '../limits/work.ts';
 import { askerOf, assertWanted, pieceOf, timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
 import { hintFor } from './hints.ts';
 import { readableIndex } from './read-index.ts';
@@ -77,7 +77,7 @@ async function longValues(
   const long = wanted.flatMap(({ key, ...place }) => (key === undefined ? [] : [{ ...place, key }]));
   const read = (versionIds: readonly number[]) => {
     assertWanted(context, nowMs());
-    const work = readingWork({ rows: versionIds.length, bytes: metadataPartBytes });
+    const work = readingWork({ rows: versionIds.length, bytes: partCharactersMax });
     return scanQueue.run(context.tenant.id, pieceOf(context, work), () =>
       catalog.readMetadata(indexId, versionIds),
     );
