@@ -71,6 +71,9 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   tokenVectors: (index) => index.tokenVectors({ generation: 1, timeoutMs: 1_000 }),
   recordsWithoutValues: (index) => index.recordsWithoutValues(1, 1, { where: everything }),
   addValues: (index) => index.addValues(1, { where: everything }, Uint32Array.of(0), ['{}']),
+  saveValues: (index) => index.saveValues(1, { where: everything }),
+  copyValues: (index) => index.copyValues(1),
+  dropValues: (index) => index.dropValues(1),
   countValues: (index) => index.countValues(counting),
   findValue: (index) => index.findValue('{}', '"a"', Uint8Array.of(1)),
   verifyRecord: (index) => index.verifyRecord(1, 0),
@@ -89,6 +92,7 @@ const engineMethods: Readonly<Record<Exclude<keyof TestedEngine, 'close'>, (open
     timeKernel: (open) => open.timeKernel(score(), chunks(), Uint32Array.of(1, 0), 2),
     inspectCodes: (open) => open.inspectCodes(firstPath, true),
     inspectPostings: (open) => open.inspectPostings(firstPath, true),
+    inspectColumn: (open) => open.inspectColumn(firstPath, true),
     inspectSegment: (open) =>
       open.inspectSegment(firstPath, { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 1 }),
   };

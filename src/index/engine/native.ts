@@ -159,6 +159,14 @@ export interface NeededValues extends Pick<NativeMatching, 'where'> {
   readonly fields?: readonly string[];
 }
 
+/** Files of columns beside a segment's, by their endings (`.columns-…`). */
+export interface ColumnFiles {
+  /** Files that were written. */
+  readonly written: readonly string[];
+  /** Files of the fields that were used longest ago, beyond 32 fields. They are to be removed. */
+  readonly surplus: readonly string[];
+}
+
 export interface NativeCounting extends NativeMatching {
   /** Names as JSON strings. */
   readonly fields: readonly string[];
@@ -348,6 +356,12 @@ export interface NativeIndex {
     records: Uint32Array,
     objects: readonly string[],
   ): Promise<void>;
+  /** Saves the columns of these fields of a segment with codes. Does nothing for another segment, or for what is saved already. */
+  saveValues(segmentId: number, needed: NeededValues): Promise<ColumnFiles>;
+  /** Takes the values of the segment's records from the columns of all other open segments, and saves them. */
+  copyValues(segmentId: number): Promise<ColumnFiles>;
+  /** Forgets the columns of a segment. They are opened or read again when they are needed. */
+  dropValues(segmentId: number): void;
   /**
    * Counts the values of fields over the documents that match. It pauses after some 5 ms. A call with what a paused one returned
    * goes on from there, on the same snapshot, and does not reject with `values_missing`.
@@ -399,6 +413,16 @@ export interface PostingsInspection {
   readonly damage: string;
 }
 
+export interface ColumnInspection {
+  readonly field: string;
+  /** Distinct values. */
+  readonly values: number;
+  /** Values of all records together; each item of an array counts. */
+  readonly items: number;
+  /** '' = nothing is wrong. */
+  readonly damage: string;
+}
+
 export interface NativeEngine {
   readonly info: EngineInfo;
   /** The memory of all engines of this process. */
@@ -432,6 +456,8 @@ export interface NativeEngine {
   inspectCodes(path: string, verify: boolean): Promise<CodesInspection>;
   /** Does the same for a file of postings. */
   inspectPostings(path: string, verify: boolean): Promise<PostingsInspection>;
+  /** Does the same for a file of a column. */
+  inspectColumn(path: string, verify: boolean): Promise<ColumnInspection>;
   close(): void;
 }
 

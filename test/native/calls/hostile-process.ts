@@ -108,6 +108,11 @@ function indexCalls(): readonly Call[] {
     ['publish', [random.integer(2, 1000), columns(2, [0]), noLifespans]],
     ['search', [clusters.search(1, { filterTerms: term(1), components: true })]],
     ['beginSearch', [clusters.search(1, { filterTerms: term(1), components: true })]],
+    ['recordsWithoutValues', [1, 1, { fields: ['"a"'] }]],
+    ['addValues', [1, { fields: ['"a"'] }, Uint32Array.of(0, 1), ['{"a":1}', '{}']]],
+    ['saveValues', [1, { fields: ['"a"'] }]],
+    ['copyValues', [1]],
+    ['dropValues', [random.integer(1, 9)]],
     ['verifyRecord', [1, 0]],
     ['segments', []],
   ];
@@ -137,6 +142,7 @@ function engineCalls(): readonly Call[] {
     ['inspectSegment', [newPath(), { recordsReferenced: 0, firstRecord: 0, verifyBytesMax: 1 }]],
     ['inspectCodes', [newPath(), true]],
     ['inspectPostings', [newPath(), true]],
+    ['inspectColumn', [newPath(), true]],
   ];
 }
 
