@@ -52,7 +52,10 @@ export interface LocalIndexDeps extends SegmentDeps {
   readonly generation: number;
   /** The pace of the merges of all indexes together. */
   readonly pace: CopyPace;
-  readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
+  readonly engine: Pick<
+    NativeEngine,
+    'inspectSegment' | 'inspectCodes' | 'inspectPostings' | 'inspectColumn'
+  >;
   readonly verification: Verification;
   readonly plans: SearchPlans;
   readonly repeats: Repeats;

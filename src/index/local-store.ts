@@ -11,7 +11,7 @@ import { removeBlobs, type BlobStore } from './storage/blob-store.ts';
 import { CopyPace } from './merging/copy-pace.ts';
 import { noRepeats, type Repeats } from './ask-again.ts';
 import { askForRoom, type MakeRoom } from './asking-for-room.ts';
-import { derivedEndings } from './segments/derived-data.ts';
+import { derivedEndings, segmentOfColumn } from './segments/derived-data.ts';
 import { fromEngine, hasEngineCode } from './engine/engine-errors.ts';
 import type { IndexSettings } from './index-settings.ts';
 import type { NativeEngine, NativeIndex } from './engine/native.ts';
@@ -219,7 +219,9 @@ async function removeUnreferenced(
     ...native.segments().map(({ codebook }) => `${indexId}/${codebook}`),
     recallFile(indexId),
   ]);
-  for (const { name } of await blobs.list(`${indexId}/`)) if (!kept.has(name)) await blobs.remove(name);
+  for (const { name } of await blobs.list(`${indexId}/`)) {
+    if (!kept.has(segmentOfColumn(name) ?? name)) await blobs.remove(name);
+  }
 }
 
 /** This is no damage: the index opens again as soon as an encoder serves its model. */

@@ -41,6 +41,7 @@ export async function addEverything(
     const descriptor = segments.descriptors.get(row.id);
     if (descriptor === undefined) continue;
     problems.push(...(await addSegment(archive, sources.engine, row, descriptor)));
+    // Columns stay behind. A restored service reads their values from the catalog when it needs them.
     for (const ending of Object.values(derivedEndings)) await addDerived(row.blob + ending);
   }
   const blobs = await openLocalBlobStore(path.join(directory, 'segments'));

@@ -5,7 +5,7 @@ import { keyPepperFile } from '../../catalog/key-pepper.ts';
 import { catalogFile } from '../../catalog/sqlite/catalog-files.ts';
 import { usageFile } from '../../catalog/sqlite/usage/usage-store.ts';
 import { syncDirectory } from '../../catalog/sync-directory.ts';
-import { derivedEndings } from '../../index/segments/derived-data.ts';
+import { derivedEndings, segmentOfColumn } from '../../index/segments/derived-data.ts';
 import { CommandFailure } from '../failure.ts';
 import type { Findings, Problem } from '../index/findings.ts';
 import { inspectDirectory } from '../index/index-verify.ts';
@@ -63,9 +63,10 @@ export async function checked(
   return { ...findings, problems };
 }
 
-/** The service rebuilds derived data. */
+/** The service rebuilds derived data. No archive that `maxsimd backup` writes has columns. */
 function isDerived({ file }: Problem): boolean {
-  return Object.values(derivedEndings).some((ending) => file.endsWith(ending));
+  const isBuilt = Object.values(derivedEndings).some((ending) => file.endsWith(ending));
+  return isBuilt || segmentOfColumn(file) !== undefined;
 }
 
 /** Writes files into a directory. `sync` makes them durable. */

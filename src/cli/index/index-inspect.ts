@@ -1,7 +1,7 @@
 /** `maxsimd index inspect`: shows the contents of an index, from the catalog and from its files. */
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { IndexState } from '../../contracts/index-state.ts';
-import { codebookPrefix, derivedEndings } from '../../index/segments/derived-data.ts';
+import { codebookPrefix, derivedEndings, segmentOfColumn } from '../../index/segments/derived-data.ts';
 import { defaultIndexSettings } from '../../index/index-settings.ts';
 import { planMerge, type MergePlan } from '../../index/merging/merge-policy.ts';
 import { reportOf, type RecallReport } from '../../index/recall/index-recall.ts';
@@ -20,8 +20,10 @@ interface InspectedSegment {
   /** `undefined` if the file cannot be read. Then there is a problem. */
   readonly found: SegmentInspection | undefined;
   readonly problem: string | undefined;
-  /** Derived data of the segment, by the ending of its file. */
+  /** Codes and postings of the segment, by the ending of their file. */
   readonly derived: readonly { readonly name: string; readonly bytes: number }[];
+  /** Columns of metadata on disk. In a cluster each node has its own, which are not known here. */
+  readonly columns: { readonly files: number; readonly bytes: number };
   /** Size of the codebook of its codes; 0 = none, or not readable. */
   readonly centroids: number;
   /** Number of distinct filter terms in its postings; 0 = none, or not readable. */
@@ -80,10 +82,12 @@ async function inspectIndex(
   const live = liveRecords(state);
   const segments: InspectedSegment[] = [];
   for (const row of state.segments) {
-    const derived = row.derived
-      .filter(({ name }) => name.startsWith(`${row.blob}.`))
-      .map(({ name, bytes }) => ({ name: name.slice(row.blob.length + 1), bytes }));
-    const base = { row, live: live.get(row.id) ?? 0, derived, ...(await derivedCounts(access, row)) };
+    const base = {
+      row,
+      live: live.get(row.id) ?? 0,
+      ...derivedFiles(row),
+      ...(await derivedCounts(access, row)),
+    };
     try {
       const found = await access.engine.inspectSegment(await row.own.open(), {
         recordsReferenced: row.recordsReferenced,
@@ -96,9 +100,8 @@ async function inspectIndex(
       segments.push({ ...base, found: undefined, problem: messageOf(error) });
     }
   }
-  const codebookBytes = [...state.others, ...state.segments.flatMap((row) => row.derived)]
-    .filter(({ name }) => name.startsWith(codebookPrefix(index.id)))
-    .reduce((sum, { bytes }) => sum + bytes, 0);
+  const files = [...state.others, ...state.segments.flatMap((row) => row.derived)];
+  const codebookBytes = bytesOf(files.filter(({ name }) => name.startsWith(codebookPrefix(index.id))));
   const sealed = segments.filter(({ found }) => found?.state === 'sealed');
   const costs = await sealedCosts(access, state, sealed);
   const recallOf = state.others.find(({ name }) => name === recallFile(index.id));
@@ -123,6 +126,17 @@ async function sealedCosts(
     chunks: sealed.reduce((sum, { found }) => sum + (found?.chunks ?? 0), 0),
     hasCodes: sealed.some(({ centroids }) => centroids > 0),
   });
+}
+
+function derivedFiles({ blob, derived }: StoredSegment): Pick<InspectedSegment, 'derived' | 'columns'> {
+  const files = derived.filter(({ name }) => name.startsWith(`${blob}.`));
+  const columns = files.filter(({ name }) => segmentOfColumn(name) === blob);
+  return {
+    derived: files
+      .filter((file) => !columns.includes(file))
+      .map(({ name, bytes }) => ({ name: name.slice(blob.length + 1), bytes })),
+    columns: { files: columns.length, bytes: bytesOf(columns) },
+  };
 }
 
 async function derivedCounts(
@@ -170,7 +184,7 @@ function wasteBytes({ found, live }: InspectedSegment): number {
 function totals({ segments, codebookBytes }: Pick<InspectedIndex, 'segments' | 'codebookBytes'>) {
   const sum = (pick: (segment: InspectedSegment) => number): number =>
     segments.reduce((total, segment) => total + pick(segment), 0);
-  const derived = sum((segment) => segment.derived.reduce((bytes, file) => bytes + file.bytes, 0));
+  const derived = sum((segment) => bytesOf(segment.derived) + segment.columns.bytes);
   return {
     segments: segments.length,
     sealed: segments.filter(({ row }) => row.state === 'sealed').length,
@@ -183,6 +197,10 @@ function totals({ segments, codebookBytes }: Pick<InspectedIndex, 'segments' | '
     derivedBytes: derived + codebookBytes,
     wasteBytes: sum(wasteBytes),
   };
+}
+
+function bytesOf(files: readonly { readonly bytes: number }[]): number {
+  return files.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 function perTokenVector({ tokenVectors }: { readonly tokenVectors: number }, bytes: number): number | null {
@@ -230,6 +248,8 @@ function indexDocument(inspected: InspectedIndex): object {
       directory_bytes: segment.found?.directoryBytes ?? null,
       waste_bytes: wasteBytes(segment),
       derived: segment.derived,
+      columns: segment.columns.files,
+      column_bytes: segment.columns.bytes,
       centroids: segment.centroids,
       filter_terms: segment.terms,
       problem: segment.problem ?? null,
@@ -290,8 +310,10 @@ function memoryText(sum: { readonly tokenVectors: number }, costs: InspectedInde
   return String(perTokenVector(sum, costs.memoryBytes ?? 0) ?? 0);
 }
 
-function derivedText({ derived, centroids, terms }: InspectedSegment): string {
-  const files = derived.map(({ name, bytes }) => `${name} ${mebibytes(bytes)} MiB`).join(', ') || 'none';
+function derivedText({ derived, columns, centroids, terms }: InspectedSegment): string {
+  const sizes = derived.map(({ name, bytes }) => `${name} ${mebibytes(bytes)} MiB`);
+  if (columns.files > 0) sizes.push(`${columns.files} columns ${mebibytes(columns.bytes)} MiB`);
+  const files = sizes.join(', ') || 'none';
   const counts = [
     ...(centroids === 0 ? [] : [`${centroids} centroids`]),
     ...(terms === 0 ? [] : [`${terms} filter terms`]),

@@ -1,7 +1,7 @@
 /** Verifies an index: each of its files with its own checksums, and its segments with the catalog. */
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { IndexState, SegmentRow } from '../../contracts/index-state.ts';
-import { derivedEndings } from '../../index/segments/derived-data.ts';
+import { derivedEndings, segmentOfColumn } from '../../index/segments/derived-data.ts';
 import { hasEngineCode } from '../../index/engine/engine-errors.ts';
 import type { NativeEngine } from '../../index/engine/native.ts';
 import { hasCode } from '../../system-errors.ts';
@@ -41,7 +41,10 @@ export async function verifyIndex(
 }
 
 async function verifyFiles(verifying: Verifying, segment: StoredSegment, index: StoredIndex): Promise<void> {
-  const { own, derived } = segment;
+  const { own } = segment;
+  const { derived = [], columns = [] } = Object.groupBy(segment.derived, ({ name }) =>
+    segmentOfColumn(name) === undefined ? 'derived' : 'columns',
+  );
   const problem = (file: StoredFile, text: string): void =>
     report(verifying.findings, segment.indexId, file.key, text);
   const open = async (file: StoredFile): Promise<string | undefined> => {
@@ -55,6 +58,10 @@ async function verifyFiles(verifying: Verifying, segment: StoredSegment, index: 
   };
   const [local, ...beside] = await Promise.all([own, ...derived].map(open));
   if (local !== undefined) await verifySegment(verifying, { ...segment, local }, index);
+  for (const file of columns) {
+    const damage = await columnDamage(verifying.engine, file);
+    if (damage !== '') problem(file, damage);
+  }
   // Codes cannot be checked if their codebook is missing.
   if (beside.includes(undefined)) return;
   for (const [place, file] of derived.entries()) {
@@ -104,6 +111,19 @@ async function derivedDamage(engine: NativeEngine, file: string): Promise<string
     return '';
   } catch (error) {
     return isCodes && hasEngineCode(error, 'unsupported_version') ? '' : messageOf(error);
+  }
+}
+
+/** The damage of a column, or an empty string, also for one that a server has removed meanwhile because nobody uses its field. */
+async function columnDamage(engine: NativeEngine, file: StoredFile): Promise<string> {
+  try {
+    return (await engine.inspectColumn(await file.open(), true)).damage;
+  } catch (error) {
+    const isGone = await file.open().then(
+      () => false,
+      (again: unknown) => hasCode(again, 'ENOENT'),
+    );
+    return isGone || hasEngineCode(error, 'unsupported_version') ? '' : messageOf(error);
   }
 }
 

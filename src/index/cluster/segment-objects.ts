@@ -6,8 +6,9 @@
 import { randomUUID } from 'node:crypto';
 import type { NamedSegment, SegmentFile } from '../../contracts/index-state.ts';
 import type { SegmentInfo } from '../engine/native.ts';
-import { derivedEndings } from '../segments/derived-data.ts';
+import { columnsPrefix, derivedEndings } from '../segments/derived-data.ts';
 import type { BlobCache, CachedFile, OpenCopy } from '../storage/blob-cache.ts';
+import { removeBlobs, type Removable } from '../storage/blob-store.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 
 const codebookEnding = '.codebook';
@@ -18,7 +19,7 @@ export function newBlob(indexId: string): string {
   return `${indexId}/${randomUUID()}.seg`;
 }
 
-/** Every ending that an object of a segment may have. */
+/** Every ending that an object of a segment may have. Columns are files of one node, and no objects. */
 export const objectEndings: readonly string[] = ['', ...Object.values(derivedEndings), codebookEnding];
 
 /** Resolves to the local path of the segment. Its derived data lies beside it. */
@@ -54,9 +55,10 @@ export async function openSegmentCopy(
   return copy;
 }
 
-/** Removes the local copies of a segment. A codebook stays, because segments share it. */
-export async function uncacheSegment(cache: Pick<BlobCache, 'remove'>, blob: string): Promise<void> {
+/** Removes the local copies of a segment, and its columns. A codebook stays, because segments share it. */
+export async function uncacheSegment(cache: Removable, blob: string): Promise<void> {
   for (const ending of ['', ...Object.values(derivedEndings)]) await cache.remove(blob + ending);
+  await removeBlobs(cache, blob + columnsPrefix);
 }
 
 /** The local copies of a segment's derived data. */

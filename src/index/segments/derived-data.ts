@@ -23,6 +23,17 @@ const codeBytesMax = 32;
 /** Endings of the names of files beside a segment's. */
 export const derivedEndings = { codes: '.codes', postings: '.postings' } as const;
 
+/**
+ * Names of files of columns: the segment's, this, and a hash of the field. Such a file is not built ahead: it is written when its
+ * field is used, and its loss costs one read of the catalog (`column-files.ts`).
+ */
+export const columnsPrefix = '.columns-';
+
+/** The segment that a column belongs to; `undefined` for other files, and for a column that is not written to its end. */
+export function segmentOfColumn(name: string): string | undefined {
+  return /^(.+\.seg)\.columns-[0-9a-f]{16}$/.exec(name)?.[1];
+}
+
 /** The names of an index's codebooks begin with this. */
 export function codebookPrefix(indexId: string): string {
   return `${indexId}/codebook-`;

@@ -1,13 +1,13 @@
 /**
- * Compares the records, codes and postings of sealed segments with their checksums, slowly in the background, one segment
- * after the other. It begins again when the last pass is `verifyAgeMsMax` old. A search checks each record besides, when it
- * first touches it. Reading records here does not push the pages that searches use out of the page cache.
+ * Compares the records, codes, postings and columns of sealed segments with their checksums, slowly in the background, one
+ * segment after the other. It begins again when the last pass is `verifyAgeMsMax` old. A search checks each record besides,
+ * when it first touches it. Reading records here does not push the pages that searches use out of the page cache.
  *
  * A record that was found damaged, or that a search could not read, is read a second time at once. The index counts as
  * damaged only if the second read finds damage, too, and somebody may still see the record.
  */
 import { CopyPace } from '../merging/copy-pace.ts';
-import { derivedEndings } from './derived-data.ts';
+import { derivedEndings, segmentOfColumn } from './derived-data.ts';
 import { hasEngineCode, type UnreadRecord } from '../engine/engine-errors.ts';
 import { SharedRuns } from '../../shared-runs.ts';
 import { withCode } from '../../system-errors.ts';
@@ -21,7 +21,10 @@ export class Verification {
 }
 
 export interface ScrubDeps extends SegmentDeps {
-  readonly engine: Pick<NativeEngine, 'inspectSegment' | 'inspectCodes' | 'inspectPostings'>;
+  readonly engine: Pick<
+    NativeEngine,
+    'inspectSegment' | 'inspectCodes' | 'inspectPostings' | 'inspectColumn'
+  >;
   readonly counts: Verification;
   readonly pinnedGeneration: () => number;
   /** Called when two reads have found a referenced record, or a whole segment, damaged. */
@@ -31,6 +34,13 @@ export interface ScrubDeps extends SegmentDeps {
   /** Builds the postings again. Until then filters read records where they meet the damage. */
   readonly onDamagedPostings: (segment: Segment) => void;
   readonly onError: (error: unknown) => void;
+}
+
+/** How a file of derived data is compared with its checksums, and what is done about damage. */
+interface DerivedCheck {
+  readonly inspect: (file: string) => Promise<{ readonly damage: string }>;
+  readonly remedy: string;
+  readonly mend: () => Promise<void> | void;
 }
 
 const batchBytes = 16 * 1024 * 1024;
@@ -88,7 +98,7 @@ export class Scrub {
 
   /** Returns whether the pass came to the end of the segment. */
   async #verify(segment: Segment): Promise<boolean> {
-    const { engine, blobs, segments, counts, onDamagedCodes, onDamagedPostings } = this.#deps;
+    const { engine, blobs, segments, counts } = this.#deps;
     for (let firstRecord = 0; ;) {
       if (this.#stop.signal.aborted || segments.get(segment.id) !== segment) return false;
       let found;
@@ -113,44 +123,60 @@ export class Scrub {
       if (firstRecord >= found.records) break;
       await this.#pace.spend(batchBytes, 1, this.#stop.signal);
     }
-    const { codes, postings } = derivedEndings;
-    await this.#verifyDerived(segment, codes, (file) => engine.inspectCodes(file, true), onDamagedCodes);
-    await this.#verifyDerived(
-      segment,
-      postings,
-      (file) => engine.inspectPostings(file, true),
-      onDamagedPostings,
-    );
+    await this.#verifyDerived(segment);
     return true;
   }
 
-  async #verifyDerived(
-    segment: Segment,
-    ending: string,
-    inspect: (file: string) => Promise<{ readonly damage: string }>,
-    onDamaged: (segment: Segment) => void,
-  ): Promise<void> {
-    const { blobs, segments, onError } = this.#deps;
-    // The list also holds a temporary file of a build that is going on.
-    const derived = (await blobs.list(segment.blob + ending)).find(
-      ({ name }) => name === segment.blob + ending,
-    );
-    if (derived === undefined) return;
-    try {
-      const file = await blobs.open(derived.name);
-      const { damage } = await inspect(file).catch((error: unknown) => {
-        if (!hasEngineCode(error, 'io')) throw error;
-        return { damage: 'cannot be read' };
-      });
-      if (damage !== '' && segments.get(segment.id) === segment) {
-        onError(new Error(`${derived.name}: ${damage}; it is being built again`));
-        onDamaged(segment);
-      }
-    } catch (error) {
-      // A merge has removed it meanwhile.
-      if (segments.get(segment.id) === segment) throw error;
+  async #verifyDerived(segment: Segment): Promise<void> {
+    for (const file of await this.#deps.blobs.list(`${segment.blob}.`)) {
+      const check = this.#checkOf(segment, file.name);
+      if (check === undefined) continue;
+      await this.#verifyFile(segment, file.name, check);
+      await this.#pace.spend(file.bytes, 1, this.#stop.signal);
     }
-    await this.#pace.spend(derived.bytes, 1, this.#stop.signal);
+  }
+
+  /** `undefined` for a file that is being written. */
+  #checkOf(segment: Segment, name: string): DerivedCheck | undefined {
+    const { engine, native, blobs, onDamagedCodes, onDamagedPostings } = this.#deps;
+    const { codes, postings } = derivedEndings;
+    const remedy = 'it is being built again';
+    if (name === segment.blob + codes) {
+      const inspect = (file: string) => engine.inspectCodes(file, true);
+      return { inspect, remedy, mend: () => onDamagedCodes(segment) };
+    }
+    if (name === segment.blob + postings) {
+      const inspect = (file: string) => engine.inspectPostings(file, true);
+      return { inspect, remedy, mend: () => onDamagedPostings(segment) };
+    }
+    if (segmentOfColumn(name) !== segment.blob) return undefined;
+    return {
+      inspect: (file) => engine.inspectColumn(file, true),
+      remedy: 'it is removed',
+      mend: async () => {
+        await blobs.remove(name);
+        native.dropValues(segment.id);
+      },
+    };
+  }
+
+  async #verifyFile(segment: Segment, name: string, { inspect, remedy, mend }: DerivedCheck): Promise<void> {
+    const { blobs, segments, onError } = this.#deps;
+    // A merge removes it with its segment, and a column also goes alone.
+    const isThere = async (): Promise<boolean> =>
+      (await blobs.list(name)).some((file) => file.name === name) && segments.get(segment.id) === segment;
+    let damage;
+    try {
+      ({ damage } = await inspect(await blobs.open(name)));
+    } catch (error) {
+      if (!(await isThere())) return;
+      if (hasEngineCode(error, 'io')) damage = 'cannot be read';
+      else if (hasEngineCode(error, 'unsupported_version')) damage = 'is of another format';
+      else throw error;
+    }
+    if (damage === '' || !(await isThere())) return;
+    onError(new Error(`${name}: ${damage}; ${remedy}`));
+    await mend();
   }
 
   async #verifyRecord({ segmentId, record }: UnreadRecord): Promise<boolean> {

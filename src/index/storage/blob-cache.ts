@@ -57,6 +57,8 @@ export interface BlobCache {
   create(name: string): Promise<string>;
   /** Says that the file at the path of `create` is complete. It counts from then on and may be evicted. */
   adopt(name: string): Promise<void>;
+  /** The files of an index whose names begin with `prefix`, without copies that are being fetched. */
+  list(prefix: string): Promise<readonly { readonly name: string }[]>;
   /** Idempotent. A reader that has the file mapped or open keeps it. */
   remove(name: string): Promise<void>;
   indexIds(): Promise<readonly string[]>;

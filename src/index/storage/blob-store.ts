@@ -18,8 +18,14 @@ export interface BlobStore {
   freeBytes(): Promise<number>;
 }
 
+/** Files that can be listed and removed by name, here or in a node's cache. */
+export interface Removable {
+  list(prefix: string): Promise<readonly { readonly name: string }[]>;
+  remove(name: string): Promise<void>;
+}
+
 /** Removes every blob whose name starts with `prefix`: a segment with its sidecars, or a whole index. */
-export async function removeBlobs(blobs: BlobStore, prefix: string): Promise<void> {
+export async function removeBlobs(blobs: Removable, prefix: string): Promise<void> {
   for (const { name } of await blobs.list(prefix)) await blobs.remove(name);
 }
 

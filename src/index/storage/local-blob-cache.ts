@@ -132,6 +132,18 @@ class LocalBlobCache implements BlobCache {
     this.#written.delete(file);
   }
 
+  async list(prefix: string): Promise<readonly { readonly name: string }[]> {
+    const [indexId = ''] = prefix.split('/', 1);
+    const folder = path.dirname(pathOf(this.#root, `${indexId}/any`));
+    const names = await readdir(folder).catch((error: unknown) => {
+      if (!hasCode(error, 'ENOENT')) throw error;
+      return [];
+    });
+    return names
+      .map((name) => ({ name: `${indexId}/${name}` }))
+      .filter(({ name }) => name.startsWith(prefix) && !name.includes(partial));
+  }
+
   async remove(name: string): Promise<void> {
     const file = pathOf(this.#root, name);
     await this.#discardPartial(name);
