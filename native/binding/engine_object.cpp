@@ -11,6 +11,7 @@
 #include "kernels/half.h"
 #include "store/inspection.h"
 #include "store/postings.h"
+#include "values/column_file.h"
 
 #include <utility>
 
@@ -135,6 +136,7 @@ void EngineObject::define(Napi::Env env, Napi::Object exports) {
                                         InstanceMethod<&EngineObject::inspectSegment>("inspectSegment"),
                                         InstanceMethod<&EngineObject::inspectCodes>("inspectCodes"),
                                         InstanceMethod<&EngineObject::inspectPostings>("inspectPostings"),
+                                        InstanceMethod<&EngineObject::inspectColumn>("inspectColumn"),
                                         InstanceMethod<&EngineObject::close>("close"),
                                     }));
 }
@@ -324,6 +326,16 @@ Napi::Value EngineObject::inspectPostings(const Napi::CallbackInfo& info) {
                             object.Set("terms", found.terms);
                             object.Set("postings", found.postings);
                           });
+  });
+}
+
+Napi::Value EngineObject::inspectColumn(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    return inspectDerived(requireOpen(), info, maxsimd::inspectColumn, [](Napi::Object& object, ColumnInspection& found) {
+      object.Set("field", found.field);
+      object.Set("values", found.entries);
+      object.Set("items", found.items);
+    });
   });
 }
 

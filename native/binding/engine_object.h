@@ -33,6 +33,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value inspectSegment(const Napi::CallbackInfo& info);
   Napi::Value inspectCodes(const Napi::CallbackInfo& info);
   Napi::Value inspectPostings(const Napi::CallbackInfo& info);
+  Napi::Value inspectColumn(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
   AsyncHub& requireOpen() const;
 

@@ -47,6 +47,9 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   Napi::Value tokenVectors(const Napi::CallbackInfo& info);
   Napi::Value recordsWithoutValues(const Napi::CallbackInfo& info);
   Napi::Value addValues(const Napi::CallbackInfo& info);
+  Napi::Value saveValues(const Napi::CallbackInfo& info);
+  Napi::Value copyValues(const Napi::CallbackInfo& info);
+  Napi::Value dropValues(const Napi::CallbackInfo& info);
   Napi::Value countValues(const Napi::CallbackInfo& info);
   Napi::Value findValue(const Napi::CallbackInfo& info);
   Napi::Value verifyRecord(const Napi::CallbackInfo& info);

@@ -66,6 +66,19 @@ Napi::Object facetObject(Napi::Env env, const Facet& facet) {
   return object;
 }
 
+Napi::Array stringArray(Napi::Env env, const std::vector<std::string>& strings) {
+  Napi::Array array = Napi::Array::New(env, strings.size());
+  for (uint32_t s = 0; s < strings.size(); ++s) array[s] = Napi::String::New(env, strings[s]);
+  return array;
+}
+
+Napi::Object columnFiles(Napi::Env env, FieldValues::Saved& saved) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("written", stringArray(env, saved.written));
+  object.Set("surplus", stringArray(env, saved.surplus));
+  return object;
+}
+
 using Held = std::shared_ptr<FacetCount>;
 
 Napi::Value countResult(Napi::Env env, const Held& counting, bool isDone) {
@@ -108,6 +121,32 @@ Napi::Value IndexObject::addValues(const Napi::CallbackInfo& info) {
     auto execute = [index = index_, id, fields = std::move(fields), records = std::move(records),
                     objects = std::move(objects)] { index->addValues(id, fields, records, objects); };
     return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute)));
+  });
+}
+
+Napi::Value IndexObject::saveValues(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const uint64_t id = takeSegmentId(info[0]);
+    auto fields = takeNeeded(info[1]);
+    requireOpen();
+    auto execute = [index = index_, id, fields = std::move(fields)] { return index->saveValues(id, fields); };
+    return hub_->start(info.Env(), hub_->engine().background(), makeTask(std::move(execute), columnFiles));
+  });
+}
+
+Napi::Value IndexObject::copyValues(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const uint64_t id = takeSegmentId(info[0]);
+    requireOpen();
+    return hub_->start(info.Env(), hub_->engine().background(), makeTask(index_->copyOfValues(id), columnFiles));
+  });
+}
+
+Napi::Value IndexObject::dropValues(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    requireOpen();
+    index_->dropValues(takeSegmentId(info[0]));
+    return info.Env().Undefined();
   });
 }
 

@@ -179,6 +179,7 @@ class ConditionRun {
     if (column == nullptr) throw Error(ErrorCode::valuesMissing, "values of a field are not known");
     Bitmap set(snapshot_.records);
     column->addTo(set, step.compared, step.range);
+    if (column->failed()) throw Error(ErrorCode::valuesMissing, "values of a field cannot be read");
     return set;
   }
 

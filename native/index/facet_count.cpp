@@ -24,12 +24,20 @@ bool FacetCount::run(const Deadline& deadline, Clock::time_point pauseAt) {
   }
   while (facets_.size() < request_.fields.size()) {
     if (!countField(deadline, pauseAt)) return false;
-    if (tooMany_) return true;
+    if (tooMany_) break;
     facets_.push_back(facetOf());
     counts_.clear();
     at_ = {};
   }
+  checkRead();
   return true;
+}
+
+void FacetCount::checkRead() const {
+  for (const auto& columns : columns_) {
+    const auto hasFailed = [](const auto& column) { return column->failed(); };
+    if (std::ranges::any_of(columns, hasFailed)) throw Error(ErrorCode::valuesMissing, "values of a field cannot be read");
+  }
 }
 
 void FacetCount::select(const Deadline& deadline) {
@@ -63,32 +71,39 @@ bool FacetCount::countField(const Deadline& deadline, Clock::time_point pauseAt)
   const auto& columns = columns_[facets_.size()];
   for (; at_.segment < columns.size(); ++at_.segment, at_.run = 0) {
     const auto& runs = columns[at_.segment]->runs();
-    for (; at_.run < runs.size(); ++at_.run, at_.value = 0) {
-      const ValueRun& run = *runs[at_.run];
-      for (; at_.value < run.size() && !tooMany_; ++at_.value) {
-        if (readItems_ >= itemsBetweenChecks) {
-          readItems_ = 0;
-          deadline.check();
-          if (Clock::now() >= pauseAt) return false;
-        }
-        count(matches_[at_.segment], run, at_.value);
-      }
+    for (; at_.run < runs.size() && !tooMany_; ++at_.run, at_.cursor.reset()) {
+      if (!countRun(matches_[at_.segment], *runs[at_.run], deadline, pauseAt)) return false;
     }
   }
   return true;
 }
 
-void FacetCount::count(const Matches& matches, const ValueRun& run, size_t value) {
-  const auto places = run.places(value);
+bool FacetCount::countRun(const Matches& matches, const ValueRun& run, const Deadline& deadline,
+                          Clock::time_point pauseAt) {
+  if (!at_.cursor) at_.cursor.emplace(run);
+  for (ValueRun::Cursor& value = *at_.cursor; !value.atEnd() && !tooMany_; value.next()) {
+    if (readItems_ >= itemsBetweenChecks) {
+      readItems_ = 0;
+      deadline.check();
+      if (Clock::now() >= pauseAt) return false;
+    }
+    count(matches, value.key(), value.places());
+  }
+  return true;
+}
+
+void FacetCount::count(const Matches& matches, std::string_view key, std::span<const ValuePlace> places) {
   readItems_ += places.size();
   const auto isMatch = [&matches](ValuePlace place) { return matches.records.test(place.record()); };
   const auto count = uint64_t(std::ranges::count_if(places, isMatch));
   if (count == 0) return;
-  const auto [found, isNew] = counts_.try_emplace(run.key(value), Found{0, 0});
+  const auto [found, isNew] = counts_.try_emplace(key, Found{0, 0});
   found->second.count += count;
   if (!isNew) return;
-  found->second.versionId = matches.segment->record(std::ranges::find_if(places, isMatch)->record()).versionId;
-  bytes_ += fullKeyBytes(found->first);
+  const auto first = std::ranges::find_if(places, isMatch);
+  // A file that cannot be read any more may have changed since.
+  if (first != places.end()) found->second.versionId = matches.segment->record(first->record()).versionId;
+  bytes_ += fullKeyBytes(key);
   if (counts_.size() > request_.distinctMost || bytes_ > request_.bytesMost) tooMany_ = facets_.size();
 }
 

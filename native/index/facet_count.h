@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -45,7 +46,8 @@ class FacetCount {
   FacetCount(std::shared_ptr<const Index> index, FacetRequest request);
 
   /// Counts until `pauseAt`. False = it is not done yet, and goes on with the next call, on the same snapshot.
-  /// Only the first call may fail with `values_missing`. After a failure the count must be made anew.
+  /// Fails with `values_missing` if values are not known or cannot be read any more. After a failure the count must be
+  /// made anew.
   bool run(const Deadline& deadline, Clock::time_point pauseAt);
 
   /// The outcome, once it is done: how many documents match, and their values field by field.
@@ -65,15 +67,18 @@ class FacetCount {
     uint64_t count;
     uint64_t versionId;
   };
-  /// The next value to count.
+  /// The next value to count. Without a cursor it is the first of the run.
   struct Place {
-    size_t segment = 0, run = 0, value = 0;
+    size_t segment = 0, run = 0;
+    std::optional<ValueRun::Cursor> cursor;
   };
 
   void select(const Deadline& deadline);
   void takeColumns();
   bool countField(const Deadline& deadline, Clock::time_point pauseAt);
-  void count(const Matches& matches, const ValueRun& run, size_t value);
+  bool countRun(const Matches& matches, const ValueRun& run, const Deadline& deadline, Clock::time_point pauseAt);
+  void count(const Matches& matches, std::string_view key, std::span<const ValuePlace> places);
+  void checkRead() const;
   Facet facetOf() const;
 
   const std::shared_ptr<const Index> index_;

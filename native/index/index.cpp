@@ -6,9 +6,11 @@
 #include "files/error.h"
 #include "files/memory.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 
 namespace maxsimd {
 namespace {
@@ -44,6 +46,20 @@ bool outgrown(const Codebook& codebook, uint64_t rows, std::span<const std::shar
   codebook.assign(sample.vectors.data(), sample.rows, codes.data());
   return codebook.share(sample.vectors.data(), sample.scales.data(), sample.rows, codes.data()) <
          double(data.share) - shareUnlike;
+}
+
+ColumnPlace columnPlaceOf(const Segment& segment) { return {segment.path(), segment.identity()}; }
+
+/// For each record of `from` the number of the same version in `numbers`, which it is taken from.
+std::vector<uint32_t> takeNumbers(const Segment& from, std::unordered_map<uint64_t, uint32_t>& numbers) {
+  std::vector<uint32_t> taken(from.recordCount(), RunSource::left);
+  for (uint32_t record = 0; record < taken.size(); ++record) {
+    const auto found = numbers.find(from.record(record).versionId);
+    if (found == numbers.end()) continue;
+    taken[record] = found->second;
+    numbers.erase(found);
+  }
+  return taken;
 }
 
 Error unknownSegment(uint64_t id) {
@@ -98,6 +114,7 @@ SegmentInfo Index::openSegment(uint64_t id, const std::string& path, uint32_t re
       entry.codes = ChunkCodes::open(
           *entry.segment, kernel_, [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); });
     }
+    if (entry.codes != nullptr) entry.values->keepFiles(columnPlaceOf(*entry.segment));
     fill(id, entry);
     // Not looked up: it may have been dropped meanwhile.
     const std::lock_guard lock(mutex_);
@@ -227,7 +244,9 @@ Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
   const bool fitted = newestCodebook() != codebook;
   const CodesBuilt built{codes->chunks(), codes->fileBytes(), codebook->count(), fitted};
   const auto found = entries_.find(id);
-  if (found != entries_.end() && found->second.segment == segment) found->second.codes = std::move(codes);
+  if (found == entries_.end() || found->second.segment != segment) return built;
+  found->second.codes = std::move(codes);
+  found->second.values->keepFiles(columnPlaceOf(*segment));
   return built;
 }
 
@@ -323,6 +342,28 @@ void Index::addValues(uint64_t id, std::span<const std::string> fields, std::spa
   // The next request may want other columns, which then find room.
   for (const SegmentSnapshot& each : snapshot()) each.values->reclaim({});
   throw Error(ErrorCode::noMemory, "no room for the values of the index");
+}
+
+std::function<FieldValues::Saved()> Index::copyOfValues(uint64_t id) const {
+  const Entry target = findEntry(id);
+  std::vector<Entry> others;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [otherId, entry] : entries_) {
+    if (entry.segment != nullptr && otherId != id) others.push_back(entry);
+  }
+  return [target, others] {
+    std::unordered_map<uint64_t, uint32_t> numbers;
+    for (uint32_t record = 0; record < target.segment->recordCount(); ++record) {
+      numbers.emplace(target.segment->record(record).versionId, record);
+    }
+    std::vector<FieldValues::Source> sources;
+    for (const Entry& other : others) {
+      auto taken = takeNumbers(*other.segment, numbers);
+      const bool isSource = std::ranges::any_of(taken, [](uint32_t number) { return number != RunSource::left; });
+      if (isSource) sources.push_back({other.values, std::move(taken)});
+    }
+    return target.values->copy(sources);
+  };
 }
 
 void Index::copyLifespans(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first) {

@@ -13,6 +13,7 @@
 #include "store/segment.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -133,6 +134,15 @@ class Index {
   SeenRecords recordsWithoutValues(uint64_t id, uint64_t generation, std::span<const std::string> fields) const;
   void addValues(uint64_t id, std::span<const std::string> fields, std::span<const uint32_t> records,
                  std::span<const std::string> objects);
+  /// FieldValues::save.
+  FieldValues::Saved saveValues(uint64_t id, std::span<const std::string> fields) const {
+    return findEntry(id).values->save(fields);
+  }
+  /// Copies values of the segment's records from the columns of all other segments that are open now, even if they are
+  /// dropped before the copy is made.
+  std::function<FieldValues::Saved()> copyOfValues(uint64_t id) const;
+  /// FieldValues::drop.
+  void dropValues(uint64_t id) const { findEntry(id).values->drop(); }
   /// Makes the records of `born` alive and those of `died` dead from `generation` on, which must be the highest so far.
   void publish(uint64_t generation, std::span<const LifespanChange> born, std::span<const LifespanChange> died);
 

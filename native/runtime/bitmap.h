@@ -12,8 +12,11 @@ namespace maxsimd {
 class Bitmap {
  public:
   static constexpr uint32_t wordBits = 64;
+  static constexpr size_t wordsFor(uint32_t bits) { return (uint64_t(bits) + wordBits - 1) / wordBits; }
 
-  explicit Bitmap(uint32_t bits = 0) : bits_(bits), words_((uint64_t(bits) + wordBits - 1) / wordBits, 0) {}
+  explicit Bitmap(uint32_t bits = 0) : bits_(bits), words_(wordsFor(bits), 0) {}
+  /// Of `wordsFor(bits)` words. Bits behind the end are left out.
+  Bitmap(uint32_t bits, std::span<const uint64_t> words) : bits_(bits), words_(words.begin(), words.end()) { trim(); }
 
   uint32_t size() const { return bits_; }
   /// False for bits behind the end.
@@ -36,13 +39,18 @@ class Bitmap {
   }
   void flip() {
     for (uint64_t& word : words_) word = ~word;
-    if (bits_ % wordBits != 0) words_.back() &= (uint64_t(1) << (bits_ % wordBits)) - 1;
+    trim();
+  }
+  uint32_t count() const {
+    uint32_t count = 0;
+    for (const uint64_t word : words_) count += uint32_t(std::popcount(word));
+    return count;
   }
 
   /// Grows with zeros.
   void resize(uint32_t bits) {
     bits_ = bits;
-    words_.resize((uint64_t(bits) + wordBits - 1) / wordBits, 0);
+    words_.resize(wordsFor(bits), 0);
   }
 
   /// body(bit) for each bit set in [first, last), ascending; `first` is a multiple of `wordBits`.
@@ -56,6 +64,10 @@ class Bitmap {
   }
 
  private:
+  void trim() {
+    if (bits_ % wordBits != 0) words_.back() &= (uint64_t(1) << (bits_ % wordBits)) - 1;
+  }
+
   uint32_t bits_;
   std::vector<uint64_t> words_;
 };

@@ -1,4 +1,4 @@
-// The frame of a derived file (codes, codebook, postings): a header of 64 bytes that begins with magic, version and a
+// The frame of a derived file (codes, codebook, postings, column): a header of 64 bytes that begins with magic, version and a
 // checksum of the rest, then a body of sections (sections.h). The file is replaced as a whole.
 #pragma once
 
@@ -21,6 +21,13 @@ struct DerivedFormat {
   const char* content;
   /// The oldest version that can be read.
   uint32_t versionOldest = version;
+};
+
+/// The sealed content that a derived file belongs to.
+struct SegmentIdentity {
+  uint64_t segmentId;
+  uint32_t records;
+  uint32_t footerCrc;
 };
 
 /// Reads the header of a file of `bytes` bytes. Returns what is wrong with it, or an empty string; throws

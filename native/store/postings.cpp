@@ -1,7 +1,5 @@
 #include "store/postings.h"
 
-#include "store/derived_file.h"
-
 #include <algorithm>
 
 namespace maxsimd {
@@ -65,7 +63,7 @@ bool SealedPostings::readDirectory(uint32_t terms, uint32_t postings, uint32_t c
   return offsets_.front() == 0 && offsets_.back() == postings && std::is_sorted(offsets_.begin(), offsets_.end());
 }
 
-std::shared_ptr<const SealedPostings> SealedPostings::open(const std::string& segmentPath, const PostingsOwner& owner) {
+std::shared_ptr<const SealedPostings> SealedPostings::open(const std::string& segmentPath, const SegmentIdentity& owner) {
   try {
     const File file = File::openReadOnly(pathOf(segmentPath));
     const uint64_t bytes = file.size();
@@ -81,7 +79,7 @@ std::shared_ptr<const SealedPostings> SealedPostings::open(const std::string& se
   }
 }
 
-std::shared_ptr<const SealedPostings> SealedPostings::save(const std::string& segmentPath, const PostingsOwner& owner,
+std::shared_ptr<const SealedPostings> SealedPostings::save(const std::string& segmentPath, const SegmentIdentity& owner,
                                                            std::vector<Posting> postings) {
   std::sort(postings.begin(), postings.end());
   postings.erase(std::unique(postings.begin(), postings.end()), postings.end());

@@ -26,6 +26,7 @@
 #pragma once
 
 #include "files/file.h"
+#include "store/derived_file.h"
 #include "store/format.h"
 
 #include <array>
@@ -50,21 +51,14 @@ struct Posting {
 };
 static_assert(sizeof(Posting) == 20);
 
-/// Identifies the content that a file of postings belongs to.
-struct PostingsOwner {
-  uint64_t segmentId;
-  uint32_t records;
-  uint32_t footerCrc;
-};
-
 class SealedPostings {
  public:
   static std::string pathOf(const std::string& segmentPath) { return segmentPath + ".postings"; }
 
   /// Opens the file beside the segment; null if there is none that can be used.
-  static std::shared_ptr<const SealedPostings> open(const std::string& segmentPath, const PostingsOwner& owner);
+  static std::shared_ptr<const SealedPostings> open(const std::string& segmentPath, const SegmentIdentity& owner);
   /// Replaces the file durably and opens it. `postings` come in any order; duplicates count once.
-  static std::shared_ptr<const SealedPostings> save(const std::string& segmentPath, const PostingsOwner& owner,
+  static std::shared_ptr<const SealedPostings> save(const std::string& segmentPath, const SegmentIdentity& owner,
                                                     std::vector<Posting> postings);
 
   /// The records that carry the term; `nullopt` if its postings are damaged or cannot be read.

@@ -152,7 +152,7 @@ void Segment::openSealed(const Footer& footer, uint64_t fileBytes) {
   sealed_ = true;
   setMapping(file_.map(fileBytes));
   recordCount_.store(records, std::memory_order_release);
-  sealedPostings_ = SealedPostings::open(path(), postingsOwner());
+  sealedPostings_ = SealedPostings::open(path(), identity());
 }
 
 void Segment::openActive(uint32_t recordsReferenced, uint64_t fileBytes) {
@@ -366,7 +366,7 @@ void Segment::collectAbsent(uint32_t record, std::vector<AbsentPart>& absent) co
 void Segment::buildPostings(const Checkpoint& checkpoint) {
   require(sealed(), "an active segment has no postings");
   const std::lock_guard lock(writing_);
-  auto saved = SealedPostings::save(path(), postingsOwner(), collectPostings(checkpoint));
+  auto saved = SealedPostings::save(path(), identity(), collectPostings(checkpoint));
   const std::unique_lock exchange(postingsMutex_);
   sealedPostings_ = std::move(saved);
 }

@@ -97,6 +97,9 @@ class Segment {
   SegmentCounts counts() const;
   bool sealed() const { return sealed_.load(std::memory_order_acquire); }
 
+  /// Of a sealed segment: what files derived from it belong to.
+  SegmentIdentity identity() const { return {id_, recordCount_, footerCrc_}; }
+
   // Writing. `append` takes the bytes of `assembleRecord` and returns the record's number. It throws `no_space` on a
   // full disk, and `io` after a failed sync.
   uint32_t append(std::span<const uint8_t> record);
@@ -201,7 +204,6 @@ class Segment {
                                   const Body& body) const;
   std::vector<uint32_t> recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
                                         const Checkpoint& checkpoint) const;
-  PostingsOwner postingsOwner() const { return {id_, recordCount_, footerCrc_}; }
 
   const uint64_t id_;
   const RowShape shape_;

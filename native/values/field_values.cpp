@@ -1,21 +1,60 @@
 #include "values/field_values.h"
 
+#include "files/error.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <utility>
 
 namespace maxsimd {
 namespace {
 
-void appendEntries(std::vector<ValueRun::Entry>& entries, const FieldColumn::RecordValue& value) {
+/// A column that is kept as a file takes no more in memory while it is made, together with the other fields of a load.
+constexpr uint64_t makingBytesMax = uint64_t(8) << 20;
+
+void appendValues(std::vector<ValueRun::Value>& values, const FieldColumn::RecordValue& value) {
   const auto append = [&](std::string_view token, bool inArray) {
-    entries.push_back({cutKey(valueKey(token)), ValuePlace(value.record, inArray)});
+    values.push_back({cutKey(valueKey(token)), ValuePlace(value.record, inArray)});
   };
   if (value.token.front() != '[') return append(value.token, false);
   for (const std::string_view item : itemsOf(value.token)) append(item, true);
 }
 
+Bitmap resized(Bitmap bitmap, uint32_t bits) {
+  bitmap.resize(bits);
+  return bitmap;
+}
+
+/// Where the file cannot be written, the column stays in memory.
+FieldColumn spilled(FieldColumn column, const ColumnPlace& place, const std::string& field) {
+  try {
+    return column.spilled(place, field);
+  } catch (const Error&) {
+    return column;
+  }
+}
+
+void noteSurplus(const ColumnPlace& place, FieldValues::Saved& saved) {
+  if (saved.written.empty()) return;
+  auto endings = columnEndings(place.segmentPath);
+  if (endings.size() > FieldValues::columnsMax) saved.surplus.assign(endings.begin() + FieldValues::columnsMax, endings.end());
+}
+
+/// Makes room in two bitmaps for a record.
+void growTo(Bitmap& known, Bitmap& present, uint32_t records) {
+  if (records <= known.size()) return;
+  known.resize(records);
+  present.resize(records);
+}
+
 }  // namespace
+
+FieldColumn::FieldColumn(StoredColumn stored)
+    : runs_{std::move(stored.run)},
+      known_(std::move(stored.known)),
+      present_(std::move(stored.present)),
+      inFile_(known_.count()) {}
 
 bool FieldColumn::isComplete(uint32_t records, const IsNeeded& isNeeded) const {
   for (uint32_t word = 0; word * Bitmap::wordBits < records; ++word) {
@@ -45,43 +84,78 @@ uint64_t FieldColumn::bytes() const {
 
 FieldColumn FieldColumn::with(std::span<const RecordValue> values) const {
   FieldColumn next = *this;
-  std::vector<ValueRun::Entry> entries;
+  std::vector<ValueRun::Value> added;
   for (const RecordValue& value : values) {
-    const uint32_t size = std::max(value.record + 1, next.known_.size());
-    if (size > next.known_.size()) {
-      next.known_.resize(size);
-      next.present_.resize(size);
-    }
+    growTo(next.known_, next.present_, value.record + 1);
     next.known_.set(value.record);
     if (value.token.empty()) continue;
     next.present_.set(value.record);
-    appendEntries(entries, value);
+    appendValues(added, value);
   }
-  if (!entries.empty()) next.addRun(ValueRun::of(std::move(entries)));
+  if (!added.empty()) next.addRun(ValueRun::of(std::move(added)));
   return next;
 }
 
 void FieldColumn::addRun(std::shared_ptr<const ValueRun> run) {
-  while (!runs_.empty() && runs_.back()->items() < 2 * run->items() &&
+  while (!runs_.empty() && !runs_.back()->isMapped() && runs_.back()->items() < 2 * run->items() &&
          runs_.back()->items() + run->items() <= mergedItemsMax) {
-    run = ValueRun::merged(*runs_.back(), *run);
+    run = mergedInMemory(std::array{RunSource{runs_.back(), {}}, RunSource{std::move(run), {}}});
     runs_.pop_back();
   }
   runs_.push_back(std::move(run));
 }
 
+FieldColumn FieldColumn::spilled(const ColumnPlace& place, const std::string& field) const {
+  FieldColumn next = *this;
+  next.runs_.clear();
+  std::vector<RunSource> inMemory;
+  for (const auto& run : runs_) {
+    if (run->isMapped()) next.runs_.push_back(run);
+    else inMemory.push_back({run, {}});
+  }
+  if (!inMemory.empty()) next.runs_.push_back(spilledRun(place, field, inMemory));
+  return next;
+}
+
+bool FieldColumn::failed() const {
+  return std::ranges::any_of(runs_, [](const auto& run) { return run->failed(); });
+}
+
+void FieldValues::keepFiles(ColumnPlace place) {
+  const std::unique_lock lock(mutex_);
+  place_ = std::move(place);
+}
+
+std::optional<ColumnPlace> FieldValues::place() const {
+  const std::shared_lock lock(mutex_);
+  return place_;
+}
+
 std::shared_ptr<const FieldColumn> FieldValues::find(const std::string& field) const {
   const std::shared_lock lock(mutex_);
   const auto found = columns_.find(field);
-  if (found == columns_.end()) return nullptr;
+  if (found == columns_.end() || found->second.column->failed()) return nullptr;
   found->second.usedAt = ++uses_;
   return found->second.column;
 }
 
+std::shared_ptr<const FieldColumn> FieldValues::findOrOpen(const std::string& field) {
+  if (auto column = find(field)) return column;
+  const auto files = place();
+  auto stored = files ? openColumn(*files, field) : std::nullopt;
+  if (!stored) return nullptr;
+  // Another thread may have made one meanwhile, with more records.
+  const std::lock_guard making(making_);
+  if (auto column = find(field)) return column;
+  auto column = std::make_shared<const FieldColumn>(std::move(*stored));
+  keep(field, column, columnsMax);
+  return column;
+}
+
 std::vector<uint32_t> FieldValues::lacking(std::span<const std::string> fields, uint32_t records,
-                                           const IsNeeded& isNeeded) const {
+                                           const IsNeeded& isNeeded) {
   std::vector<std::shared_ptr<const FieldColumn>> columns;
-  for (const std::string& field : fields) columns.push_back(find(field));
+  for (const std::string& field : fields) columns.push_back(findOrOpen(field));
   std::vector<uint32_t> lacking;
   for (uint32_t record = 0; record < records; ++record) {
     const auto isUnknown = [record](const auto& column) { return column == nullptr || !column->knows(record); };
@@ -92,7 +166,8 @@ std::vector<uint32_t> FieldValues::lacking(std::span<const std::string> fields, 
 
 void FieldValues::add(std::span<const std::string> fields, std::span<const uint32_t> records,
                       std::span<const std::string> objects) {
-  const std::lock_guard adding(adding_);
+  const std::lock_guard making(making_);
+  const auto files = place();
   std::vector<std::unordered_map<std::string, std::string_view>> values;
   for (const std::string& object : objects) values.push_back(valuesByName(object));
   for (const std::string& field : fields) {
@@ -103,8 +178,9 @@ void FieldValues::add(std::span<const std::string> fields, std::span<const uint3
       const auto value = values[r].find(field);
       added.push_back({records[r], value == values[r].end() ? std::string_view() : value->second});
     }
-    auto column = std::make_shared<const FieldColumn>((known ? *known : FieldColumn()).with(added));
-    keep(field, std::move(column), std::max(columnsMax, fields.size()));
+    FieldColumn column = (known ? *known : FieldColumn()).with(added);
+    if (files && column.bytes() > makingBytesMax / fields.size()) column = spilled(std::move(column), *files, field);
+    keep(field, std::make_shared<const FieldColumn>(std::move(column)), std::max(columnsMax, fields.size()));
   }
 }
 
@@ -121,11 +197,91 @@ void FieldValues::keep(const std::string& field, std::shared_ptr<const FieldColu
   account();
 }
 
+FieldValues::Saved FieldValues::save(std::span<const std::string> fields) {
+  Saved saved;
+  const std::lock_guard making(making_);
+  const auto files = place();
+  if (!files) return saved;
+  for (const std::string& field : fields) {
+    const auto column = find(field);
+    if (column == nullptr || !column->isUnsaved()) continue;
+    std::vector<RunSource> runs;
+    for (const auto& run : column->runs()) runs.push_back({run, {}});
+    saveColumn(*files, field, resized(column->known(), files->segment.records),
+               resized(column->present(), files->segment.records), runs);
+    takeSaved(field, *files, saved);
+  }
+  noteSurplus(*files, saved);
+  return saved;
+}
+
+FieldValues::Saved FieldValues::copy(std::span<const Source> sources) {
+  Saved saved;
+  const auto files = place();
+  if (!files) return saved;
+  std::set<std::string> fields;
+  for (const Source& source : sources) {
+    for (std::string& field : source.values->fieldNames()) fields.insert(std::move(field));
+  }
+  for (const std::string& field : fields) {
+    if (findOrOpen(field) == nullptr) copyField(field, *files, sources, saved);
+  }
+  noteSurplus(*files, saved);
+  return saved;
+}
+
+void FieldValues::copyField(const std::string& field, const ColumnPlace& files, std::span<const Source> sources,
+                            Saved& saved) {
+  Bitmap known(files.segment.records), present(files.segment.records);
+  std::vector<RunSource> runs;
+  for (const Source& source : sources) {
+    const auto column = source.values->findOrOpen(field);
+    if (column == nullptr) continue;
+    for (uint32_t record = 0; record < source.numbers.size(); ++record) {
+      const uint32_t number = source.numbers[record];
+      if (number == RunSource::left || !column->knows(record)) continue;
+      known.set(number);
+      if (column->present().test(record)) present.set(number);
+    }
+    for (const auto& run : column->runs()) runs.push_back({run, source.numbers});
+  }
+  if (known.count() == 0) return;
+  const std::lock_guard making(making_);
+  if (find(field) != nullptr) return;
+  saveColumn(files, field, known, present, runs);
+  takeSaved(field, files, saved);
+}
+
+/// Uses a file that was saved just now.
+void FieldValues::takeSaved(const std::string& field, const ColumnPlace& files, Saved& saved) {
+  saved.written.push_back(columnEnding(field));
+  auto stored = openColumn(files, field);
+  if (stored) keep(field, std::make_shared<const FieldColumn>(std::move(*stored)), columnsMax);
+}
+
+std::vector<std::string> FieldValues::fieldNames() const {
+  std::vector<std::string> names;
+  if (const auto files = place()) {
+    for (const std::string& ending : columnEndings(files->segmentPath)) {
+      if (auto field = fieldOfColumn(*files, ending)) names.push_back(std::move(*field));
+    }
+  }
+  const std::shared_lock lock(mutex_);
+  for (const auto& [field, kept] : columns_) names.push_back(field);
+  return names;
+}
+
 /// Called with the lock.
 void FieldValues::account() {
   uint64_t bytes = 0;
   for (const auto& [field, kept] : columns_) bytes += kept.column->bytes();
   memory_.count(bytes);
+}
+
+void FieldValues::drop() {
+  const std::unique_lock lock(mutex_);
+  columns_.clear();
+  account();
 }
 
 void FieldValues::reclaim(const MemoryNeed& need) {

@@ -1,9 +1,12 @@
-// The metadata values of a segment by field, in memory, for conditions and for counts of values.
+// The metadata values of a segment by field, for conditions and for counts of values.
 //
 // Records hold hashes of values, which have no order. So the values of a field that is used are read from the catalog:
 // `lacking` names the records, and `add` takes their metadata. A record that was added stays known, also that it lacks
-// the field, because the metadata of a version never changes. Beyond `columnsMax` fields, those used longest ago are
-// dropped. All of them may be dropped when room in memory is needed.
+// the field, because the metadata of a version never changes.
+//
+// A sealed segment with codes keeps its columns as files (column_file.h), which are opened when they are needed. Other
+// segments are small and keep them in memory. Beyond `columnsMax` fields, those used longest ago are dropped. All columns
+// may be dropped when room in memory is needed.
 //
 // A column is a list of sorted runs (value_run.h). New records make a run of their own, and runs of similar size are
 // merged: the logarithmic method of Bentley and Saxe (Journal of Algorithms 1, 1980). A column is never changed: `add`
@@ -12,6 +15,7 @@
 
 #include "files/memory.h"
 #include "runtime/bitmap.h"
+#include "values/column_file.h"
 #include "values/value_run.h"
 
 #include <atomic>
@@ -20,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <string>
@@ -34,13 +39,23 @@ using IsNeeded = std::function<bool(uint32_t)>;
 /// The values of one field.
 class FieldColumn {
  public:
+  FieldColumn() = default;
+  explicit FieldColumn(StoredColumn stored);
+
   bool knows(uint32_t record) const { return known_.test(record); }
   /// Whether it knows all of the first `records` records that are needed.
   bool isComplete(uint32_t records, const IsNeeded& isNeeded) const;
   /// Sets the bits of the records that have a value in the range, within the bitmap's size. `presence` has no range.
   void addTo(Bitmap& records, Compared compared, const KeyRange& range) const;
   const std::vector<std::shared_ptr<const ValueRun>>& runs() const { return runs_; }
+  const Bitmap& known() const { return known_; }
+  const Bitmap& present() const { return present_; }
+  /// In memory.
   uint64_t bytes() const;
+  /// A file of it could not be read. What was read from it is void then: ask after the last read.
+  bool failed() const;
+  /// Whether more than an eighth of what it knows is in no file.
+  bool isUnsaved() const { return known_.count() - inFile_ > known_.count() / 8; }
 
   struct RecordValue {
     uint32_t record;
@@ -49,6 +64,8 @@ class FieldColumn {
   };
   /// This column with the values of records that it does not know.
   FieldColumn with(std::span<const RecordValue> values) const;
+  /// This column with all runs that are in memory in one file without a name.
+  FieldColumn spilled(const ColumnPlace& place, const std::string& field) const;
 
  private:
   /// A merge of two runs takes no more than some 50 ms.
@@ -58,6 +75,8 @@ class FieldColumn {
 
   std::vector<std::shared_ptr<const ValueRun>> runs_;
   Bitmap known_, present_;
+  /// How many of the known records a file of this field has.
+  uint32_t inFile_ = 0;
 };
 
 class FieldValues : public Reclaimable {
@@ -68,8 +87,10 @@ class FieldValues : public Reclaimable {
   explicit FieldValues(MemoryOwner owner, const void* index = nullptr)
       : Reclaimable(owner), index_(index), memory_(std::move(owner)) {}
 
-  /// Which of the first `records` records are needed and lack values of one of the fields.
-  std::vector<uint32_t> lacking(std::span<const std::string> fields, uint32_t records, const IsNeeded& isNeeded) const;
+  /// From now on columns are kept as files.
+  void keepFiles(ColumnPlace place);
+  /// Which of the first `records` records are needed and lack values of one of the fields. Opens files.
+  std::vector<uint32_t> lacking(std::span<const std::string> fields, uint32_t records, const IsNeeded& isNeeded);
   /// Adds values: `objects[i]` is the metadata of `records[i]` as compact JSON. The caller must call `Memory::makeRoom`
   /// afterwards.
   void add(std::span<const std::string> fields, std::span<const uint32_t> records,
@@ -77,6 +98,24 @@ class FieldValues : public Reclaimable {
   /// The column of a field, if it knows all of the first `records` records that are needed; else null.
   std::shared_ptr<const FieldColumn> complete(const std::string& field, uint32_t records,
                                               const IsNeeded& isNeeded) const;
+
+  struct Saved {
+    /// Endings of the files that were written.
+    std::vector<std::string> written;
+    /// Endings of the files that were used longest ago, beyond `columnsMax`. The caller removes them.
+    std::vector<std::string> surplus;
+  };
+  /// Saves the columns of these fields, if they are kept as files and are not saved yet.
+  Saved save(std::span<const std::string> fields);
+  /// Columns of another segment, and the numbers that its records have in this one (`RunSource`).
+  struct Source {
+    std::shared_ptr<FieldValues> values;
+    std::vector<uint32_t> numbers;
+  };
+  /// Makes files of the fields that it has no column of, from the columns of other segments.
+  Saved copy(std::span<const Source> sources);
+  /// Forgets all columns. Files stay.
+  void drop();
 
   uint64_t reclaimableBytes() const override { return memory_.bytes(); }
   /// Drops all columns, except those that `need` names if it is a need of the same index.
@@ -89,14 +128,20 @@ class FieldValues : public Reclaimable {
     mutable std::atomic<uint64_t> usedAt{0};
   };
 
+  std::optional<ColumnPlace> place() const;
   std::shared_ptr<const FieldColumn> find(const std::string& field) const;
+  std::shared_ptr<const FieldColumn> findOrOpen(const std::string& field);
+  std::vector<std::string> fieldNames() const;
+  void copyField(const std::string& field, const ColumnPlace& place, std::span<const Source> sources, Saved& saved);
+  void takeSaved(const std::string& field, const ColumnPlace& place, Saved& saved);
   void keep(const std::string& field, std::shared_ptr<const FieldColumn> column, size_t columnsMost);
   void account();
 
   const void* const index_;
-  /// Held by `add`, so that no two build on the same column.
-  std::mutex adding_;
+  /// Held while columns are made, so that no two are built on the same one.
+  std::mutex making_;
   mutable std::shared_mutex mutex_;
+  std::optional<ColumnPlace> place_;
   mutable std::atomic<uint64_t> uses_{0};
   std::map<std::string, Kept> columns_;
   MemoryShare memory_;

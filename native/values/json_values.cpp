@@ -152,14 +152,14 @@ Decimal decimalOfKey(std::string_view key) {
   if (key.front() == zero) return {};
   Decimal decimal{key.front() == negativeNumber, {}, 0};
   std::string bytes(key.substr(1));
-  if (decimal.negative) {
+  if (decimal.negative && !bytes.empty()) {
     bytes.pop_back();
     for (char& byte : bytes) byte = char(~byte);
   }
   size_t at = 0;
   const auto take = [&](size_t count) {
     uint64_t number = 0;
-    for (; count > 0; --count) number = number << 8 | uint8_t(bytes[at++]);
+    for (; count > 0 && at < bytes.size(); --count) number = number << 8 | uint8_t(bytes[at++]);
     return number;
   };
   const uint64_t biased = take(2);
@@ -423,9 +423,15 @@ std::string cutKey(std::string key) {
     for (size_t b = count; b > 0; --b) bytes.push_back(char(number >> 8 * (b - 1) & 0xff));
   };
   std::string cut = key.substr(0, valueKeyBytesMax);
-  append(cut, std::hash<std::string>()(key), sizeof(uint64_t));
+  append(cut, hashOf(key), sizeof(uint64_t));
   append(cut, key.size(), sizeof(uint32_t));
   return cut;
+}
+
+uint64_t hashOf(std::string_view bytes) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : bytes) hash = (hash ^ uint8_t(byte)) * 0x100000001b3;
+  return hash;
 }
 
 size_t fullKeyBytes(std::string_view key) {

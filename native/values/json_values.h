@@ -39,10 +39,12 @@ std::string valueKey(std::string_view token);
 /// A key of more than `valueKeyBytesMax` bytes becomes its first bytes, a hash of 64 bits and its length. So it keeps its
 /// place among all keys that differ from it earlier.
 std::string cutKey(std::string key);
+/// The same everywhere, because files hold it: FNV-1a (Fowler, Noll and Vo) of 64 bits.
+uint64_t hashOf(std::string_view bytes);
 inline bool isCut(std::string_view key) { return key.size() > valueKeyBytesMax; }
 /// Bytes of the key before it was cut.
 size_t fullKeyBytes(std::string_view key);
-/// The value as a JSON token in canonical form. The key must not be cut.
+/// The value as a JSON token in canonical form. The key is not empty and not cut.
 std::string tokenOfKey(std::string_view key);
 inline constexpr size_t dateKeyBytes = 12;
 /// The key of a date (the forms: src/index/terms/instant.ts): its instant, in order.

@@ -1,122 +1,274 @@
 #include "values/value_run.h"
 
-#include "files/error.h"
-
 #include <algorithm>
-#include <numeric>
+#include <optional>
+#include <queue>
 #include <ranges>
+#include <utility>
 
 namespace maxsimd {
 namespace {
 
-/// Moves through the values of a run.
-class Cursor {
- public:
-  explicit Cursor(const ValueRun& run) : run_(run) {}
-  bool atEnd() const { return value_ == run_.size(); }
-  std::string_view key() const { return run_.key(value_); }
-  std::span<const ValuePlace> places() const { return run_.places(value_); }
-  void next() { ++value_; }
+/// A block ends when it has so many places.
+constexpr size_t blockPlaces = 16'384;
+constexpr size_t blockHeaderBytes = 4;
 
- private:
-  const ValueRun& run_;
-  size_t value_ = 0;
-};
+void putLength(std::vector<uint8_t>& bytes, uint32_t length) {
+  for (; length >= 0x80; length >>= 7) bytes.push_back(uint8_t(length | 0x80));
+  bytes.push_back(uint8_t(length));
+}
+
+/// Takes a length off the front; false if there is none.
+bool takeLength(std::span<const uint8_t>& bytes, uint32_t& length) {
+  length = 0;
+  for (uint32_t shift = 0; shift < 32 && !bytes.empty(); shift += 7) {
+    const uint8_t byte = bytes.front();
+    bytes = bytes.subspan(1);
+    length |= uint32_t(byte & 0x7f) << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+uint16_t halfAt(std::span<const uint8_t> bytes, size_t offset) {
+  return uint16_t(bytes[offset] | bytes[offset + 1] << 8);
+}
+
+size_t padded(size_t bytes) { return (bytes + 3) / 4 * 4; }
+
+std::optional<std::string> dateOf(std::string_view key) {
+  return key >= stringKeys && key < otherKeys ? dateKeyOfText(key.substr(1)) : std::nullopt;
+}
+
+void setPlaces(Bitmap& records, std::span<const ValuePlace> places, bool inArray) {
+  for (const ValuePlace place : places) {
+    if (place.inArray() == inArray && place.record() < records.size()) records.set(place.record());
+  }
+}
+
+/// The places of records that are copied, with their new numbers.
+std::span<const ValuePlace> renumbered(std::span<const ValuePlace> places, std::span<const uint32_t> numbers,
+                                       std::vector<ValuePlace>& buffer) {
+  if (numbers.empty()) return places;
+  buffer.clear();
+  for (const ValuePlace place : places) {
+    const uint32_t number = place.record() < numbers.size() ? numbers[place.record()] : RunSource::left;
+    if (number != RunSource::left) buffer.emplace_back(number, place.inArray());
+  }
+  return buffer;
+}
 
 }  // namespace
 
-std::shared_ptr<const ValueRun> ValueRun::of(std::vector<Entry> entries) {
-  std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
+void RunWriter::add(std::string_view key, std::span<const ValuePlace> places) {
+  if (places.empty()) return;
+  const bool isFull = pending_.size() == ValueRun::Cursor::entriesMax || places_.size() >= blockPlaces;
+  if (isFull) writeBlock();
+  if (pending_.empty() || key != lastKey_) {
+    pending_.push_back({uint32_t(key.size()), 0});
+    keys_ += key;
+    lastKey_ = key;
+  }
+  pending_.back().places += uint32_t(places.size());
+  places_.insert(places_.end(), places.begin(), places.end());
+}
+
+RunIndex RunWriter::finish() {
+  if (!pending_.empty()) writeBlock();
+  return std::move(index_);
+}
+
+void RunWriter::writeBlock() {
+  noteDates();
+  std::vector<uint8_t> head(blockHeaderBytes);
+  for (const Pending& entry : pending_) {
+    putLength(head, entry.keyBytes);
+    putLength(head, entry.places);
+  }
+  const auto entries = uint16_t(pending_.size()), lengths = uint16_t(head.size() - blockHeaderBytes);
+  head[0] = uint8_t(entries), head[1] = uint8_t(entries >> 8);
+  head[2] = uint8_t(lengths), head[3] = uint8_t(lengths >> 8);
+  head.insert(head.end(), keys_.begin(), keys_.end());
+  head.resize(padded(head.size()));
+  const std::span<const uint8_t> places(reinterpret_cast<const uint8_t*>(places_.data()),
+                                        places_.size() * sizeof(ValuePlace));
+  write_(head);
+  write_(places);
+  index_.blocks.push_back(index_.bytes);
+  index_.entries += pending_.size();
+  index_.items += places_.size();
+  index_.bytes += head.size() + places.size();
+  keys_.clear();
+  pending_.clear();
+  places_.clear();
+}
+
+void RunWriter::noteDates() {
+  std::optional<std::string> first, last;
+  size_t dates = 0, at = 0;
+  for (const Pending& entry : pending_) {
+    auto date = dateOf(std::string_view(keys_).substr(at, entry.keyBytes));
+    at += entry.keyBytes;
+    if (!date) continue;
+    ++dates;
+    if (!first || *date < *first) first = date;
+    if (!last || *date > *last) last = std::move(date);
+  }
+  if (dates == 0) return;
+  DateZone& zone = index_.dates.emplace_back();
+  zone.block = uint32_t(index_.blocks.size());
+  zone.isDatesAlone = dates == pending_.size();
+  std::ranges::copy(*first, zone.first.begin());
+  std::ranges::copy(*last, zone.last.begin());
+}
+
+ValueRun::ValueRun(RunIndex index, std::vector<uint8_t> blocks)
+    : index_(std::move(index)), owned_(std::move(blocks)), blocks_(owned_) {
+  owned_.shrink_to_fit();
+  blocks_ = owned_;
+}
+
+ValueRun::ValueRun(RunIndex index, std::shared_ptr<const Mapping> mapping, uint64_t offset)
+    : index_(std::move(index)),
+      mapping_(std::move(mapping)),
+      blocks_(mapping_->whole().subspan(offset, index_.bytes)) {}
+
+std::shared_ptr<const ValueRun> ValueRun::of(std::vector<Value> values) {
+  std::ranges::sort(values, [](const Value& a, const Value& b) {
     const int order = a.key.compare(b.key);
     return order != 0 ? order < 0 : a.place < b.place;
   });
-  auto run = std::make_shared<ValueRun>();
+  std::vector<uint8_t> blocks;
+  RunWriter writer([&blocks](std::span<const uint8_t> bytes) { blocks.insert(blocks.end(), bytes.begin(), bytes.end()); });
   std::vector<ValuePlace> places;
-  for (size_t first = 0, next = 0; first < entries.size(); first = next) {
+  for (size_t first = 0, next = 0; first < values.size(); first = next) {
     places.clear();
-    for (; next < entries.size() && entries[next].key == entries[first].key; ++next) {
+    for (; next < values.size() && values[next].key == values[first].key; ++next) {
       // An array that has a value twice counts once.
-      if (places.empty() || places.back() != entries[next].place) places.push_back(entries[next].place);
+      if (places.empty() || places.back() != values[next].place) places.push_back(values[next].place);
     }
-    run->append(entries[first].key, places);
+    writer.add(values[first].key, places);
   }
-  run->finish();
-  return run;
+  RunIndex index = writer.finish();
+  return std::make_shared<const ValueRun>(std::move(index), std::move(blocks));
 }
 
-std::shared_ptr<const ValueRun> ValueRun::merged(const ValueRun& one, const ValueRun& other) {
-  auto run = std::make_shared<ValueRun>();
-  std::vector<ValuePlace> places;
-  for (Cursor a(one), b(other); !a.atEnd() || !b.atEnd();) {
-    const int order = a.atEnd() ? 1 : b.atEnd() ? -1 : a.key().compare(b.key());
-    const std::string_view key = order <= 0 ? a.key() : b.key();
-    places.clear();
-    std::ranges::merge(order <= 0 ? a.places() : std::span<const ValuePlace>(),
-                       order >= 0 ? b.places() : std::span<const ValuePlace>(), std::back_inserter(places));
-    run->append(key, places);
-    if (order <= 0) a.next();
-    if (order >= 0) b.next();
+void mergeRuns(std::span<const RunSource> sources, RunWriter& writer) {
+  std::vector<ValueRun::Cursor> cursors;
+  for (const RunSource& source : sources) cursors.emplace_back(*source.run);
+  const auto isLater = [&cursors](size_t a, size_t b) {
+    const int order = cursors[a].key().compare(cursors[b].key());
+    return order != 0 ? order > 0 : a > b;
+  };
+  std::priority_queue<size_t, std::vector<size_t>, decltype(isLater)> order(isLater);
+  for (size_t c = 0; c < cursors.size(); ++c) {
+    if (!cursors[c].atEnd()) order.push(c);
   }
-  run->finish();
-  return run;
-}
-
-void ValueRun::append(std::string_view key, std::span<const ValuePlace> places) {
-  if (keys_.size() + key.size() > UINT32_MAX || places_.size() + places.size() > UINT32_MAX) {
-    throw Error(ErrorCode::noMemory, "a segment holds too many values of a field");
+  std::vector<ValuePlace> buffer;
+  while (!order.empty()) {
+    const size_t least = order.top();
+    order.pop();
+    ValueRun::Cursor& cursor = cursors[least];
+    writer.add(cursor.key(), renumbered(cursor.places(), sources[least].numbers, buffer));
+    cursor.next();
+    if (!cursor.atEnd()) order.push(least);
   }
-  keys_.insert(keys_.end(), key.begin(), key.end());
-  places_.insert(places_.end(), places.begin(), places.end());
-  ends_.push_back({uint32_t(keys_.size()), uint32_t(places_.size())});
 }
 
-void ValueRun::finish() {
-  keys_.shrink_to_fit();
-  places_.shrink_to_fit();
-  ends_.shrink_to_fit();
-  const auto isBeforeStrings = [this](uint32_t value) { return key(value) < stringKeys; };
-  const auto values = std::views::iota(uint32_t(0), uint32_t(size()));
-  for (const uint32_t value : std::ranges::subrange(std::ranges::partition_point(values, isBeforeStrings), values.end())) {
-    if (key(value) >= otherKeys) break;
-    const auto date = dateKeyOfText(key(value).substr(1));
-    if (date) std::ranges::copy(*date, dates_.emplace_back(Date{{}, value}).bytes.begin());
-  }
-  std::ranges::sort(dates_, {}, &Date::key);
-  dates_.shrink_to_fit();
-}
-
-std::string_view ValueRun::key(size_t value) const {
-  const size_t begin = value == 0 ? 0 : ends_[value - 1].key;
-  return {keys_.data() + begin, ends_[value].key - begin};
-}
-
-std::span<const ValuePlace> ValueRun::places(size_t value) const {
-  const size_t begin = value == 0 ? 0 : ends_[value - 1].places;
-  return {places_.data() + begin, ends_[value].places - begin};
+std::shared_ptr<const ValueRun> mergedInMemory(std::span<const RunSource> sources) {
+  std::vector<uint8_t> blocks;
+  RunWriter writer([&blocks](std::span<const uint8_t> bytes) { blocks.insert(blocks.end(), bytes.begin(), bytes.end()); });
+  mergeRuns(sources, writer);
+  RunIndex index = writer.finish();
+  return std::make_shared<const ValueRun>(std::move(index), std::move(blocks));
 }
 
 uint64_t ValueRun::bytes() const {
-  return sizeof *this + keys_.capacity() + places_.capacity() * sizeof(ValuePlace) + ends_.capacity() * sizeof(Ends) +
-         dates_.capacity() * sizeof(Date);
+  return sizeof *this + owned_.capacity() + index_.blocks.capacity() * sizeof(uint64_t) +
+         index_.dates.capacity() * sizeof(DateZone);
+}
+
+std::span<const uint8_t> ValueRun::block(size_t number) const {
+  const uint64_t begin = index_.blocks[number];
+  const uint64_t end = number + 1 < index_.blocks.size() ? index_.blocks[number + 1] : blocks_.size();
+  return blocks_.subspan(begin, end - begin);
+}
+
+/// Empty if its bytes cannot be read any more.
+std::string_view ValueRun::firstKey(size_t number) const {
+  const auto bytes = block(number);
+  const size_t lengths = halfAt(bytes, 2);
+  if (blockHeaderBytes + lengths > bytes.size()) return {};
+  auto left = bytes.subspan(blockHeaderBytes, lengths);
+  uint32_t keyBytes;
+  if (!takeLength(left, keyBytes) || keyBytes > bytes.size() - blockHeaderBytes - lengths) return {};
+  return {reinterpret_cast<const char*>(bytes.data()) + blockHeaderBytes + lengths, keyBytes};
+}
+
+void ValueRun::Cursor::read() {
+  for (entries_ = at_ = 0; !atEnd(); ++block_) {
+    if (readBlock()) return;
+  }
+  entries_ = 0;
+}
+
+/// False if the block has no entries, or its bytes cannot be read any more.
+bool ValueRun::Cursor::readBlock() {
+  const auto bytes = run_->block(block_);
+  const size_t entries = halfAt(bytes, 0), lengths = halfAt(bytes, 2);
+  if (entries == 0 || entries > entriesMax || blockHeaderBytes + lengths > bytes.size()) return false;
+  auto left = bytes.subspan(blockHeaderBytes, lengths);
+  uint64_t keyEnd = 0, placeEnd = 0;
+  for (size_t e = 0; e < entries; ++e) {
+    uint32_t keyBytes, places;
+    if (!takeLength(left, keyBytes) || !takeLength(left, places)) return false;
+    keyEnds_[e] = uint32_t(keyEnd += keyBytes);
+    placeEnds_[e] = uint32_t(placeEnd += places);
+    if (keyEnd > bytes.size() || placeEnd > bytes.size()) return false;
+  }
+  const size_t keysAt = blockHeaderBytes + lengths, placesAt = padded(keysAt + keyEnd);
+  if (placesAt + placeEnd * sizeof(ValuePlace) > bytes.size()) return false;
+  keys_ = reinterpret_cast<const char*>(bytes.data()) + keysAt;
+  places_ = reinterpret_cast<const ValuePlace*>(bytes.data() + placesAt);
+  entries_ = entries;
+  return true;
+}
+
+std::string_view ValueRun::Cursor::key() const {
+  const uint32_t begin = at_ == 0 ? 0 : keyEnds_[at_ - 1];
+  return {keys_ + begin, keyEnds_[at_] - begin};
+}
+
+std::span<const ValuePlace> ValueRun::Cursor::places() const {
+  const uint32_t begin = at_ == 0 ? 0 : placeEnds_[at_ - 1];
+  return {places_ + begin, placeEnds_[at_] - begin};
 }
 
 void ValueRun::addTo(Bitmap& records, Compared compared, const KeyRange& range) const {
   if (compared == Compared::dates) return addDates(records, range);
-  const auto values = std::views::iota(size_t(0), size());
-  const auto first = std::ranges::partition_point(values, [&](size_t value) { return range.isBelow(key(value)); });
-  for (size_t value = *first; value < size() && !range.isAbove(key(value)); ++value) {
-    if (!isCut(key(value))) addPlaces(records, value, compared == Compared::items);
+  const auto numbers = std::views::iota(size_t(0), index_.blocks.size());
+  const size_t behind = *std::ranges::partition_point(numbers, [&](size_t b) { return range.isBelow(firstKey(b)); });
+  // The range may begin within the block before.
+  for (Cursor entry(*this, behind == 0 ? 0 : behind - 1); !entry.atEnd() && !range.isAbove(entry.key()); entry.next()) {
+    if (range.isBelow(entry.key()) || isCut(entry.key())) continue;
+    setPlaces(records, entry.places(), compared == Compared::items);
   }
 }
 
 void ValueRun::addDates(Bitmap& records, const KeyRange& range) const {
-  auto date = std::ranges::partition_point(dates_, [&](const Date& date) { return range.isBelow(date.key()); });
-  for (; date != dates_.end() && !range.isAbove(date->key()); ++date) addPlaces(records, date->value, false);
-}
-
-void ValueRun::addPlaces(Bitmap& records, size_t value, bool inArray) const {
-  for (const ValuePlace place : places(value)) {
-    if (place.inArray() == inArray && place.record() < records.size()) records.set(place.record());
+  const auto keyOf = [](const std::array<char, dateKeyBytes>& key) { return std::string_view(key.data(), key.size()); };
+  const auto isWithin = [&range](std::string_view key) { return !range.isBelow(key) && !range.isAbove(key); };
+  for (const DateZone& zone : index_.dates) {
+    const std::string_view first = keyOf(zone.first), last = keyOf(zone.last);
+    if (range.isBelow(last) || range.isAbove(first)) continue;
+    const bool isWhole = zone.isDatesAlone && isWithin(first) && isWithin(last);
+    for (Cursor entry(*this, zone.block); entry.block() == zone.block; entry.next()) {
+      if (!isWhole) {
+        const auto date = dateOf(entry.key());
+        if (!date || !isWithin(*date)) continue;
+      }
+      setPlaces(records, entry.places(), false);
+    }
   }
 }
 

@@ -1,11 +1,25 @@
 // The distinct values of a metadata field in some records of a segment, sorted, each with the records that have it.
+//
+// A run is a row of blocks, in memory or in a mapped file (column_file.h), and a small index of them in memory. A block
+// holds up to 64 entries, an entry a key with places:
+//
+//   size  field
+//   2     entries
+//   2     bytes of the lengths
+//   ...   lengths       for each entry the bytes of its key and the number of its places, as LEB128
+//   ...   keys          one behind another, padded with zeros to a multiple of 4
+//   ...   places        u32 each
+//
+// So a value that one record has takes 6 bytes more than its key. A value with very many places takes several entries.
 #pragma once
 
+#include "files/mapping.h"
 #include "runtime/bitmap.h"
 #include "values/json_values.h"
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -40,55 +54,129 @@ class ValuePlace {
   uint32_t bits_;
 };
 
+/// A block that holds dates: the first and the last of them in time, and whether all its values are dates.
+struct DateZone {
+  uint32_t block, isDatesAlone;
+  std::array<char, dateKeyBytes> first, last;
+};
+static_assert(sizeof(DateZone) == 32);
+
+/// Where the blocks of a run begin, which of them hold dates, and how much they hold.
+struct RunIndex {
+  /// Multiples of 4, ascending from 0.
+  std::vector<uint64_t> blocks;
+  std::vector<DateZone> dates;
+  uint64_t entries = 0, items = 0, bytes = 0;
+};
+
+/// Writes the blocks of a run one after the other. It holds one block.
+class RunWriter {
+ public:
+  using Write = std::function<void(std::span<const uint8_t>)>;
+
+  explicit RunWriter(Write write) : write_(std::move(write)) {}
+
+  /// Keys come ascending. The same key may come again, with other places.
+  void add(std::string_view key, std::span<const ValuePlace> places);
+  /// Writes the last block. The writer is then used up.
+  RunIndex finish();
+
+ private:
+  struct Pending {
+    uint32_t keyBytes, places;
+  };
+
+  void writeBlock();
+  void noteDates();
+
+  const Write write_;
+  RunIndex index_;
+  std::string keys_, lastKey_;
+  std::vector<Pending> pending_;
+  std::vector<ValuePlace> places_;
+};
+
 class ValueRun {
  public:
-  struct Entry {
+  struct Value {
     /// As `cutKey` makes it.
     std::string key;
     ValuePlace place;
   };
 
-  /// `no_memory` if the values are too many for one run.
-  static std::shared_ptr<const ValueRun> of(std::vector<Entry> entries);
-  /// The values of two runs that have no record in common.
-  static std::shared_ptr<const ValueRun> merged(const ValueRun& one, const ValueRun& other);
+  /// In memory, from values in any order.
+  static std::shared_ptr<const ValueRun> of(std::vector<Value> values);
+  ValueRun(RunIndex index, std::vector<uint8_t> blocks);
+  /// The blocks are the first bytes behind `offset`, which the caller has compared with a checksum.
+  ValueRun(RunIndex index, std::shared_ptr<const Mapping> mapping, uint64_t offset);
 
-  /// Distinct values.
-  size_t size() const { return ends_.size(); }
-  /// Ascending.
-  std::string_view key(size_t value) const;
-  /// Ascending.
-  std::span<const ValuePlace> places(size_t value) const;
   /// All places of all values.
-  size_t items() const { return places_.size(); }
+  uint64_t items() const { return index_.items; }
+  uint64_t entries() const { return index_.entries; }
+  /// In memory.
   uint64_t bytes() const;
+  bool isMapped() const { return mapping_ != nullptr; }
+  /// Its file could not be read. Everything that was read from the run is void then: ask after the last read.
+  bool failed() const { return mapping_ != nullptr && mapping_->failure(); }
+
+  /// Moves through the entries, ascending by key.
+  class Cursor {
+   public:
+    /// Of a block.
+    static constexpr size_t entriesMax = 64;
+
+    explicit Cursor(const ValueRun& run, size_t block = 0) : run_(&run), block_(block) { read(); }
+    bool atEnd() const { return block_ == run_->index_.blocks.size(); }
+    /// The number of the block that it has reached.
+    size_t block() const { return block_; }
+    std::string_view key() const;
+    std::span<const ValuePlace> places() const;
+    void next() {
+      if (++at_ == entries_) ++block_, read();
+    }
+
+   private:
+    /// Reads the lengths of the next block with entries.
+    void read();
+    bool readBlock();
+
+    const ValueRun* run_;
+    size_t block_;
+    size_t entries_ = 0, at_ = 0;
+    const char* keys_ = nullptr;
+    const ValuePlace* places_ = nullptr;
+    /// Where each entry ends.
+    std::array<uint32_t, entriesMax> keyEnds_, placeEnds_;
+  };
 
   /// Sets the bits of the records that have a value in the range, within the bitmap's size. Values whose keys are cut lie
   /// in no range.
   void addTo(Bitmap& records, Compared compared, const KeyRange& range) const;
 
  private:
-  struct Ends {
-    uint32_t key, places;
-  };
-  struct Date {
-    std::array<char, dateKeyBytes> bytes;
-    uint32_t value;
-
-    std::string_view key() const { return {bytes.data(), bytes.size()}; }
-  };
-
-  void append(std::string_view key, std::span<const ValuePlace> places);
-  void finish();
-  void addPlaces(Bitmap& records, size_t value, bool inArray) const;
+  std::span<const uint8_t> block(size_t number) const;
+  std::string_view firstKey(size_t block) const;
   void addDates(Bitmap& records, const KeyRange& range) const;
 
-  std::vector<char> keys_;
-  std::vector<ValuePlace> places_;
-  /// Where the key and the places of each value end.
-  std::vector<Ends> ends_;
-  /// The values that are dates, ascending by time.
-  std::vector<Date> dates_;
+  RunIndex index_;
+  std::vector<uint8_t> owned_;
+  std::shared_ptr<const Mapping> mapping_;
+  std::span<const uint8_t> blocks_;
 };
+
+/// A run, and the numbers that its records get.
+struct RunSource {
+  static constexpr uint32_t left = UINT32_MAX;
+
+  std::shared_ptr<const ValueRun> run;
+  /// `numbers[r]` is the new number of record r, or `left`. Records behind the end are left, too. Empty = all stay as
+  /// they are.
+  std::span<const uint32_t> numbers;
+};
+
+/// Writes the values of runs that have no record in common as one run.
+void mergeRuns(std::span<const RunSource> sources, RunWriter& writer);
+/// The same in memory.
+std::shared_ptr<const ValueRun> mergedInMemory(std::span<const RunSource> sources);
 
 }  // namespace maxsimd

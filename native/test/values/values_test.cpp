@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
 
 namespace maxsimd::test {
 namespace {
@@ -168,104 +166,6 @@ const Case dates("values", "keys of dates have the order of time, and other stri
     CHECK(!dateKey('"' + std::string(text) + '"'));
   }
   CHECK(!dateKey("20240101") && !dateKey(""));
-});
-
-/// The tokens that a record has of a field, and whether they are items of an array.
-struct Stored {
-  std::vector<std::string> tokens;
-  bool isArray = false;
-
-  std::string token() const {
-    if (!isArray) return tokens.empty() ? "" : tokens.front();
-    std::string text = "[";
-    for (const std::string& token : tokens) text += (text.size() > 1 ? "," : "") + token;
-    return text + "]";
-  }
-};
-
-Bitmap plainly(const std::vector<Stored>& stored, Compared compared, const KeyRange& range) {
-  Bitmap records(uint32_t(stored.size()));
-  for (uint32_t record = 0; record < stored.size(); ++record) {
-    if (stored[record].isArray != (compared == Compared::items)) continue;
-    for (const std::string& token : stored[record].tokens) {
-      const std::string key = valueKey(token);
-      if (!range.isBelow(key) && !range.isAbove(key)) records.set(record);
-    }
-  }
-  return records;
-}
-
-bool isSame(const Bitmap& some, const Bitmap& others) {
-  for (uint32_t record = 0; record < some.size(); ++record) {
-    if (some.test(record) != others.test(record)) return false;
-  }
-  return some.size() == others.size();
-}
-
-/// Each distinct value of a column once, with its places.
-std::map<std::string, std::vector<ValuePlace>> valuesOf(const FieldColumn& column) {
-  std::map<std::string, std::vector<ValuePlace>> values;
-  for (const auto& run : column.runs()) {
-    for (size_t value = 0; value < run->size(); ++value) {
-      CHECK(value == 0 || run->key(value - 1) < run->key(value));
-      const auto places = run->places(value);
-      CHECK(!places.empty() && std::is_sorted(places.begin(), places.end()));
-      auto& all = values[std::string(run->key(value))];
-      all.insert(all.end(), places.begin(), places.end());
-    }
-  }
-  for (auto& [key, places] : values) std::sort(places.begin(), places.end());
-  return values;
-}
-
-const Case ranges("values", "a column finds what a scan of its values finds", [](Random& random) {
-  const uint32_t records = between(random, 1, uint32_t(rounds(30'000)));
-  std::vector<Stored> stored(records);
-  FieldColumn column;
-  std::vector<uint32_t> order(records);
-  for (uint32_t record = 0; record < records; ++record) order[record] = record;
-  std::shuffle(order.begin(), order.end(), random);
-  const auto someToken = [&random] {
-    return between(random, 0, 1) ? std::to_string(between(random, 0, 500)) : tokenOf(random, somePoints(random));
-  };
-  std::map<std::string, std::vector<ValuePlace>> expected;
-  for (size_t first = 0; first < order.size();) {
-    const size_t next = std::min<size_t>(order.size(), first + between(random, 1, 500));
-    std::vector<std::string> tokens;
-    for (size_t n = first; n < next; ++n) {
-      Stored& one = stored[order[n]];
-      one.isArray = between(random, 0, 3) == 0;
-      for (uint32_t t = between(random, 0, one.isArray ? 5 : 1); t > 0; --t) one.tokens.push_back(someToken());
-      tokens.push_back(one.token());
-      std::set<std::string> keys;
-      for (const std::string& token : one.tokens) keys.insert(valueKey(token));
-      for (const std::string& key : keys) expected[key].emplace_back(order[n], one.isArray);
-    }
-    std::vector<FieldColumn::RecordValue> values;
-    for (size_t n = first; n < next; ++n) values.push_back({order[n], tokens[n - first]});
-    CHECK(!column.knows(order[first]));
-    column = column.with(values);
-    CHECK(column.knows(order[first]) && column.runs().size() <= 16);
-    first = next;
-  }
-  for (auto& [key, places] : expected) std::sort(places.begin(), places.end());
-  CHECK(valuesOf(column) == expected);
-  CHECK(column.isComplete(records, [](uint32_t) { return true; }));
-  CHECK(!column.isComplete(records + 1, [](uint32_t) { return true; }));
-  CHECK(column.isComplete(records + 1, [&](uint32_t record) { return record < records; }));
-  for (int round = 0; round < 50; ++round) {
-    const Compared compared = between(random, 0, 1) ? Compared::values : Compared::items;
-    const KeyRange range{valueKey(someToken()), valueKey(someToken()), bool(between(random, 0, 1)),
-                         bool(between(random, 0, 1))};
-    Bitmap found(records);
-    column.addTo(found, compared, range);
-    CHECK(isSame(found, plainly(stored, compared, range)));
-  }
-  Bitmap present(records);
-  column.addTo(present, Compared::presence, {});
-  for (uint32_t record = 0; record < records; ++record) {
-    CHECK(present.test(record) == (stored[record].isArray || !stored[record].tokens.empty()));
-  }
 });
 
 const Case columnsForgotten("values", "values are kept once a record, and the oldest field is forgotten", [](Random&) {
