@@ -4,6 +4,7 @@
 #include "test/check.h"
 
 #include <atomic>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -28,11 +29,13 @@ class Made : public Reclaimable {
 
   uint64_t reclaimableBytes() const override { return memory_.bytes(); }
   void reclaim(const MemoryNeed&) override {
+    const std::lock_guard lock(mutex_);
     memory_.count(0);
     if (reclaimed_ != nullptr) reclaimed_->push_back(this);
   }
 
  private:
+  std::mutex mutex_;
   MemoryShare memory_;
   std::vector<const Made*>* const reclaimed_;
 };
