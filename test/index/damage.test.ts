@@ -7,6 +7,7 @@ import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
+import { columnsPrefix, segmentOfColumn } from '../../src/index/segments/derived-data.ts';
 import { recallFile, writeRecall } from '../../src/index/recall/recall-file.ts';
 import { rounds } from '../rounds.ts';
 import { cutPages, damage } from '../support/machine/file-damage.ts';
@@ -25,7 +26,7 @@ const settings = {
   wasteAgeMsMax: Infinity,
 };
 
-const allKinds = ['active', 'codebook', 'codes', 'postings', 'recall', 'sealed'];
+const allKinds = ['active', 'codebook', 'codes', 'columns', 'postings', 'recall', 'sealed'];
 
 let host: Host;
 let stage: Stage;
@@ -52,8 +53,10 @@ beforeAll(async () => {
   await stage.index().settled();
   const [blob] = await stage.blobs.list(`${stage.indexId}/`);
   directory = path.dirname(await stage.blobs.open(blob!.name));
-  intact = await readAll();
   answers = await answersNow();
+  await expect.poll(hasAllColumns).toBe(true);
+  await stage.index().settled();
+  intact = await readAll();
   for (const answer of Object.values(answers)) if (answer instanceof Error) throw answer;
 });
 afterAll(async () => {
@@ -84,7 +87,7 @@ describe('a damaged file of an index', () => {
       // In a sealed segment every byte is damaged, in an active one those of its records.
       expect(tally.get('sealed')!.harmless).toBe(0);
       expect(tally.get('active')!.refused).toBeGreaterThan(0);
-      for (const kind of ['codes', 'codebook', 'postings', 'recall']) {
+      for (const kind of ['codes', 'codebook', 'columns', 'postings', 'recall']) {
         expect(tally.get(kind)).toMatchObject({ refused: 0, verified: 0, harmless: 0 });
       }
     },
@@ -148,6 +151,8 @@ async function damagedRound(random: Random, name: string, kind: string): Promise
 interface Answers {
   readonly all: readonly unknown[] | Error;
   readonly filtered: readonly unknown[] | Error;
+  /** By a condition, which reads columns. */
+  readonly ranged: readonly unknown[] | Error;
   readonly byCodes: readonly unknown[] | Error;
 }
 
@@ -168,11 +173,16 @@ async function answersNow(): Promise<Answers> {
       return { docId, metadata, chunkIndex: chunkIndexes[place]!, score: scores[place]! };
     });
   });
-  const works: readonly Promise<readonly unknown[]>[] = [stage.search(), stage.search({ third: 1 }), byCodes];
-  const [all, filtered, codes] = await Promise.all(
+  const works: readonly Promise<readonly unknown[]>[] = [
+    stage.search(),
+    stage.search({ third: 1 }),
+    stage.search({}, 10_000, '{"place":{"gte":10,"lt":50}}'),
+    byCodes,
+  ];
+  const [all, filtered, ranged, codes] = await Promise.all(
     works.map((work) => work.catch((error: unknown) => error as Error)),
   );
-  return { all: all!, filtered: filtered!, byCodes: codes! };
+  return { all: all!, filtered: filtered!, ranged: ranged!, byCodes: codes! };
 }
 
 /** Returns how many answers were refused. The others must be as before, but codes may choose other chunks (never other scores). */
@@ -205,6 +215,7 @@ function kindOf(name: string): string {
   if (name.startsWith('codebook-')) return 'codebook';
   if (name.endsWith('.codes')) return 'codes';
   if (name.endsWith('.postings')) return 'postings';
+  if (segmentOfColumn(name) !== undefined) return 'columns';
   return intact.has(`${name}.postings`) ? 'sealed' : 'active';
 }
 
@@ -213,6 +224,14 @@ async function readAll(): Promise<Map<string, Buffer>> {
   return new Map(
     await Promise.all(names.map(async (name) => [name, await readFile(path.join(directory, name))] as const)),
   );
+}
+
+/** Whether every segment with codes has its column, and none is being written. */
+async function hasAllColumns(): Promise<boolean> {
+  const names = await readdir(directory);
+  const codes = names.filter((name) => name.endsWith('.codes'));
+  const columns = names.filter((name) => name.includes(columnsPrefix));
+  return columns.length === codes.length && columns.every((name) => segmentOfColumn(name) !== undefined);
 }
 
 /** Derived files that verification finds damaged, and sealed segments without them. */
@@ -225,6 +244,7 @@ async function damagedDerived(): Promise<readonly string[]> {
   const found = files.map(async (file) => {
     if (file.endsWith('.codes')) return (await host.engine.inspectCodes(file, true)).damage;
     if (file.endsWith('.postings')) return (await host.engine.inspectPostings(file, true)).damage;
+    if (segmentOfColumn(file) !== undefined) return (await host.engine.inspectColumn(file, true)).damage;
     return '';
   });
   return [...lacking.map(({ segmentId }) => `${segmentId}`), ...(await Promise.all(found))].filter(

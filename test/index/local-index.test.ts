@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { engineError } from '../support/stages/faults.ts';
 import {
   blobsOf,
+  columnsOf,
   derivedFile,
   docIds,
   documentAt,
@@ -83,13 +84,18 @@ describe('space', () => {
   it('that nothing refers to is freed at the next open', async () => {
     await using stage = await openStage(host);
     await stage.upsert([documentAt('a', 0)]);
-    const kept = await blobsOf(stage);
+    const [blob = ''] = await blobsOf(stage);
+    const column = '.columns-0123456789abcdef';
     await stage.reopen(async () => {
       await writeFile(await stage.blobs.create(`${stage.indexId}/999999.seg`), 'left by a crash');
       await writeFile(await stage.blobs.create(`${stage.indexId}/999999.seg.codes`), 'its sidecar');
-      await writeFile(await stage.blobs.create(`${kept[0]}.postings.tmp`), 'a sidecar cut short');
+      await writeFile(await stage.blobs.create(`${stage.indexId}/999999.seg${column}`), 'another');
+      await writeFile(await stage.blobs.create(`${blob}.postings.tmp`), 'a sidecar cut short');
+      await writeFile(await stage.blobs.create(`${blob}${column}.tmp`), 'another');
+      await writeFile(await stage.blobs.create(`${blob}${column}`), 'a column');
     });
-    expect((await stage.blobs.list(`${stage.indexId}/`)).map(({ name }) => name)).toEqual(kept);
+    const names = (await stage.blobs.list(`${stage.indexId}/`)).map(({ name }) => name);
+    expect(names).toEqual([blob, `${blob}${column}`]);
     expect(await docIds(stage)).toEqual(['a']);
   });
 });
@@ -196,6 +202,32 @@ describe('verification in the background', () => {
     ]);
     await stage.index().settled();
     expect(await readFile(file)).toEqual(intact);
+  });
+
+  it('removes a damaged column and says so, and its values are read again when they are needed', async () => {
+    await using stage = await openStage(host, { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 });
+    await stage.upsert([documentAt('a', 0, { n: 1, m: 1 }), documentAt('b', 1, { n: 2, m: 2 })]);
+    await stage.index().settled();
+    const find = async (field: string): Promise<void> =>
+      expect(await stage.matching(`{"${field}":{"gt":1}}`)).toEqual(['b']);
+    await find('n');
+    await expect.poll(() => columnsOf(stage)).toHaveLength(1);
+    const [column = ''] = await columnsOf(stage);
+    const file = await stage.blobs.open(column);
+    const intact = await readFile(file);
+    await find('m');
+    await expect.poll(() => columnsOf(stage)).toHaveLength(2);
+    // The last byte is one of the zeros at the end, on which no value depends.
+    await using handle = await open(file, 'r+');
+    await handle.write(Uint8Array.of(1), 0, 1, intact.length - 1);
+    await stage.index().verified();
+    expect(stage.errors.splice(0)).toMatchObject([{ message: `${column}: damaged; it is removed` }]);
+    expect(await columnsOf(stage)).toHaveLength(1);
+    for (const field of ['n', 'm']) await find(field);
+    await expect.poll(() => columnsOf(stage)).toHaveLength(2);
+    expect(await readFile(file)).toEqual(intact);
+    await stage.index().verified();
+    expect([stage.errors, stage.corrupt]).toEqual([[], []]);
   });
 
   it('comes back to a segment only after a while', async () => {

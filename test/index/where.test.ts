@@ -1,10 +1,12 @@
 /**
  * `where` against a plain evaluator, over random documents and conditions, in every state a segment can be in: the
- * active one, sealed ones with postings and without, merged, replaced and deleted documents, an index just opened.
+ * active one, sealed ones with postings and without, with columns in memory and in files, merged, replaced and deleted documents,
+ * an index just opened.
  */
 import { writeFile } from 'node:fs/promises';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { segmentOfColumn } from '../../src/index/segments/derived-data.ts';
 import { conditionOf } from '../../src/index/terms/condition.ts';
 import { instantOf } from '../../src/index/terms/instant.ts';
 import { rounds } from '../rounds.ts';
@@ -20,12 +22,15 @@ interface Planned {
   readonly texts: readonly string[];
   readonly replaced: readonly string[];
   readonly wheres: readonly string[];
+  /** Segments have codes, so that their columns are files. */
+  readonly hasCodes: boolean;
 }
 
 const planned: fc.Arbitrary<Planned> = fc.record({
   texts: fc.array(metadata, { minLength: 4, maxLength: 14 }),
   replaced: fc.array(metadata, { maxLength: 3 }),
   wheres: fc.array(wherePart, { minLength: 24, maxLength: 24 }),
+  hasCodes: fc.boolean(),
 });
 
 /** Checks the matches of all conditions, and searches by the first, with and without a filter. */
@@ -50,6 +55,15 @@ async function compare(
 
 const document = (docId: string, metadataText: string) => ({ ...documentAt(docId, 0), metadataText });
 
+/** Damages all postings and every third column, and removes another third of the columns. */
+async function damageDerived(stage: Stage): Promise<void> {
+  const names = (await stage.blobs.list(`${stage.indexId}/`)).map(({ name }) => name);
+  const columns = names.filter((name) => segmentOfColumn(name) !== undefined);
+  const damaged = names.filter((name) => name.endsWith('.postings') || columns.indexOf(name) % 3 === 1);
+  for (const name of damaged) await writeFile(await stage.blobs.open(name), 'damaged');
+  for (const [place, name] of columns.entries()) if (place % 3 === 2) await stage.blobs.remove(name);
+}
+
 async function play(stage: Stage, { texts, replaced, wheres }: Planned): Promise<void> {
   const stored = new Map<string, string>();
   const upsert = async (documents: readonly (readonly [docId: string, text: string])[]): Promise<void> => {
@@ -67,12 +81,7 @@ async function play(stage: Stage, { texts, replaced, wheres }: Planned): Promise
   await compare(stage, stored, wheres);
   await stage.index().maintain();
   await compare(stage, stored, wheres);
-  const postings = (await stage.blobs.list(`${stage.indexId}/`)).filter((blob) =>
-    blob.name.endsWith('.postings'),
-  );
-  await stage.reopen(async () => {
-    for (const { name: file } of postings) await writeFile(await stage.blobs.open(file), 'damaged');
-  });
+  await stage.reopen(() => damageDerived(stage));
   await compare(stage, stored, wheres);
   await stage.index().mergeAll();
   await compare(stage, stored, wheres);
@@ -90,7 +99,11 @@ describe('where', () => {
     await fc.assert(
       fc.asyncProperty(planned, async (plan) => {
         // A segment is full with four documents.
-        await using stage = await openStage(host, { segmentTokenVectorsMax: 4, sealedSegmentsMax: 2 });
+        const full = { segmentTokenVectorsMax: 4, sealedSegmentsMax: 2 };
+        await using stage = await openStage(
+          host,
+          plan.hasCodes ? { ...full, codesTokenVectorsMin: 1 } : full,
+        );
         await play(stage, plan);
         expect(stage.errors).toEqual([]);
       }),

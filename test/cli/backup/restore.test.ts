@@ -9,7 +9,7 @@ import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { resetKeys } from '../../../src/catalog/sqlite/reset-keys.ts';
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
 import { contextOf, documentsOf, openServiceStage } from '../../support/stages/service-stage.ts';
-import { archiveOf, entriesOf } from './archives.ts';
+import { archiveOf, entriesOf, type ArchivedFile } from './archives.ts';
 import { backUp, restoreTo } from './commands.ts';
 
 const golden = path.resolve(import.meta.dirname, '../../fixtures/backup/format-1.tar');
@@ -17,6 +17,17 @@ let whole: Buffer;
 beforeAll(async () => {
   whole = await readFile(golden);
 });
+
+/** An archive of these files, with their checksums. */
+function checksummed(files: readonly ArchivedFile[]): Buffer {
+  const listed = files.map(({ name, content }) => ({
+    name,
+    bytes: content.length,
+    sha256: createHash('sha256').update(content).digest('hex'),
+  }));
+  const checksums = { name: checksumsName, content: Buffer.from(JSON.stringify({ files: listed })) };
+  return archiveOf([...files, checksums]);
+}
 
 const refusal = (message: RegExp) => ({ code: 'archive_refused', message: expect.stringMatching(message) });
 
@@ -50,15 +61,9 @@ describe('restore', () => {
     const files = entriesOf(whole).map((file) => ({ ...file, content: Buffer.from(file.content) }));
     const catalog = files.find(({ name }) => name === 'catalog.db')!;
     catalog.content[30_000]! ^= 1;
-    const listed = files.slice(0, -1).map(({ name, content }) => ({
-      name,
-      bytes: content.length,
-      sha256: createHash('sha256').update(content).digest('hex'),
-    }));
-    const checksums = { name: checksumsName, content: Buffer.from(JSON.stringify({ files: listed })) };
     const place = await newDirectory();
     const archive = path.join(place, 'a.tar');
-    await writeFile(archive, archiveOf([...files.slice(0, -1), checksums]));
+    await writeFile(archive, checksummed(files.slice(0, -1)));
     const work = restoreTo(path.join(place, 'data'), archive);
     await expect(work).rejects.toMatchObject(refusal(/catalog\.db/));
     expect(await readdir(place)).toEqual(['a.tar']);
@@ -128,6 +133,36 @@ it('brings back documents whose metadata has a name twice, as earlier versions s
     const search = { query: 'word', filter: '{"kind":2,"a":{"b":2}}', returnComponents: false };
     expect(await service.search(now(), indexId, search)).toMatchObject({ results: [{ metadata }] });
   }
+});
+
+describe('columns of metadata', () => {
+  const column = async (directory: string): Promise<string> => {
+    const names = await readdir(path.join(directory, 'segments'), { recursive: true });
+    const segment = names.filter((name) => name.endsWith('.seg')).toSorted()[0]!;
+    return `segments/${segment}.columns-0123456789abcdef`;
+  };
+  const restored = async () => {
+    const place = await newDirectory();
+    const source = path.join(place, 'source');
+    await restoreTo(source, golden);
+    return { source, target: path.join(place, 'target'), archive: path.join(place, 'a.tar') };
+  };
+
+  it('stay behind, and verify takes the restored directory for whole', async () => {
+    const { source, target, archive } = await restored();
+    await writeFile(path.join(source, await column(source)), 'a column');
+    expect(await backUp(source, archive)).toMatchObject({ failed: false });
+    const names = entriesOf(await readFile(archive)).map(({ name }) => name);
+    expect(names.filter((name) => name.includes('.columns-'))).toEqual([]);
+    expect((await restoreTo(target, archive)).document).toMatchObject({ problems: [] });
+  });
+
+  it('that are damaged keep no archive from being restored that somebody else has written', async () => {
+    const { source, target, archive } = await restored();
+    const damaged = { name: await column(source), content: Buffer.from('damaged') };
+    await writeFile(archive, checksummed([...entriesOf(whole).slice(0, -1), damaged]));
+    expect((await restoreTo(target, archive)).document).toMatchObject({ problems: [] });
+  });
 });
 
 describe('the key pepper', () => {

@@ -1,5 +1,5 @@
 /** `maxsimd index ...` as real processes: beside a running server, without one, and over damaged files. */
-import { open, readdir, rm } from 'node:fs/promises';
+import { open, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTenant } from '../../support/commands/command-line.ts';
@@ -53,6 +53,7 @@ describe('beside a running server', () => {
       );
       if (segment.state === 'active') continue;
       expect(segment.derived).toEqual([{ name: 'postings', bytes: expect.any(Number) }]);
+      expect(segment).toMatchObject({ columns: 0, column_bytes: 0 });
       expect(segment.filter_terms).toBe(segment.records);
     }
     expect(index.derived_bytes).toBeGreaterThan(0);
@@ -117,6 +118,39 @@ describe('without a server', () => {
     const after = await find(client, indexId, query);
     expect(after.results).toEqual(before.results);
     await server.stop();
+  });
+
+  it('inspect tells the number and the bytes of columns', async () => {
+    const inspected = async () =>
+      (await runJsonHere(['index', 'inspect', indexId], operator)).document.data[0];
+    const before = await inspected();
+    const segment = (await readdir(directory())).find((name) => name.endsWith('.seg'));
+    const files = ['0'.repeat(16), '1'.repeat(16)].map((hash) =>
+      path.join(directory(), `${segment}.columns-${hash}`),
+    );
+    for (const file of files) await writeFile(file, Buffer.alloc(1_000_000));
+    await writeFile(`${files[0]}.tmp`, 'cut short');
+    const after = await inspected();
+    expect(after.derived_bytes).toBe(before.derived_bytes + 2_000_000);
+    expect(after.segments).toEqual([{ ...before.segments[0], columns: 2, column_bytes: 2_000_000 }]);
+    const text = await runHere(['index', 'inspect', indexId], operator);
+    expect(text.stdout).toMatch(/postings \S+ MiB, 2 columns 1\.9 MiB \(\d+ filter terms\)/);
+    for (const file of [...files, `${files[0]}.tmp`]) await rm(file);
+  });
+
+  it('verify names a damaged column and fails, and a column that is not whole belongs to nothing', async () => {
+    const segment = (await readdir(directory())).find((name) => name.endsWith('.seg'));
+    const column = `${segment}.columns-0123456789abcdef`;
+    await writeFile(path.join(directory(), column), 'damaged');
+    await writeFile(path.join(directory(), `${column}.tmp`), 'cut short');
+    const { exitCode, document } = await runJsonHere(['index', 'verify'], operator);
+    expect(exitCode).toBe(1);
+    expect(document).toMatchObject({
+      problems: [{ index_id: indexId, file: `${indexId}/${column}`, problem: expect.stringMatching(/./) }],
+      unreferenced_files: [`${indexId}/${column}.tmp`],
+    });
+    for (const file of [column, `${column}.tmp`]) await rm(path.join(directory(), file));
+    expect((await runHere(['index', 'verify'], operator)).exitCode).toBe(0);
   });
 
   it.each([

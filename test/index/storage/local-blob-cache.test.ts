@@ -256,6 +256,71 @@ describe('beyond its bytes', () => {
   });
 });
 
+describe('a column, which the catalog does not name,', () => {
+  const column = 'i/a.seg.columns-0123456789abcdef';
+  const cutShort = 'i/b.seg.columns-0123456789abcdef.tmp';
+  const hourAgo = Date.now() / 1000 - 3600;
+
+  /** A cache of a segment and a column, which was used some seconds later (or earlier), and what a killed process left of another. */
+  async function withColumn(bytesMax: number, secondsLater: number): Promise<Stage> {
+    const stage = await open(bytesMax);
+    const { cache, objects } = stage;
+    const segment = await cache.fetch(objects.add('i/a.seg', 100));
+    const folder = path.dirname(segment);
+    await writeFile(path.join(folder, path.basename(column)), Buffer.alloc(100));
+    await writeFile(path.join(folder, path.basename(cutShort)), Buffer.alloc(100));
+    await utimes(segment, hourAgo, hourAgo);
+    for (const name of [column, cutShort]) {
+      const at = hourAgo + secondsLater;
+      await utimes(path.join(folder, path.basename(name)), at, at);
+    }
+    await cache.adopt(column);
+    return stage;
+  }
+
+  it('is counted, kept at each start, and in another epoch', async () => {
+    const stage = await withColumn(1_000, 0);
+    expect(stage.cache.statistics).toMatchObject({ bytes: 200, files: 2 });
+    for (const epoch of ['first', 'second']) {
+      const again = await open(1_000, stage);
+      expect(again.cache.statistics).toMatchObject({ bytes: 300, files: 3 });
+      await again.cache.followEpoch(epoch);
+      await again.cache.fetch(again.objects.add('i/a.seg', 100));
+      expect(await again.cache.list('i/a.seg.')).toEqual([{ name: column }]);
+      expect([...(await lying(again.cache)).keys()].toSorted()).toEqual(['i/a.seg', column, cutShort]);
+      expect(again.errors).toEqual([]);
+    }
+  });
+
+  it.each([
+    ['before its segment when it was used longer ago, as what was cut short is', -60, 700, ['i/a.seg']],
+    ['after its segment when it was used since', 60, 605, [column, cutShort]],
+  ])('is evicted %s', async (_when, secondsLater, bytes, left) => {
+    const { cache, errors } = await open(900, await withColumn(900, secondsLater));
+    await writeFile(await cache.create('j/own'), Buffer.alloc(bytes));
+    await cache.adopt('j/own');
+    await expect.poll(() => cache.statistics.evictions).toBe(3 - left.length);
+    expect([...(await lying(cache)).keys()].toSorted()).toEqual([...left, 'j/own'].toSorted());
+    expect(errors).toEqual([]);
+  });
+
+  it('is listed by the beginning of its name, without what is being fetched', async () => {
+    const { cache, objects } = await withColumn(1_000, 0);
+    const gate = Promise.withResolvers<void>();
+    objects.gate = gate.promise;
+    const fetching = cache.fetch(objects.add('i/a.seg.codes', 10));
+    await expect.poll(async () => (await lying(cache)).size).toBe(4);
+    const names = async (prefix: string) => (await cache.list(prefix)).map(({ name }) => name).toSorted();
+    expect(await names('i/')).toEqual(['i/a.seg', column, cutShort].toSorted());
+    expect(await names('i/b')).toEqual([cutShort]);
+    expect(await names('i/a.seg.codes')).toEqual([]);
+    expect(await names('j/')).toEqual([]);
+    gate.resolve();
+    await fetching;
+    expect(await names('i/a.seg.codes')).toEqual(['i/a.seg.codes']);
+  });
+});
+
 describe('in any history', () => {
   it('fetched files are whole, failed fetches leave nothing, and the bytes are bounded', async () => {
     const names = ['i/a', 'i/b', 'i/c', 'j/a', 'j/b', 'k/a'];

@@ -18,6 +18,7 @@ import type { BlobStore } from '../../../src/index/storage/blob-store.ts';
 import { defaultIndexSettings, type IndexSettings } from '../../../src/index/index-settings.ts';
 import { createLocalStore } from '../../../src/index/local-store.ts';
 import { openLocalBlobStore } from '../../../src/index/storage/local-blob-store.ts';
+import { segmentOfColumn } from '../../../src/index/segments/derived-data.ts';
 import { conditionOf } from '../../../src/index/terms/condition.ts';
 import { metadataTerms } from '../../../src/index/terms/metadata-terms.ts';
 import {
@@ -400,6 +401,12 @@ export async function derivedFile(stage: Stage, kind: string): Promise<string> {
   if (derived === undefined || others.length > 0)
     throw new Error(`${blobs.length} files, not one of ${kind}`);
   return stage.blobs.open(derived.name);
+}
+
+/** Names of the files of columns of the index. */
+export async function columnsOf(stage: Pick<Stage, 'blobs' | 'indexId'>): Promise<readonly string[]> {
+  const blobs = await stage.blobs.list(`${stage.indexId}/`);
+  return blobs.map(({ name }) => name).filter((name) => segmentOfColumn(name) !== undefined);
 }
 
 /** MaxSim of one chunk in double precision. */
