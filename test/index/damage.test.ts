@@ -13,7 +13,7 @@ import { rounds } from '../rounds.ts';
 import { cutPages, damage } from '../support/machine/file-damage.ts';
 import { announceRandom, createRandom, type Random } from '../support/running/random.ts';
 import { dim, openHost, openStage, query, type Host, type Stage } from '../support/stages/index-stage.ts';
-import { hangMs } from '../support/running/eventually.ts';
+import { eventually, hangMs } from '../support/running/eventually.ts';
 
 const count = rounds({ short: 120, nightly: 20_000 });
 const settings = {
@@ -54,7 +54,7 @@ beforeAll(async () => {
   const [blob] = await stage.blobs.list(`${stage.indexId}/`);
   directory = path.dirname(await stage.blobs.open(blob!.name));
   answers = await answersNow();
-  await expect.poll(hasAllColumns).toBe(true);
+  await eventually(hasAllColumns);
   await stage.index().settled();
   intact = await readAll();
   for (const answer of Object.values(answers)) if (answer instanceof Error) throw answer;

@@ -1,7 +1,8 @@
 /** `maxsimd index verify` names the damage of a data directory wherever the service would refuse to start. */
-import { copyFile, cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { copyFile, cp, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { segmentOfColumn } from '../../../src/index/segments/derived-data.ts';
 import { verifyIndexes } from '../../../src/cli/index/index-verify.ts';
 import { parseConfig } from '../../../src/app/config.ts';
 import { openCatalog } from '../../../src/catalog/sqlite/open-catalog.ts';
@@ -135,6 +136,47 @@ describe('index verify', () => {
         problems: expect.arrayContaining([problem('catalog.db', /damage|Freelist/)]),
       });
     }
+  });
+
+  it('names a damaged column, and not one of another format or one that is cut short', async () => {
+    const settings = { segmentTokenVectorsMax: 64, codesTokenVectorsMin: 1 };
+    const stage = await openServiceStage(await newDirectory(), settings);
+    const { context, createIndex, search } = await stage.newTenant();
+    const id = await createIndex();
+    for (let place = 0; place < 40; place += 1) {
+      const metadata = `{"place":${place}}`;
+      const document = { docId: `d${place}`, text: `red ${place}`, metadata };
+      await stage.service.upsertDocuments(context(), id, [document]);
+    }
+    const found = await search(id, 'red', { where: '{"place":{"gte":20}}', topK: 100 });
+    expect(found.results).toHaveLength(20);
+    const columns = async () =>
+      (await readdir(path.join(stage.directory, 'segments', id))).filter(
+        (name) => segmentOfColumn(name) !== undefined,
+      );
+    await expect.poll(columns).not.toEqual([]);
+    await stage.service.drain();
+    const nothing = { document: { indexes: 1, problems: [], unreferenced_files: [] }, failed: false };
+    expect(await verify(stage.directory)).toMatchObject(nothing);
+
+    const [name = ''] = await columns();
+    const file = `segments/${id}/${name}`;
+    const { length } = await readFile(path.join(stage.directory, file));
+    for (const at of [0, 20, 64, length - 1]) {
+      await flip(file, at)(stage.directory);
+      expect(await verify(stage.directory), `byte ${at} of ${length}`).toMatchObject({
+        document: { problems: [problem(`${id}/${name}`, /./, id)] },
+        failed: true,
+      });
+      await flip(file, at)(stage.directory);
+    }
+    await flip(file, 8)(stage.directory);
+    expect(await verify(stage.directory)).toMatchObject(nothing);
+    await rename(path.join(stage.directory, file), path.join(stage.directory, `${file}.tmp`));
+    expect(await verify(stage.directory)).toMatchObject({
+      document: { problems: [], unreferenced_files: [`${id}/${name}.tmp`] },
+      failed: false,
+    });
   });
 
   it('names segments that the catalog does not, of its indexes and of others', async () => {
