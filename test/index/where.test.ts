@@ -19,18 +19,18 @@ import { useHost } from '../support/stages/use-host.ts';
 const host = useHost();
 
 interface Planned {
+  /** Sealed segments have codes, and so their columns are files. */
+  readonly inFiles: boolean;
   readonly texts: readonly string[];
   readonly replaced: readonly string[];
   readonly wheres: readonly string[];
-  /** Segments have codes, so that their columns are files. */
-  readonly hasCodes: boolean;
 }
 
 const planned: fc.Arbitrary<Planned> = fc.record({
+  inFiles: fc.boolean(),
   texts: fc.array(metadata, { minLength: 4, maxLength: 14 }),
   replaced: fc.array(metadata, { maxLength: 3 }),
   wheres: fc.array(wherePart, { minLength: 24, maxLength: 24 }),
-  hasCodes: fc.boolean(),
 });
 
 /** Checks the matches of all conditions, and searches by the first, with and without a filter. */
@@ -99,11 +99,11 @@ describe('where', () => {
     await fc.assert(
       fc.asyncProperty(planned, async (plan) => {
         // A segment is full with four documents.
-        const full = { segmentTokenVectorsMax: 4, sealedSegmentsMax: 2 };
-        await using stage = await openStage(
-          host,
-          plan.hasCodes ? { ...full, codesTokenVectorsMin: 1 } : full,
-        );
+        await using stage = await openStage(host, {
+          segmentTokenVectorsMax: 4,
+          sealedSegmentsMax: 2,
+          ...(plan.inFiles ? { codesTokenVectorsMin: 1 } : {}),
+        });
         await play(stage, plan);
         expect(stage.errors).toEqual([]);
       }),

@@ -14,16 +14,16 @@ export interface ColumnStore extends Removable {
 }
 
 /**
- * Resolves when the files that `saving` has written are kept and surplus ones are removed. Rejects as `saving` does. `isOpen`:
+ * Resolves when the files that `save` writes are kept and surplus ones are removed. Rejects as `save` does. `isOpen`:
  * whether the segment is still there. If it went meanwhile, its columns go, too.
  */
 export async function keepColumns(
   store: ColumnStore,
   { blob, isOpen }: { readonly blob: string; readonly isOpen: () => boolean },
-  saving: Promise<ColumnFiles>,
+  save: () => Promise<ColumnFiles>,
 ): Promise<void> {
   try {
-    const { written, surplus } = await saving;
+    const { written, surplus } = await save();
     for (const ending of written) await adopt(store, blob + ending);
     for (const ending of surplus) await store.remove(blob + ending);
   } finally {

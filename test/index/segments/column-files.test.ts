@@ -73,38 +73,38 @@ async function beside({ folder }: Place): Promise<readonly string[]> {
 describe.each(Object.keys(kinds))('columns in %s', (kind) => {
   it('are kept, and surplus ones go', async () => {
     const place = await openPlace(kind);
-    await keepColumns(place.store, open, write(place, { written: [first, second], surplus: [] }));
+    await keepColumns(place.store, open, () => write(place, { written: [first, second], surplus: [] }));
     expect(await beside(place)).toEqual([first, second]);
-    await keepColumns(place.store, open, write(place, { written: [third], surplus: [first] }));
+    await keepColumns(place.store, open, () => write(place, { written: [third], surplus: [first] }));
     expect(await beside(place)).toEqual([second, third]);
   });
 
   it('that were removed before they were kept are no error', async () => {
     const place = await openPlace(kind);
-    const saving = write(place, { written: [first, second], surplus: [third] }).then(async (files) => {
+    await keepColumns(place.store, open, async () => {
+      const files = await write(place, { written: [first, second], surplus: [third] });
       await rm(path.join(place.folder, `7.seg${first}`));
       return files;
     });
-    await keepColumns(place.store, open, saving);
     expect(await beside(place)).toEqual([second]);
   });
 
   it('go with a segment that goes while they are written', async () => {
     const place = await openPlace(kind);
-    await keepColumns(place.store, gone, write(place, { written: [first], surplus: [] }));
+    await keepColumns(place.store, gone, () => write(place, { written: [first], surplus: [] }));
     expect(await beside(place)).toEqual([]);
   });
 
   it('that could not be written leave nothing of a segment that has gone', async () => {
     const place = await openPlace(kind);
     const full = Object.assign(new Error('full'), { code: 'no_space' });
-    const saving = async () => {
+    const save = async () => {
       await write(place, { written: [first, `${second}.tmp`], surplus: [] });
       throw full;
     };
-    await expect(keepColumns(place.store, open, saving())).rejects.toBe(full);
+    await expect(keepColumns(place.store, open, save)).rejects.toBe(full);
     expect(await beside(place)).toEqual([first, `${second}.tmp`]);
-    await expect(keepColumns(place.store, gone, saving())).rejects.toBe(full);
+    await expect(keepColumns(place.store, gone, save)).rejects.toBe(full);
     expect(await beside(place)).toEqual([]);
   });
 });
@@ -127,7 +127,7 @@ it('a segment that leaves the cache of a node takes its columns with it', async 
 it('columns in the cache of a node count from the moment that they are kept', async () => {
   const cache = await openCache();
   const place = { store: cache, folder: path.dirname(await cache.create(blob)) };
-  await keepColumns(cache, open, write(place, { written: [first, second], surplus: [] }));
+  await keepColumns(cache, open, () => write(place, { written: [first, second], surplus: [] }));
   expect(cache.statistics).toMatchObject({ files: 2, bytes: 2 * 'column'.length });
 });
 
