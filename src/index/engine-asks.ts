@@ -8,9 +8,10 @@ import type { Asker } from './contract.ts';
 import { absentParts, fromEngine, hasEngineCode, type AbsentParts } from './engine/engine-errors.ts';
 import type { NativeMatching, NeededValues } from './engine/native.ts';
 import { inSlices, type Sliced } from './slices.ts';
-import { ValueLoader, type ValueLoaderDeps } from './segments/value-loader.ts';
+import type { ValueLoader } from './segments/value-loader.ts';
 
-export interface EngineAsksDeps extends ValueLoaderDeps {
+export interface EngineAsksDeps {
+  readonly values: Pick<ValueLoader, 'load'>;
   readonly repeats: Repeats;
   /** Throws when only opening the index again helps. */
   readonly assertUsable: () => void;
@@ -46,11 +47,9 @@ class Moved extends Error {
 
 export class EngineAsks {
   readonly #deps: EngineAsksDeps;
-  readonly #values: ValueLoader;
 
   constructor(deps: EngineAsksDeps) {
     this.#deps = deps;
-    this.#values = new ValueLoader(deps);
   }
 
   /** `endsAt`: by `performance.now`. `snapshot`: the one to ask about now. */
@@ -73,7 +72,7 @@ export class EngineAsks {
         return 'moved';
       }
       if (hasEngineCode(error, 'values_missing')) {
-        await this.#values.load({ needed: asked, generation, endsAt, signal });
+        await this.#deps.values.load({ needed: asked, generation, endsAt, signal });
         return 'values';
       }
       return this.#mendParts(error, endsAt, signal);

@@ -35,6 +35,7 @@ import { Scrub, type Verification } from './segments/scrub.ts';
 import { SegmentUpkeep } from './merging/upkeep.ts';
 import { SegmentWriter } from './segments/segment-writer.ts';
 import type { SegmentDeps } from './segments/segment.ts';
+import { ValueLoader } from './segments/value-loader.ts';
 import { slicedCount, slicedSearch, whole, type Sliced } from './slices.ts';
 import { SharedLock } from './publishing/shared-lock.ts';
 import { SnapshotPins } from './publishing/snapshot-pins.ts';
@@ -75,6 +76,7 @@ export class LocalIndex implements OpenIndex {
   readonly #commits = new SharedLock();
   readonly #upkeep: SegmentUpkeep;
   readonly #scrub: Scrub;
+  readonly #values: ValueLoader;
   readonly #asks: EngineAsks;
   readonly #recall: IndexRecall;
   /** How many merges have moved records. */
@@ -88,8 +90,15 @@ export class LocalIndex implements OpenIndex {
   constructor(deps: LocalIndexDeps) {
     this.#deps = deps;
     this.#queue = new PublishQueue(deps.generation, (commit) => this.#publish(commit));
+    this.#values = new ValueLoader({
+      ...deps,
+      columns: deps.blobs,
+      blobOf: (id) => deps.segments.get(id)?.blob,
+      onError: (error) => this.#noteBackgroundError('columns', error),
+    });
     this.#asks = new EngineAsks({
       ...deps,
+      values: this.#values,
       assertUsable: () => this.#assertUsable(),
       onFailed: (error) => this.#verifyUnread(error),
     });
@@ -97,6 +106,7 @@ export class LocalIndex implements OpenIndex {
     this.#upkeep = new SegmentUpkeep({
       ...deps,
       writer: this.#writer,
+      values: this.#values,
       pinnedGeneration: () => this.#pins.oldest(this.#queue.published),
       exclusive: (work) => this.#commits.exclusive(work),
       onMoved: () => {
@@ -265,7 +275,7 @@ export class LocalIndex implements OpenIndex {
   }
 
   async settled(): Promise<void> {
-    await Promise.all([this.#upkeep.settled(), this.#recall.settled()]);
+    await Promise.all([this.#upkeep.settled(), this.#recall.settled(), this.#values.settled()]);
   }
 
   #ask<Asked extends Omit<NativeMatching, 'generation'>, T>(

@@ -34,16 +34,12 @@ class Scripted {
       },
     };
     this.#asks = new EngineAsks({
-      native: {
-        segments: () => [{ segmentId: 1 }] as never,
-        recordsWithoutValues: async (_segment, generation) => {
+      values: {
+        load: async ({ generation, endsAt, signal }) => {
           this.calls.push(`values at ${generation}`);
-          await this.during();
-          return { records: new Uint32Array(), versionIds: new Float64Array() };
+          await before(endsAt, this.during(), 'values are loaded', signal);
         },
-        addValues: async () => undefined,
       },
-      catalog: { readMetadata: async () => new Map() },
       repeats: this.repeats,
       assertUsable: () => {
         if (!this.usable) throw new Error('opening again');

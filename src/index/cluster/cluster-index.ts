@@ -27,6 +27,7 @@ import type { IndexSettings } from '../index-settings.ts';
 import type { CopyPace } from '../merging/copy-pace.ts';
 import { IndexRecall, type BreadthMove, type RecallReport } from '../recall/index-recall.ts';
 import type { Measuring } from '../recall/measuring.ts';
+import { ValueLoader } from '../segments/value-loader.ts';
 import type { SharedIndexCatalog } from '../catalog.ts';
 import { slicedCount, slicedSearch, whole, type Sliced } from '../slices.ts';
 import type { ClusterEvents } from './cluster-events.ts';
@@ -61,6 +62,7 @@ export class ClusterIndex implements OpenIndex {
   readonly #merges: Merges;
   readonly #upserts: UpsertDeps;
   readonly #groups: UpsertGroups;
+  readonly #values: ValueLoader;
   readonly #asks: EngineAsks;
   readonly #recall: IndexRecall;
   /** The generations that this node had, and when; oldest first. */
@@ -83,9 +85,21 @@ export class ClusterIndex implements OpenIndex {
         this.#inBackground('catching up', () => this.#endDeltas(ended, isCommitted)),
     };
     this.#groups = new UpsertGroups(this.#upserts);
-    this.#follower = new Follower({ ...deps, staged, onError: (error) => onError('cache', error) });
+    this.#values = new ValueLoader({
+      ...deps,
+      columns: deps.cache,
+      blobOf: (id) => this.#follower.segments.get(id)?.blob,
+      onError: (error) => onError('columns', error),
+    });
+    this.#follower = new Follower({
+      ...deps,
+      staged,
+      values: this.#values,
+      onError: (error) => onError('cache', error),
+    });
     this.#asks = new EngineAsks({
       ...deps,
+      values: this.#values,
       parts: this.#follower,
       assertUsable: () => this.#assertUsable(),
       onFailed: (error) => this.#mend(error),
@@ -223,7 +237,7 @@ export class ClusterIndex implements OpenIndex {
 
   async settled(): Promise<void> {
     await Promise.allSettled([this.#merges.settled(), this.#maintenance.settled(), ...this.#jobs]);
-    await this.#follower.settled();
+    await Promise.all([this.#follower.settled(), this.#values.settled()]);
   }
 
   /** Fetches early what searches would have to wait for, and merges before many segments gather. */

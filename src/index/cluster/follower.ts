@@ -20,6 +20,7 @@ import type { IndexSettings } from '../index-settings.ts';
 import { CopyPace } from '../merging/copy-pace.ts';
 import { derivedEndings } from '../segments/derived-data.ts';
 import { loadLifespans } from '../segments/load-lifespans.ts';
+import type { ValueLoader } from '../segments/value-loader.ts';
 import type { BlobCache, PartialCopy } from '../storage/blob-cache.ts';
 import type { IndexCatalog } from '../catalog.ts';
 import type { ClusterEvents } from './cluster-events.ts';
@@ -32,6 +33,7 @@ export interface FollowerDeps {
   readonly catalog: Pick<IndexCatalog, 'changesSince'>;
   readonly cache: BlobCache;
   readonly staged: StagedSegments;
+  readonly values: Pick<ValueLoader, 'copy'>;
   readonly settings: Pick<IndexSettings, 'nowMs' | 'verifyAgeMsMax' | 'verifyBytesPerSecond'>;
   readonly onError: (error: unknown) => void;
   readonly events?: Pick<ClusterEvents, 'caughtUp'>;
@@ -190,8 +192,16 @@ export class Follower {
       if (changes.generation > 0) native.publish(changes.generation, noRecords, noRecords);
       await loadLifespans(native, changes.versions);
     }
+    if (!isFirst) this.#copyValues(opened);
     this.#changeOver(changes, opened, isFirst);
     events?.caughtUp((performance.now() - startedAt) / 1000, isFirst);
+  }
+
+  /** Makes columns of merged segments. Their sources are still open, and the engine takes hold of them now. */
+  #copyValues(opened: readonly NamedSegment[]): void {
+    const { native, values } = this.#deps;
+    const here = new Set(native.segments().map(({ segmentId }) => segmentId));
+    for (const segment of opened) if (here.has(segment.id)) void values.copy(segment);
   }
 
   /** Refuses another epoch: numbers of two epochs cannot be compared. */

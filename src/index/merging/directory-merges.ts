@@ -6,6 +6,7 @@
 import type { NamedSegment, RecordLocation } from '../../contracts/index-state.ts';
 import { assertInvariant } from '../../errors.ts';
 import type { DerivedData } from '../segments/derived-data.ts';
+import type { ValueLoader } from '../segments/value-loader.ts';
 import { segmentBlob, type Segment, type SegmentDeps } from '../segments/segment.ts';
 import type { SegmentWriter } from '../segments/segment-writer.ts';
 import { assertSpace, removeBlobs } from '../storage/blob-store.ts';
@@ -16,6 +17,7 @@ import { planMerge } from './merge-policy.ts';
 export interface DirectoryMergesDeps extends SegmentDeps {
   readonly writer: SegmentWriter;
   readonly derived: DerivedData;
+  readonly values: Pick<ValueLoader, 'copy'>;
   /** Resolves when the index is closed. */
   readonly closed: Promise<void>;
   readonly pinnedGeneration: () => number;
@@ -64,7 +66,7 @@ export class DirectoryMerges implements MergeHost {
   }
 
   async finish({ id }: MergeTarget): Promise<NamedSegment> {
-    const { native, blobs, catalog, derived, segments, closed } = this.#deps;
+    const { native, blobs, catalog, derived, values, segments, closed } = this.#deps;
     const target = segments.get(id);
     assertInvariant(target !== undefined, 'the target of a merge is open');
     await native.sync(id);
@@ -74,7 +76,7 @@ export class DirectoryMerges implements MergeHost {
     target.state = 'sealed';
     target.sealing = false;
     target.tokenVectors = tokenVectors;
-    await Promise.race([derived.build(target), closed]);
+    await Promise.race([derived.build(target).then(() => values.copy(target)), closed]);
     return { id, blob: target.blob, records, files: [] };
   }
 

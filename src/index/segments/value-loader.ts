@@ -1,18 +1,37 @@
 /**
- * Loads values of metadata, which conditions compare and counts read, from the catalog into the engine's memory: once for each
- * field and segment, then for new records alone. Callers share a load. It stops when nobody waits for it, and the next load goes
- * on from there.
+ * Gives the engine the values of metadata that conditions compare and counts read. The engine looks for them in the files of
+ * columns. The rest is read from the catalog: once for each field and segment, then for new records alone. Callers share a load. It
+ * stops when nobody waits for it, and the next load goes on from there.
+ *
+ * Then the columns of segments with codes are saved as files, which no request waits for. If that fails, for want of space perhaps,
+ * they stay in memory. After a merge the files of the merged segment are made from those of its sources.
  */
 import { before } from '../asking.ts';
-import type { NativeIndex, NeededValues } from '../engine/native.ts';
+import type { ColumnFiles, NativeIndex, NeededValues } from '../engine/native.ts';
+import { keepColumns, type ColumnStore } from './column-files.ts';
 import { metadataInParts } from './metadata-parts.ts';
 
 /** By version id; versions that are gone are absent. */
 export type VersionMetadata = ReadonlyMap<number, { readonly metadata: string }>;
 
 export interface ValueLoaderDeps {
-  readonly native: Pick<NativeIndex, 'segments' | 'recordsWithoutValues' | 'addValues'>;
+  readonly native: Pick<
+    NativeIndex,
+    'segments' | 'recordsWithoutValues' | 'addValues' | 'saveValues' | 'copyValues'
+  >;
   readonly catalog: { readMetadata(versionIds: readonly number[]): Promise<VersionMetadata> };
+  /** Where the files of columns lie. */
+  readonly columns: ColumnStore;
+  /** The name of an open segment's file. */
+  readonly blobOf: (segmentId: number) => string | undefined;
+  /** A file could not be written. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** A segment and the name of its file. */
+export interface NamedFile {
+  readonly id: number;
+  readonly blob: string;
 }
 
 interface Wanted {
@@ -33,6 +52,8 @@ export class ValueLoader {
   readonly #deps: ValueLoaderDeps;
   /** One load at a time, since two may want the same values. */
   #load: Load | undefined;
+  /** Resolves when no file is being written. */
+  #writing: Promise<void> = Promise.resolve();
 
   constructor(deps: ValueLoaderDeps) {
     this.#deps = deps;
@@ -45,6 +66,27 @@ export class ValueLoader {
   async load(wanted: Wanted): Promise<void> {
     this.#load ??= this.#begin(wanted.needed, wanted.generation);
     await waitFor(this.#load, wanted);
+  }
+
+  /** Makes columns of a segment that a merge has made, from those of all other segments that are open now. Never rejects. */
+  copy(segment: NamedFile): Promise<void> {
+    // The engine takes hold of the others before it returns.
+    return this.#write(segment, () => this.#deps.native.copyValues(segment.id));
+  }
+
+  /** Resolves when no file is being written. */
+  settled(): Promise<void> {
+    return this.#writing;
+  }
+
+  #write({ id, blob }: NamedFile, save: () => Promise<ColumnFiles>): Promise<void> {
+    const { columns, blobOf, onError } = this.#deps;
+    const isOpen = (): boolean => blobOf(id) === blob;
+    const keeping = keepColumns(columns, { blob, isOpen }, save).catch((error: unknown) => {
+      if (isOpen()) onError(error);
+    });
+    this.#writing = Promise.all([this.#writing, keeping]).then(() => {});
+    return keeping;
   }
 
   #begin(needed: NeededValues, generation: number): Load {
@@ -60,6 +102,8 @@ export class ValueLoader {
   }
 
   async #loadAll(needed: NeededValues, generation: number, load: Load): Promise<void> {
+    // A file that is being copied may hold what is needed.
+    await this.#writing;
     for (const { segmentId } of this.#deps.native.segments()) {
       await this.#loadSegment(segmentId, needed, generation, load).catch((error: unknown) => {
         // A merge removed the segment. Its records are in another one, which the next load finds.
@@ -79,6 +123,8 @@ export class ValueLoader {
       await native.addValues(segmentId, needed, records.subarray(first, first + objects.length), objects);
       if (load.waiting === 0) return;
     }
+    const blob = this.#deps.blobOf(segmentId);
+    if (blob !== undefined) void this.#write({ id: segmentId, blob }, () => native.saveValues(segmentId, needed));
   }
 }
 

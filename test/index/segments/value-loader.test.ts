@@ -1,6 +1,8 @@
 /** Loading the values of metadata: who waits, what is read at a time, and when it ends. */
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { askAgain, noRepeats } from '../../../src/index/ask-again.ts';
+import type { ColumnFiles } from '../../../src/index/engine/native.ts';
 import { ValueLoader, type VersionMetadata } from '../../../src/index/segments/value-loader.ts';
 
 const needed = { where: Uint8Array.of(1) };
@@ -10,7 +12,11 @@ const segmentId = 1;
 class Values {
   readonly known = new Set<number>();
   readonly reads: (readonly number[])[] = [];
+  readonly files = new Set<string>();
+  readonly errors: unknown[] = [];
   readonly loader: ValueLoader;
+  /** Writes files of columns. */
+  write = async (): Promise<ColumnFiles> => ({ written: ['.columns-1'], surplus: [] });
   #read: PromiseWithResolvers<void> | undefined;
 
   constructor(records: number, metadata = '{}') {
@@ -24,6 +30,8 @@ class Values {
           versionIds: Float64Array.from(lacking()),
         }),
         addValues: async (_segment, _needed, added) => added.forEach((record) => this.known.add(record)),
+        saveValues: async () => await this.write(),
+        copyValues: async () => await this.write(),
       },
       catalog: {
         readMetadata: async (versionIds): Promise<VersionMetadata> => {
@@ -32,6 +40,13 @@ class Values {
           return new Map(versionIds.map((versionId) => [versionId, { metadata }]));
         },
       },
+      columns: {
+        list: async () => [],
+        remove: async (name) => void this.files.delete(name),
+        adopt: async (name) => void this.files.add(name),
+      },
+      blobOf: () => 'i/1.seg',
+      onError: (error) => this.errors.push(error),
     });
     this.#complete = () => this.known.size === records;
   }
@@ -104,5 +119,41 @@ describe('values of metadata', () => {
     });
     release();
     expect(await patient).toBe('found');
+  });
+
+  it('are saved as files, for which nobody waits', async () => {
+    const values = new Values(100);
+    const written = Promise.withResolvers<ColumnFiles>();
+    values.write = () => written.promise;
+    values.files.add('i/1.seg.columns-0');
+    expect(await values.ask()).toBe('found');
+    written.resolve({ written: ['.columns-1'], surplus: ['.columns-0'] });
+    await values.loader.settled();
+    expect(values.files).toEqual(new Set(['i/1.seg.columns-1']));
+  });
+
+  it('stay in memory when a file cannot be written, which is reported', async () => {
+    const values = new Values(100);
+    values.write = async () => {
+      throw new Error('no space');
+    };
+    expect(await values.ask()).toBe('found');
+    await values.loader.settled();
+    expect(values.errors).toEqual([new Error('no space')]);
+  });
+
+  it('are read from the catalog only when a copy that is being made has ended', async () => {
+    const values = new Values(100);
+    const written = Promise.withResolvers<ColumnFiles>();
+    values.write = () => written.promise;
+    const copied = values.loader.copy({ id: segmentId, blob: 'i/1.seg' });
+    const answer = values.ask();
+    await setImmediate();
+    expect(values.reads).toEqual([]);
+    for (let record = 0; record < 100; ++record) values.known.add(record);
+    written.resolve({ written: [], surplus: [] });
+    await copied;
+    expect(await answer).toBe('found');
+    expect(values.reads.flat()).toEqual([]);
   });
 });
