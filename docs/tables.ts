@@ -18,6 +18,7 @@ const formatHeaders: Readonly<Record<string, string>> = {
   'Codes: `<segment id>.seg.codes`': 'native/codes/codes.h',
   'Codebook: `codebook-<hash>`': 'native/codes/codebook_file.h',
   'Postings: `<segment id>.seg.postings`': 'native/store/postings.h',
+  'Column: `<segment id>.seg.columns-<hash>`': 'native/values/column_file.h',
 };
 
 /** Why each runtime dependency is there. */
