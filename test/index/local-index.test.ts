@@ -10,6 +10,7 @@ import {
   documentAt,
   mergeUpTo,
   openStage,
+  withBlobs,
   type Stage,
 } from '../support/stages/index-stage.ts';
 import { useHost } from '../support/stages/use-host.ts';
@@ -228,6 +229,30 @@ describe('verification in the background', () => {
     expect(await readFile(file)).toEqual(intact);
     await stage.index().verified();
     expect([stage.errors, stage.corrupt]).toEqual([[], []]);
+  });
+
+  it('takes a column that goes meanwhile for no damage', async () => {
+    const vanishing = new Set<string>();
+    const blobs = withBlobs(host.blobs, {
+      async open(name) {
+        const file = await host.blobs.open(name);
+        if (vanishing.delete(name)) await host.blobs.remove(name);
+        return file;
+      },
+    });
+    await using stage = await openStage(
+      { ...host, blobs },
+      { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 },
+    );
+    await stage.upsert([documentAt('a', 0, { n: 1 }), documentAt('b', 1, { n: 2 })]);
+    await stage.index().settled();
+    expect(await stage.matching('{"n":{"gt":1}}')).toEqual(['b']);
+    await expect.poll(() => columnsOf(stage)).toHaveLength(1);
+    for (const name of await columnsOf(stage)) vanishing.add(name);
+    await stage.index().verified();
+    expect(await columnsOf(stage)).toEqual([]);
+    expect([stage.errors, stage.corrupt]).toEqual([[], []]);
+    expect(await stage.matching('{"n":{"gt":1}}')).toEqual(['b']);
   });
 
   it('comes back to a segment only after a while', async () => {

@@ -1,25 +1,13 @@
 /** Codes and postings of an index whose disk, or whose background work, fails at the wrong moment. */
 import { copyFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import type { BlobStore } from '../../../src/index/storage/blob-store.ts';
 import { engineError } from '../../support/stages/faults.ts';
-import { documentAt, openStage, type Stage } from '../../support/stages/index-stage.ts';
+import { documentAt, openStage, withBlobs, type Stage } from '../../support/stages/index-stage.ts';
 import { useHost } from '../../support/stages/use-host.ts';
 
 const settings = { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 };
 
 const host = useHost();
-
-function almostFull(blobs: BlobStore): BlobStore {
-  return {
-    create: (name) => blobs.create(name),
-    seal: (name) => blobs.seal(name),
-    open: (name) => blobs.open(name),
-    list: (prefix) => blobs.list(prefix),
-    remove: (name) => blobs.remove(name),
-    freeBytes: () => Promise.resolve(10),
-  };
-}
 
 const centroids = (stage: Stage) =>
   stage
@@ -41,7 +29,8 @@ describe('codes that could not be built', () => {
   });
 
   it('for want of space are not even begun', async () => {
-    await using stage = await openStage({ ...host, blobs: almostFull(host.blobs) }, settings);
+    const blobs = withBlobs(host.blobs, { freeBytes: () => Promise.resolve(10) });
+    await using stage = await openStage({ ...host, blobs }, settings);
     stage.faults.set('buildCodes', new Error('it was begun'));
     await stage.upsert([documentAt('a', 0), documentAt('b', 1)]);
     await stage.index().settled();
