@@ -40,6 +40,13 @@ std::optional<std::string> dateOf(std::string_view key) {
   return key >= stringKeys && key < otherKeys ? dateKeyOfText(key.substr(1)) : std::nullopt;
 }
 
+/// Whether the value is a date that meets the condition.
+template <typename Condition>
+bool hasDate(std::string_view key, const Condition& condition) {
+  const auto date = dateOf(key);
+  return date && condition(*date);
+}
+
 void setPlaces(Bitmap& records, std::span<const ValuePlace> places, bool inArray) {
   for (const ValuePlace place : places) {
     if (place.inArray() == inArray && place.record() < records.size()) records.set(place.record());
@@ -105,19 +112,20 @@ void RunWriter::writeBlock() {
 
 void RunWriter::noteDates() {
   std::optional<std::string> first, last;
-  size_t dates = 0, at = 0;
+  bool isInOrder = true;
+  size_t at = 0;
   for (const Pending& entry : pending_) {
     auto date = dateOf(std::string_view(keys_).substr(at, entry.keyBytes));
     at += entry.keyBytes;
+    isInOrder = isInOrder && date && (!last || *date >= *last);
     if (!date) continue;
-    ++dates;
     if (!first || *date < *first) first = date;
     if (!last || *date > *last) last = std::move(date);
   }
-  if (dates == 0) return;
+  if (!first) return;
   DateZone& zone = index_.dates.emplace_back();
   zone.block = uint32_t(index_.blocks.size());
-  zone.isDatesAlone = dates == pending_.size();
+  zone.isInOrder = isInOrder;
   std::ranges::copy(*first, zone.first.begin());
   std::ranges::copy(*last, zone.last.begin());
 }
@@ -234,9 +242,9 @@ bool ValueRun::Cursor::readBlock() {
   return true;
 }
 
-std::string_view ValueRun::Cursor::key() const {
-  const uint32_t begin = at_ == 0 ? 0 : keyEnds_[at_ - 1];
-  return {keys_ + begin, keyEnds_[at_] - begin};
+std::string_view ValueRun::Cursor::keyAt(size_t entry) const {
+  const uint32_t begin = entry == 0 ? 0 : keyEnds_[entry - 1];
+  return {keys_ + begin, keyEnds_[entry] - begin};
 }
 
 std::span<const ValuePlace> ValueRun::Cursor::places() const {
@@ -246,28 +254,33 @@ std::span<const ValuePlace> ValueRun::Cursor::places() const {
 
 void ValueRun::addTo(Bitmap& records, Compared compared, const KeyRange& range) const {
   if (compared == Compared::dates) return addDates(records, range);
+  const auto isBelow = [&range](std::string_view key) { return range.isBelow(key); };
   const auto numbers = std::views::iota(size_t(0), index_.blocks.size());
-  const size_t behind = *std::ranges::partition_point(numbers, [&](size_t b) { return range.isBelow(firstKey(b)); });
+  const size_t behind = *std::ranges::partition_point(numbers, [&](size_t b) { return isBelow(firstKey(b)); });
   // The range may begin within the block before.
-  for (Cursor entry(*this, behind == 0 ? 0 : behind - 1); !entry.atEnd() && !range.isAbove(entry.key()); entry.next()) {
-    if (range.isBelow(entry.key()) || isCut(entry.key())) continue;
-    setPlaces(records, entry.places(), compared == Compared::items);
+  Cursor entry(*this, behind == 0 ? 0 : behind - 1);
+  for (entry.moveTo(entry.firstNot(isBelow)); !entry.atEnd() && !range.isAbove(entry.key()); entry.next()) {
+    if (!isCut(entry.key())) setPlaces(records, entry.places(), compared == Compared::items);
   }
 }
 
 void ValueRun::addDates(Bitmap& records, const KeyRange& range) const {
-  const auto keyOf = [](const std::array<char, dateKeyBytes>& key) { return std::string_view(key.data(), key.size()); };
-  const auto isWithin = [&range](std::string_view key) { return !range.isBelow(key) && !range.isAbove(key); };
   for (const DateZone& zone : index_.dates) {
-    const std::string_view first = keyOf(zone.first), last = keyOf(zone.last);
+    const std::string_view first(zone.first.data(), zone.first.size()), last(zone.last.data(), zone.last.size());
     if (range.isBelow(last) || range.isAbove(first)) continue;
-    const bool isWhole = zone.isDatesAlone && isWithin(first) && isWithin(last);
-    for (Cursor entry(*this, zone.block); entry.block() == zone.block; entry.next()) {
-      if (!isWhole) {
-        const auto date = dateOf(entry.key());
-        if (!date || !isWithin(*date)) continue;
-      }
-      setPlaces(records, entry.places(), false);
+    Cursor entry(*this, zone.block);
+    if (zone.isInOrder) {
+      const auto isBelow = [&](std::string_view key) { return hasDate(key, [&](auto& date) { return range.isBelow(date); }); };
+      const auto isNotAbove = [&](std::string_view key) { return hasDate(key, [&](auto& date) { return !range.isAbove(date); }); };
+      const size_t begin = range.isBelow(first) ? entry.firstNot(isBelow) : 0;
+      const size_t end = range.isAbove(last) ? entry.firstNot(isNotAbove) : entry.entries();
+      entry.moveTo(begin);
+      for (size_t e = begin; e < end; ++e, entry.next()) setPlaces(records, entry.places(), false);
+      continue;
+    }
+    for (; entry.block() == zone.block; entry.next()) {
+      const bool isMet = hasDate(entry.key(), [&](auto& date) { return !range.isBelow(date) && !range.isAbove(date); });
+      if (isMet) setPlaces(records, entry.places(), false);
     }
   }
 }

@@ -17,10 +17,12 @@
 #include "runtime/bitmap.h"
 #include "values/json_values.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,9 +56,10 @@ class ValuePlace {
   uint32_t bits_;
 };
 
-/// A block that holds dates: the first and the last of them in time, and whether all its values are dates.
+/// A block that holds dates: the first and the last of them in time, and whether all its values are dates, in the order
+/// of time.
 struct DateZone {
-  uint32_t block, isDatesAlone;
+  uint32_t block, isInOrder;
   std::array<char, dateKeyBytes> first, last;
 };
 static_assert(sizeof(DateZone) == 32);
@@ -126,19 +129,30 @@ class ValueRun {
     static constexpr size_t entriesMax = 64;
 
     explicit Cursor(const ValueRun& run, size_t block = 0) : run_(&run), block_(block) { read(); }
-    bool atEnd() const { return block_ == run_->index_.blocks.size(); }
+    bool atEnd() const { return block_ >= run_->index_.blocks.size(); }
     /// The number of the block that it has reached.
     size_t block() const { return block_; }
-    std::string_view key() const;
+    std::string_view key() const { return keyAt(at_); }
     std::span<const ValuePlace> places() const;
-    void next() {
-      if (++at_ == entries_) ++block_, read();
+    void next() { moveTo(at_ + 1); }
+    /// Entries of the block that it has reached.
+    size_t entries() const { return entries_; }
+    /// Moves to an entry of the block, or behind its last one.
+    void moveTo(size_t entry) {
+      if ((at_ = entry) == entries_) ++block_, read();
+    }
+    /// The first entry of the block whose key is not `isBefore`; such keys come first.
+    template <typename IsBefore>
+    size_t firstNot(const IsBefore& isBefore) const {
+      const auto numbers = std::views::iota(size_t(0), entries_);
+      return *std::ranges::partition_point(numbers, [&](size_t entry) { return isBefore(keyAt(entry)); });
     }
 
    private:
     /// Reads the lengths of the next block with entries.
     void read();
     bool readBlock();
+    std::string_view keyAt(size_t entry) const;
 
     const ValueRun* run_;
     size_t block_;

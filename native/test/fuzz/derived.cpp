@@ -1,7 +1,10 @@
-// Fuzzes the files beside a segment: postings, codes, codebooks.
+// Fuzzes the files beside a segment: postings, codes, codebooks, columns.
 #include "codes/codebook_file.h"
 #include "codes/codes.h"
 #include "test/fuzz/stage.h"
+#include "values/field_values.h"
+
+#include <array>
 
 namespace maxsimd::test {
 namespace {
@@ -90,6 +93,40 @@ bool fuzzCodebookFile(std::span<const uint8_t> given) {
   bool isTaken = false;
   reads([&] { isTaken = bytes != whole && inspectCodes(stage.codes, true).damage.empty(); });
   stage.searchByCodes();
+  return isTaken;
+}
+
+bool fuzzColumn(std::span<const uint8_t> given) {
+  static FuzzStage stage;
+  static const Bytes whole = readFile(stage.column);
+  FuzzInput input(given);
+  const bool leavesDamaged = input.leavesDamaged();
+  Bytes bytes = whole;
+  input.change(bytes);
+  if (!leavesDamaged && bytes.size() >= headerBytes) {
+    put(bytes, 32, checksumUntil(bytes, bytes.size()));
+    mendHeader(bytes, 0);
+  }
+  writeFile(stage.column, bytes);
+  bool isTaken = false;
+  reads([&] { isTaken = bytes != whole && inspectColumn(stage.column, true).damage.empty(); });
+  const auto stored = openColumn(stage.columnPlace(), FuzzStage::field);
+  if (!stored) return isTaken;
+  const FieldColumn column(*stored);
+  for (const Compared compared : {Compared::values, Compared::dates, Compared::items, Compared::presence}) {
+    Bitmap records(FuzzStage::records);
+    const bool isDate = compared == Compared::dates;
+    column.addTo(records, compared, {isDate ? *dateKeyOfText("2024-01-02") : valueKey("1"), std::string(1, char(0xff)), false, true});
+    CHECK(records.size() == FuzzStage::records);
+  }
+  for (ValueRun::Cursor value(*stored->run); !value.atEnd(); value.next()) {
+    fullKeyBytes(value.key());
+    if (!value.key().empty() && !isCut(value.key())) tokenOfKey(value.key());
+  }
+  std::vector<uint8_t> copied;
+  RunWriter writer([&copied](std::span<const uint8_t> part) { copied.insert(copied.end(), part.begin(), part.end()); });
+  mergeRuns(std::array{RunSource{stored->run, {}}}, writer);
+  CHECK(writer.finish().bytes == copied.size());
   return isTaken;
 }
 

@@ -24,7 +24,8 @@ struct FuzzStage {
   Pool pool{1};
   const std::string path = directory.file("7.seg");
   const std::string codes = path + ".codes", postings = path + ".postings";
-  std::string codebook;
+  static constexpr const char* field = "v";
+  std::string codebook, column;
   Bytes active, sealed;
   std::vector<Index::LifespanChange> born;
   std::vector<float> query;
@@ -43,8 +44,19 @@ struct FuzzStage {
     index.seal(id);
     sealed = readFile(path);
     index.buildCodes(id, {});
+    const std::vector<std::string> fields{field};
+    std::vector<uint32_t> numbers;
+    for (const auto& [segmentId, record] : born) numbers.push_back(record);
+    index.addValues(id, fields, numbers,
+                    std::vector<std::string>{R"({"v":-12.5})", R"({"v":"2024-01-03"})", R"({"v":[1,"a",null]})",
+                                             R"({"v":"2024-01-01T10:00:00+02:00"})", R"({})", R"({"v":"text"})"});
+    column = path + index.saveValues(id, fields).written.front();
     codebook = directory.file(index.segments().front().codebook);
     query = clusters.near(random, 1);
+  }
+
+  ColumnPlace columnPlace() const {
+    return {path, Segment::open(id, path, dim, records, true)->identity()};
   }
 
   IndexSearch request(Plan plan) const { return searchOf(query, 1, 5, 8, plan); }

@@ -16,6 +16,7 @@ bool fuzzPostings(std::span<const uint8_t> bytes);
 bool fuzzCodes(std::span<const uint8_t> bytes);
 bool fuzzCodebookFile(std::span<const uint8_t> bytes);
 bool fuzzCodebook(std::span<const uint8_t> bytes);
+bool fuzzColumn(std::span<const uint8_t> bytes);
 bool fuzzCondition(std::span<const uint8_t> bytes);
 
 struct FuzzTarget {
@@ -25,7 +26,7 @@ struct FuzzTarget {
 
 inline constexpr FuzzTarget fuzzTargets[] = {
     {"segment", fuzzSegment},   {"postings", fuzzPostings},   {"codes", fuzzCodes}, {"codebook-file", fuzzCodebookFile},
-    {"codebook", fuzzCodebook}, {"condition", fuzzCondition},
+    {"codebook", fuzzCodebook}, {"column", fuzzColumn},       {"condition", fuzzCondition},
 };
 
 /// Interprets fuzzed bytes as choices and as changes of a file.
