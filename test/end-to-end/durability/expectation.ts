@@ -181,6 +181,7 @@ export class Expectation {
         this.#settle(operation);
       }
     }
+    await checkColumns(stage, documents);
     return documents;
   }
 
@@ -233,6 +234,15 @@ export class Expectation {
       if (state === 'gone') assert.equal(index, undefined);
     }
   }
+}
+
+/** A condition reads columns, which may have been cut short, and writes them again. */
+async function checkColumns(stage: Stage, documents: ReadonlyMap<string, number>): Promise<void> {
+  const uids = [...documents.values()].toSorted((a, b) => a - b);
+  const median = uids[uids.length >> 1] ?? 0;
+  const wanted = [...documents].flatMap(([docId, uid]) => (uid >= median ? [docId] : []));
+  assert.deepEqual(await stage.matching(`{"uid":{"gte":${median}}}`), wanted.toSorted());
+  await stage.index().settled();
 }
 
 function wholeVersion(docId: string, chunks: readonly Found[]): number {

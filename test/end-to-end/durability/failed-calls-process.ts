@@ -12,7 +12,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../../src/errors.ts';
 import { DiskState } from '../../support/machine/disk-state.ts';
 import { seededRandom } from '../../../bench/lib/seeded-random.ts';
-import { openHost, openStage, type Host, type Stage } from '../../support/stages/index-stage.ts';
+import { columnsOf, openHost, openStage, type Host, type Stage } from '../../support/stages/index-stage.ts';
 import { Expectation } from './expectation.ts';
 import { documentOf, loadSettings, notesOn, recordSearch, type Note, type Operation } from './load.ts';
 
@@ -36,6 +36,8 @@ interface Deed {
   readonly work: () => Promise<unknown>;
   /** A start ends with the reason; a request is refused with 503. */
   readonly starts?: boolean;
+  /** It writes only what no answer needs, so it is never refused. */
+  readonly answers?: boolean;
 }
 
 const deeds: Readonly<Record<string, Deed>> = {
@@ -46,6 +48,11 @@ const deeds: Readonly<Record<string, Deed>> = {
   seal: { prepare: () => stage.index().settled(), work: () => fillSegment() },
   merge: { prepare: () => fillSegment(), work: () => stage.index().mergeAll() },
   'index and tenant that come and go': { work: () => guest() },
+  'a condition on a column': {
+    prepare: () => prepareColumn(),
+    work: () => stage.matching('{"uid":{"gte":0}}'),
+    answers: true,
+  },
   'opening an index': { work: () => stage.reopen() },
   restart: { prepare: () => nothingWaits(), work: () => restart(), starts: true },
   'a new directory': { work: () => newDirectory(), starts: true },
@@ -73,6 +80,7 @@ async function failEach(name: string, deed: Deed, errno: number, lasts: boolean)
     disk.set('failEnd', 0);
     const what = `${name}, call ${call}, errno ${errno}${lasts ? ' from there on' : ''}`;
     try {
+      if (deed.answers === true) assert.equal(error, undefined, inspect(error));
       if (error !== undefined && deed.starts !== true) assert.ok(isRefusal(error), inspect(error));
       await recover(error);
     } catch (problem) {
@@ -178,6 +186,17 @@ async function search(): Promise<void> {
 /** And a little of the next one: this one is sealed. */
 async function fillSegment(): Promise<void> {
   for (let upserts = 0; upserts < 4; upserts += 1) await upsert(docIds.length);
+  await stage.index().settled();
+}
+
+/** Leaves a segment with codes and without columns. */
+async function prepareColumn(): Promise<void> {
+  await upsert(docIds.length);
+  const removeColumns = async (): Promise<void> => {
+    for (const name of await columnsOf(stage)) await stage.blobs.remove(name);
+  };
+  await stage.reopen(removeColumns, { ...loadSettings, codesTokenVectorsMin: 1 });
+  await stage.index().mergeAll();
   await stage.index().settled();
 }
 

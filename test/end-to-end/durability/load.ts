@@ -11,7 +11,7 @@ import { dim, month, type Stage, type TestDocument } from '../../support/stages/
 export const loadSettings: Partial<IndexSettings> = {
   segmentTokenVectorsMax: 40,
   sealedSegmentsMax: 2,
-  codesTokenVectorsMin: 60,
+  codesTokenVectorsMin: 30,
   wasteAgeMsMax: 0,
 };
 
@@ -112,6 +112,8 @@ export async function writeLoad(stage: Stage, { seed, operations, note }: LoadOp
         await stage.abandon(choose(2).map(documentOf));
       } else {
         await run('search', [], async () => {
+          // It writes columns of segments with codes.
+          await stage.matching('{"uid":{"gte":0}}');
           await recordSearch(stage);
           return true;
         });
