@@ -415,9 +415,9 @@ export interface PostingsInspection {
 
 export interface ColumnInspection {
   readonly field: string;
-  /** Distinct values. */
+  /** Distinct values. One that goes beyond a block of the file counts again. */
   readonly values: number;
-  /** Values of all records together; each item of an array counts. */
+  /** Distinct values of each record, summed over all records. An array has one for each item. */
   readonly items: number;
   /** '' = nothing is wrong. */
   readonly damage: string;
