@@ -10,6 +10,7 @@ import { segmentOfColumn } from '../../src/index/segments/derived-data.ts';
 import { conditionOf } from '../../src/index/terms/condition.ts';
 import { instantOf } from '../../src/index/terms/instant.ts';
 import { rounds } from '../rounds.ts';
+import { hangMs } from '../support/running/eventually.ts';
 import { meetsText, metadata, wherePart, type Json } from '../support/conditions.ts';
 import { nearlyDates, writtenDates } from './terms/dates.ts';
 import { engineError } from '../support/stages/faults.ts';
@@ -33,6 +34,16 @@ const planned: fc.Arbitrary<Planned> = fc.record({
   wheres: fc.array(wherePart, { minLength: 24, maxLength: 24 }),
 });
 
+/** How many documents a count of values finds. */
+async function countOf(stage: Stage, text: string): Promise<number> {
+  const counting = { fields: ['"kind"'], limit: 1, distinctMax: 1_000, bytesMax: 100_000, timeoutMs: hangMs };
+  const where = conditionOf(text, 'where');
+  const { documents } = await stage
+    .index()
+    .read((reader) => reader.countValues({ ...counting, ...(where === undefined ? {} : { where }) }));
+  return documents;
+}
+
 /** Checks the matches of all conditions, and searches by the first, with and without a filter. */
 async function compare(
   stage: Stage,
@@ -44,6 +55,7 @@ async function compare(
       meetsText(metadataText, text) ? [docId] : [],
     );
     expect([text, await stage.matching(text)]).toEqual([text, wanted.toSorted()]);
+    expect([text, await countOf(stage, text)]).toEqual([text, wanted.length]);
     if (place > 0) continue;
     const found = (await stage.search({}, undefined, text)).map(({ docId }) => docId).toSorted();
     expect([text, found]).toEqual([text, wanted.toSorted()]);

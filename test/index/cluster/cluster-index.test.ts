@@ -72,7 +72,8 @@ describe('every node', () => {
     const wheres = fc.sample(wherePart, { seed, numRuns: 40 });
     const texts = fc.sample(metadata, { seed, numRuns: 12 });
     await using stage = await servers.openStage();
-    const settings = { sealedSegmentsMax: 1, wasteAgeMsMax: 0 };
+    // Merged segments have codes, and so their columns are files.
+    const settings = { sealedSegmentsMax: 1, wasteAgeMsMax: 0, codesTokenVectorsMin: 1 };
     const [one, two] = [await stage.newNode({ settings }), await stage.newNode({ settings })];
     const compare = async (node: Node, stored: number): Promise<void> => {
       for (const where of wheres) {

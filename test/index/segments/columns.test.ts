@@ -85,7 +85,9 @@ describe('columns of sealed segments with codes', () => {
     expect(await answersFromFiles(stage)).toEqual(wanted(left));
     await expect.poll(() => filesOf(stage)).toHaveLength(4);
     const bytes = await Promise.all(
-      (await filesOf(stage)).map(async (name) => (await readFile(await stage.blobs.open(name))).toString('latin1')),
+      (await filesOf(stage)).map(async (name) =>
+        (await readFile(await stage.blobs.open(name))).toString('latin1'),
+      ),
     );
     expect(bytes.some((text) => text.includes('secret-6'))).toBe(true);
     expect(bytes.some((text) => text.includes('secret-5'))).toBe(false);
@@ -142,7 +144,8 @@ describe('columns of sealed segments with codes', () => {
     await using stage = await openStage(host, settings);
     const fields = Array.from({ length: 34 }, (_, field) => `f${field}`);
     const metadataText = JSON.stringify(Object.fromEntries(fields.map((field) => [field, 1])));
-    for (const place of places.slice(0, 8)) await stage.upsert([{ ...documentAt(idOf(place), place), metadataText }]);
+    for (const place of places.slice(0, 8))
+      await stage.upsert([{ ...documentAt(idOf(place), place), metadataText }]);
     await stage.index().maintain();
     for (const field of fields) expect(await stage.matching(`{"${field}":{"gt":0}}`)).toHaveLength(8);
     await expect.poll(() => filesOf(stage)).toHaveLength(32);
