@@ -10,7 +10,8 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace maxsimd {
 namespace {
@@ -50,17 +51,37 @@ bool outgrown(const Codebook& codebook, uint64_t rows, std::span<const std::shar
 
 ColumnPlace columnPlaceOf(const Segment& segment) { return {segment.path(), segment.identity()}; }
 
-/// For each record of `from` the number of the same version in `numbers`, which it is taken from.
-std::vector<uint32_t> takeNumbers(const Segment& from, std::unordered_map<uint64_t, uint32_t>& numbers) {
-  std::vector<uint32_t> taken(from.recordCount(), RunSource::left);
-  for (uint32_t record = 0; record < taken.size(); ++record) {
-    const auto found = numbers.find(from.record(record).versionId);
-    if (found == numbers.end()) continue;
-    taken[record] = found->second;
-    numbers.erase(found);
+/// The records of a segment by their version, each of which is taken once.
+class RecordsByVersion {
+ public:
+  explicit RecordsByVersion(const Segment& segment)
+      : taken_(segment.recordCount()), memory_(segment.owner(), taken_.size() * sizeof(Numbered)) {
+    for (uint32_t record = 0; record < taken_.size(); ++record) {
+      numbered_.push_back({segment.record(record).versionId, record});
+    }
+    std::ranges::sort(numbered_);
   }
-  return taken;
-}
+
+  /// For each record of another segment the number of the same version here, or `RunSource::left`.
+  std::vector<uint32_t> take(const Segment& other) {
+    std::vector<uint32_t> numbers(other.recordCount(), RunSource::left);
+    for (uint32_t record = 0; record < numbers.size(); ++record) {
+      const uint64_t versionId = other.record(record).versionId;
+      const auto found = std::ranges::lower_bound(numbered_, Numbered{versionId, 0});
+      if (found == numbered_.end() || found->first != versionId || taken_.test(found->second)) continue;
+      taken_.set(found->second);
+      numbers[record] = found->second;
+    }
+    return numbers;
+  }
+
+ private:
+  using Numbered = std::pair<uint64_t, uint32_t>;
+
+  Bitmap taken_;
+  const MemoryShare memory_;
+  std::vector<Numbered> numbered_;
+};
 
 Error unknownSegment(uint64_t id) {
   return Error(ErrorCode::invalidArgument, "segment " + std::to_string(id) + " is not open");
@@ -352,15 +373,13 @@ std::function<FieldValues::Saved()> Index::copyOfValues(uint64_t id) const {
     if (entry.segment != nullptr && otherId != id) others.push_back(entry);
   }
   return [target, others] {
-    std::unordered_map<uint64_t, uint32_t> numbers;
-    for (uint32_t record = 0; record < target.segment->recordCount(); ++record) {
-      numbers.emplace(target.segment->record(record).versionId, record);
-    }
     std::vector<FieldValues::Source> sources;
+    if (!target.values->keepsFiles()) return FieldValues::Saved();
+    RecordsByVersion records(*target.segment);
     for (const Entry& other : others) {
-      auto taken = takeNumbers(*other.segment, numbers);
-      const bool isSource = std::ranges::any_of(taken, [](uint32_t number) { return number != RunSource::left; });
-      if (isSource) sources.push_back({other.values, std::move(taken)});
+      auto numbers = records.take(*other.segment);
+      const bool isSource = std::ranges::any_of(numbers, [](uint32_t number) { return number != RunSource::left; });
+      if (isSource) sources.push_back({other.values, std::move(numbers)});
     }
     return target.values->copy(sources);
   };

@@ -41,13 +41,6 @@ void noteSurplus(const ColumnPlace& place, FieldValues::Saved& saved) {
   if (endings.size() > FieldValues::columnsMax) saved.surplus.assign(endings.begin() + FieldValues::columnsMax, endings.end());
 }
 
-/// Makes room in two bitmaps for a record.
-void growTo(Bitmap& known, Bitmap& present, uint32_t records) {
-  if (records <= known.size()) return;
-  known.resize(records);
-  present.resize(records);
-}
-
 }  // namespace
 
 FieldColumn::FieldColumn(StoredColumn stored)
@@ -86,7 +79,10 @@ FieldColumn FieldColumn::with(std::span<const RecordValue> values) const {
   FieldColumn next = *this;
   std::vector<ValueRun::Value> added;
   for (const RecordValue& value : values) {
-    growTo(next.known_, next.present_, value.record + 1);
+    if (value.record >= next.known_.size()) {
+      next.known_.resize(value.record + 1);
+      next.present_.resize(value.record + 1);
+    }
     next.known_.set(value.record);
     if (value.token.empty()) continue;
     next.present_.set(value.record);
@@ -139,7 +135,7 @@ std::shared_ptr<const FieldColumn> FieldValues::find(const std::string& field) c
   return found->second.column;
 }
 
-std::shared_ptr<const FieldColumn> FieldValues::findOrOpen(const std::string& field) {
+std::shared_ptr<const FieldColumn> FieldValues::findOrOpen(const std::string& field, size_t fields) {
   if (auto column = find(field)) return column;
   const auto files = place();
   auto stored = files ? openColumn(*files, field) : std::nullopt;
@@ -148,14 +144,14 @@ std::shared_ptr<const FieldColumn> FieldValues::findOrOpen(const std::string& fi
   const std::lock_guard making(making_);
   if (auto column = find(field)) return column;
   auto column = std::make_shared<const FieldColumn>(std::move(*stored));
-  keep(field, column, columnsMax);
+  keep(field, column, fields);
   return column;
 }
 
 std::vector<uint32_t> FieldValues::lacking(std::span<const std::string> fields, uint32_t records,
                                            const IsNeeded& isNeeded) {
   std::vector<std::shared_ptr<const FieldColumn>> columns;
-  for (const std::string& field : fields) columns.push_back(findOrOpen(field));
+  for (const std::string& field : fields) columns.push_back(findOrOpen(field, fields.size()));
   std::vector<uint32_t> lacking;
   for (uint32_t record = 0; record < records; ++record) {
     const auto isUnknown = [record](const auto& column) { return column == nullptr || !column->knows(record); };
@@ -180,17 +176,18 @@ void FieldValues::add(std::span<const std::string> fields, std::span<const uint3
     }
     FieldColumn column = (known ? *known : FieldColumn()).with(added);
     if (files && column.bytes() > makingBytesMax / fields.size()) column = spilled(std::move(column), *files, field);
-    keep(field, std::make_shared<const FieldColumn>(std::move(column)), std::max(columnsMax, fields.size()));
+    keep(field, std::make_shared<const FieldColumn>(std::move(column)), fields.size());
   }
 }
 
 /// Keeps a column in place of the one before it. If there are too many, drops the one that was used longest ago.
-void FieldValues::keep(const std::string& field, std::shared_ptr<const FieldColumn> column, size_t columnsMost) {
+/// `fields`: how many a request needs at once.
+void FieldValues::keep(const std::string& field, std::shared_ptr<const FieldColumn> column, size_t fields) {
   const std::unique_lock lock(mutex_);
   Kept& kept = columns_[field];
   kept.column = std::move(column);
   kept.usedAt = ++uses_;
-  if (columns_.size() > columnsMost) {
+  if (columns_.size() > std::max(columnsMax, fields)) {
     columns_.erase(std::min_element(columns_.begin(), columns_.end(),
                                     [](const auto& a, const auto& b) { return a.second.usedAt < b.second.usedAt; }));
   }
@@ -209,7 +206,7 @@ FieldValues::Saved FieldValues::save(std::span<const std::string> fields) {
     for (const auto& run : column->runs()) runs.push_back({run, {}});
     saveColumn(*files, field, resized(column->known(), files->segment.records),
                resized(column->present(), files->segment.records), runs);
-    takeSaved(field, *files, saved);
+    takeSaved(field, fields.size(), *files, saved);
   }
   noteSurplus(*files, saved);
   return saved;
@@ -224,7 +221,7 @@ FieldValues::Saved FieldValues::copy(std::span<const Source> sources) {
     for (std::string& field : source.values->fieldNames()) fields.insert(std::move(field));
   }
   for (const std::string& field : fields) {
-    if (findOrOpen(field) == nullptr) copyField(field, *files, sources, saved);
+    if (findOrOpen(field, 1) == nullptr) copyField(field, *files, sources, saved);
   }
   noteSurplus(*files, saved);
   return saved;
@@ -235,7 +232,7 @@ void FieldValues::copyField(const std::string& field, const ColumnPlace& files, 
   Bitmap known(files.segment.records), present(files.segment.records);
   std::vector<RunSource> runs;
   for (const Source& source : sources) {
-    const auto column = source.values->findOrOpen(field);
+    const auto column = source.values->findOrOpen(field, 1);
     if (column == nullptr) continue;
     for (uint32_t record = 0; record < source.numbers.size(); ++record) {
       const uint32_t number = source.numbers[record];
@@ -249,14 +246,14 @@ void FieldValues::copyField(const std::string& field, const ColumnPlace& files, 
   const std::lock_guard making(making_);
   if (find(field) != nullptr) return;
   saveColumn(files, field, known, present, runs);
-  takeSaved(field, files, saved);
+  takeSaved(field, 1, files, saved);
 }
 
 /// Uses a file that was saved just now.
-void FieldValues::takeSaved(const std::string& field, const ColumnPlace& files, Saved& saved) {
+void FieldValues::takeSaved(const std::string& field, size_t fields, const ColumnPlace& files, Saved& saved) {
   saved.written.push_back(columnEnding(field));
   auto stored = openColumn(files, field);
-  if (stored) keep(field, std::make_shared<const FieldColumn>(std::move(*stored)), columnsMax);
+  if (stored) keep(field, std::make_shared<const FieldColumn>(std::move(*stored)), fields);
 }
 
 std::vector<std::string> FieldValues::fieldNames() const {

@@ -89,6 +89,7 @@ class FieldValues : public Reclaimable {
 
   /// From now on columns are kept as files.
   void keepFiles(ColumnPlace place);
+  bool keepsFiles() const { return place().has_value(); }
   /// Which of the first `records` records are needed and lack values of one of the fields. Opens files.
   std::vector<uint32_t> lacking(std::span<const std::string> fields, uint32_t records, const IsNeeded& isNeeded);
   /// Adds values: `objects[i]` is the metadata of `records[i]` as compact JSON. The caller must call `Memory::makeRoom`
@@ -130,11 +131,11 @@ class FieldValues : public Reclaimable {
 
   std::optional<ColumnPlace> place() const;
   std::shared_ptr<const FieldColumn> find(const std::string& field) const;
-  std::shared_ptr<const FieldColumn> findOrOpen(const std::string& field);
+  std::shared_ptr<const FieldColumn> findOrOpen(const std::string& field, size_t fields);
   std::vector<std::string> fieldNames() const;
   void copyField(const std::string& field, const ColumnPlace& place, std::span<const Source> sources, Saved& saved);
-  void takeSaved(const std::string& field, const ColumnPlace& place, Saved& saved);
-  void keep(const std::string& field, std::shared_ptr<const FieldColumn> column, size_t columnsMost);
+  void takeSaved(const std::string& field, size_t fields, const ColumnPlace& place, Saved& saved);
+  void keep(const std::string& field, std::shared_ptr<const FieldColumn> column, size_t fields);
   void account();
 
   const void* const index_;

@@ -161,6 +161,21 @@ const Case kept("values", "columns are saved once, and the files used longest ag
   CHECK(saved.surplus.front() == columnEnding("year"));
 });
 
+const Case manyFields("values", "a request has the columns of all its fields, however many, from files too", [](Random&) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> fields;
+  for (size_t n = 0; n < FieldValues::columnsMax + 8; ++n) fields.push_back("f" + std::to_string(n));
+  const std::vector<uint32_t> records{0, 1};
+  for (int restart = 0; restart < 2; ++restart) {
+    FieldValues values(nobody());
+    values.keepFiles({directory.file("7.seg"), {7, 2, 99}});
+    if (!values.lacking(fields, 2, always).empty()) values.add(fields, records, std::vector<std::string>(2, R"({"f0":1})"));
+    values.save(fields);
+    for (const std::string& field : fields) CHECK(values.complete(field, 2, always) != nullptr);
+    CHECK(values.lacking(fields, 2, always).empty());
+  }
+});
+
 const Case copied("values", "a merge copies the values of the records that it keeps", [](Random& random) {
   for (int round = 0; round < rounds(20); ++round) {
     const TemporaryDirectory directory;
