@@ -1,7 +1,7 @@
 /** An open index while requests, merges and verification run at once. */
 import { open, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { engineError } from '../support/stages/faults.ts';
+import { engineError, withBlobs } from '../support/stages/faults.ts';
 import {
   blobsOf,
   columnsOf,
@@ -10,7 +10,6 @@ import {
   documentAt,
   mergeUpTo,
   openStage,
-  withBlobs,
   type Stage,
 } from '../support/stages/index-stage.ts';
 import { useHost } from '../support/stages/use-host.ts';

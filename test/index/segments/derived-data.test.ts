@@ -1,8 +1,8 @@
 /** Codes and postings of an index whose disk, or whose background work, fails at the wrong moment. */
 import { copyFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { engineError } from '../../support/stages/faults.ts';
-import { documentAt, openStage, withBlobs, type Stage } from '../../support/stages/index-stage.ts';
+import { engineError, withBlobs } from '../../support/stages/faults.ts';
+import { documentAt, openStage, type Stage } from '../../support/stages/index-stage.ts';
 import { useHost } from '../../support/stages/use-host.ts';
 
 const settings = { segmentTokenVectorsMax: 2, codesTokenVectorsMin: 1 };

@@ -1,5 +1,6 @@
 /** Plants faults: methods of an object that fail or wait at their next call. */
 import type { NativeIndex } from '../../../src/index/engine/native.ts';
+import type { BlobStore } from '../../../src/index/storage/blob-store.ts';
 
 /** After so long a search gives way wherever it can. */
 const leastSliceMs = 0.001;
@@ -85,4 +86,17 @@ function callsLeft(fault: Fault): number {
 /** A fault: after `callsBefore` calls the next one fails with an error of the engine. */
 export function engineError(code: string, callsBefore = 0): Error {
   return Object.assign(new Error(`engine: ${code}`), { code, callsBefore });
+}
+
+/** The store with some methods replaced. */
+export function withBlobs(blobs: BlobStore, replaced: Partial<BlobStore>): BlobStore {
+  return {
+    create: (name) => blobs.create(name),
+    seal: (name) => blobs.seal(name),
+    open: (name) => blobs.open(name),
+    list: (prefix) => blobs.list(prefix),
+    remove: (name) => blobs.remove(name),
+    freeBytes: () => blobs.freeBytes(),
+    ...replaced,
+  };
 }

@@ -383,19 +383,6 @@ async function newIndexOf(catalog: SqliteCatalog): Promise<Pick<Stage, 'tenantId
   return { tenantId: tenant.id, indexId };
 }
 
-/** The store with some methods replaced. */
-export function withBlobs(blobs: BlobStore, replaced: Partial<BlobStore>): BlobStore {
-  return {
-    create: (name) => blobs.create(name),
-    seal: (name) => blobs.seal(name),
-    open: (name) => blobs.open(name),
-    list: (prefix) => blobs.list(prefix),
-    remove: (name) => blobs.remove(name),
-    freeBytes: () => blobs.freeBytes(),
-    ...replaced,
-  };
-}
-
 /** The engine with `createIndex` replaced. */
 export function withIndexes(engine: NativeEngine, createIndex: NativeEngine['createIndex']): NativeEngine {
   return new Proxy(engine, {
