@@ -5,12 +5,20 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <random>
 #include <utility>
 
 namespace maxsimd {
+namespace {
 
-Replacement::Replacement(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
-  unlink(temporary_.c_str());
+/// Another process may replace the same file, since nodes can share a cache.
+std::string temporaryOf(const std::string& path) {
+  return path + "." + std::to_string(std::random_device()()) + ".tmp";
+}
+
+}  // namespace
+
+Replacement::Replacement(std::string path) : path_(std::move(path)), temporary_(temporaryOf(path_)) {
   file_.emplace(File::create(temporary_));
 }
 

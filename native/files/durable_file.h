@@ -12,7 +12,7 @@
 namespace maxsimd {
 
 /// A file that takes the place of the one at `path`, if there is one, with `commit`. Without that, or after a failure,
-/// the old file stays. After a crash `path`.tmp may be left.
+/// the old file stays. After a crash a file may be left whose name begins like `path` and ends with `.tmp`.
 class Replacement {
  public:
   explicit Replacement(std::string path);

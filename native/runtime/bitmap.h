@@ -15,7 +15,7 @@ class Bitmap {
   static constexpr size_t wordsFor(uint32_t bits) { return (uint64_t(bits) + wordBits - 1) / wordBits; }
 
   explicit Bitmap(uint32_t bits = 0) : bits_(bits), words_(wordsFor(bits), 0) {}
-  /// Of `wordsFor(bits)` words. Bits behind the end are left out.
+  /// Takes `wordsFor(bits)` words. Bits behind the end are left out.
   Bitmap(uint32_t bits, std::span<const uint64_t> words) : bits_(bits), words_(words.begin(), words.end()) { trim(); }
 
   uint32_t size() const { return bits_; }

@@ -97,7 +97,7 @@ class Segment {
   SegmentCounts counts() const;
   bool sealed() const { return sealed_.load(std::memory_order_acquire); }
 
-  /// Of a sealed segment: what files derived from it belong to.
+  /// Names the content of a sealed segment, to which derived files belong.
   SegmentIdentity identity() const { return {id_, recordCount_, footerCrc_}; }
 
   // Writing. `append` takes the bytes of `assembleRecord` and returns the record's number. It throws `no_space` on a

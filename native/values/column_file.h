@@ -48,7 +48,7 @@ struct ColumnPlace {
   SegmentIdentity segment;
 };
 
-/// What the names of the files end with: `.columns-` and the field's hash.
+/// The end of a file's name: `.columns-` and the field's hash.
 std::string columnEnding(const std::string& field);
 
 struct StoredColumn {

@@ -176,7 +176,8 @@ Decimal decimalOfKey(std::string_view key) {
 /// Its digits as an integer, and a power of ten (src/index/terms/canonical-json.ts).
 std::string textOf(const Decimal& decimal) {
   if (decimal.digits.empty()) return "0";
-  const int64_t power = decimal.exponent - int64_t(decimal.digits.size());
+  // A file that was tampered with may hold any exponent.
+  const auto power = int64_t(uint64_t(decimal.exponent) - decimal.digits.size());
   return (decimal.negative ? "-" : "") + decimal.digits + (power == 0 ? "" : "e" + std::to_string(power));
 }
 

@@ -125,7 +125,7 @@ class ValueRun {
   /// Moves through the entries, ascending by key.
   class Cursor {
    public:
-    /// Of a block.
+    /// A block has no more.
     static constexpr size_t entriesMax = 64;
 
     explicit Cursor(const ValueRun& run, size_t block = 0) : run_(&run), block_(block) { read(); }

@@ -44,16 +44,29 @@ void mendCodes(Bytes& bytes) {
   mendHeader(bytes, 0);
 }
 
+void mendColumn(Bytes& bytes) {
+  if (bytes.size() < headerBytes) return;
+  put(bytes, 32, checksumUntil(bytes, bytes.size()));
+  mendHeader(bytes, 0);
+}
+
+/// A file as the fuzzed bytes change it, with its checksums mended unless they say that it stays damaged.
+template <typename Mend>
+Bytes changed(std::span<const uint8_t> given, const Bytes& whole, const Mend& mend) {
+  FuzzInput input(given);
+  const bool leavesDamaged = input.leavesDamaged();
+  Bytes bytes = whole;
+  input.change(bytes);
+  if (!leavesDamaged) mend(bytes);
+  return bytes;
+}
+
 }  // namespace
 
 bool fuzzPostings(std::span<const uint8_t> given) {
   static FuzzStage stage;
   static const Bytes whole = readFile(stage.postings);
-  FuzzInput input(given);
-  const bool leavesDamaged = input.leavesDamaged();
-  Bytes bytes = whole;
-  input.change(bytes);
-  if (!leavesDamaged) mendPostings(bytes);
+  const Bytes bytes = changed(given, whole, mendPostings);
   writeFile(stage.postings, bytes);
   bool isTaken = false;
   reads([&] { isTaken = bytes != whole && inspectPostings(stage.postings, true).damage.empty(); });
@@ -69,11 +82,7 @@ bool fuzzPostings(std::span<const uint8_t> given) {
 bool fuzzCodes(std::span<const uint8_t> given) {
   static FuzzStage stage;
   static const Bytes whole = readFile(stage.codes);
-  FuzzInput input(given);
-  const bool leavesDamaged = input.leavesDamaged();
-  Bytes bytes = whole;
-  input.change(bytes);
-  if (!leavesDamaged) mendCodes(bytes);
+  const Bytes bytes = changed(given, whole, mendCodes);
   writeFile(stage.codes, bytes);
   bool isTaken = false;
   reads([&] { isTaken = bytes != whole && inspectCodes(stage.codes, true).damage.empty(); });
@@ -84,11 +93,9 @@ bool fuzzCodes(std::span<const uint8_t> given) {
 bool fuzzCodebookFile(std::span<const uint8_t> given) {
   static FuzzStage stage;
   static const Bytes whole = readFile(stage.codebook);
-  FuzzInput input(given);
-  const bool leavesDamaged = input.leavesDamaged();
-  Bytes bytes = whole;
-  input.change(bytes);
-  if (!leavesDamaged && bytes.size() >= headerBytes) mendHeader(bytes, 0);
+  const Bytes bytes = changed(given, whole, [](Bytes& file) {
+    if (file.size() >= headerBytes) mendHeader(file, 0);
+  });
   writeFile(stage.codebook, bytes);
   bool isTaken = false;
   reads([&] { isTaken = bytes != whole && inspectCodes(stage.codes, true).damage.empty(); });
@@ -99,14 +106,7 @@ bool fuzzCodebookFile(std::span<const uint8_t> given) {
 bool fuzzColumn(std::span<const uint8_t> given) {
   static FuzzStage stage;
   static const Bytes whole = readFile(stage.column);
-  FuzzInput input(given);
-  const bool leavesDamaged = input.leavesDamaged();
-  Bytes bytes = whole;
-  input.change(bytes);
-  if (!leavesDamaged && bytes.size() >= headerBytes) {
-    put(bytes, 32, checksumUntil(bytes, bytes.size()));
-    mendHeader(bytes, 0);
-  }
+  const Bytes bytes = changed(given, whole, mendColumn);
   writeFile(stage.column, bytes);
   bool isTaken = false;
   reads([&] { isTaken = bytes != whole && inspectColumn(stage.column, true).damage.empty(); });

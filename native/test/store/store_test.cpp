@@ -410,15 +410,15 @@ const Case unreadableTerms("store", "postings leave out no record whose terms ca
 
 const Case unsaved("store", "a segment is not sealed before its postings are saved", [](Random& random) {
   const TemporaryDirectory directory;
-  const std::string path = directory.file("7.seg"), temporary = SealedPostings::pathOf(path) + ".tmp";
+  const std::string path = directory.file("7.seg"), file = SealedPostings::pathOf(path);
   const Sample sample(random, 3);
   const auto segment = writeAll(sample, path);
   CHECK_ERROR(segment->buildPostings(uninterrupted), ErrorCode::invalidArgument);
-  std::filesystem::create_directory(temporary);
+  std::filesystem::create_directory(file);
   CHECK_ERROR(segment->seal(), ErrorCode::io);
   CHECK(!segment->sealed() && !Segment::open(7, path, dim, 3, false)->sealed());
   checkHolds(*segment, sample, 3);
-  std::filesystem::remove(temporary);
+  std::filesystem::remove(file);
   segment->seal();
   CHECK(segment->sealed() && segment->counts().postingBytes > 0);
   checkHolds(*segment, sample, 3);

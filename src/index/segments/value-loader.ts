@@ -85,7 +85,7 @@ export class ValueLoader {
     const keeping = keepColumns(columns, { blob, isOpen }, save).catch((error: unknown) => {
       if (isOpen()) onError(error);
     });
-    this.#writing = Promise.all([this.#writing, keeping]).then(() => {});
+    this.#writing = this.#writing.then(() => keeping);
     return keeping;
   }
 
@@ -124,7 +124,8 @@ export class ValueLoader {
       if (load.waiting === 0) return;
     }
     const blob = this.#deps.blobOf(segmentId);
-    if (blob !== undefined) void this.#write({ id: segmentId, blob }, () => native.saveValues(segmentId, needed));
+    if (blob !== undefined)
+      void this.#write({ id: segmentId, blob }, () => native.saveValues(segmentId, needed));
   }
 }
 

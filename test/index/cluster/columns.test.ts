@@ -1,11 +1,13 @@
 /** Columns of metadata on nodes: each writes its own beside its copies of segments, and nothing else knows of them. */
 import { readdir } from 'node:fs/promises';
+import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { objectEndings } from '../../../src/index/cluster/segment-objects.ts';
 import { columnsPrefix, segmentOfColumn } from '../../../src/index/segments/derived-data.ts';
 import type { ObjectStore } from '../../../src/index/storage/object-store.ts';
 import type { Node, NodeStage } from '../../support/cluster/node-stage.ts';
 import { useStageServers } from '../../support/cluster/stage-servers.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { engineError } from '../../support/stages/faults.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
@@ -96,6 +98,23 @@ it('are made of those of the sources where a merge has made a segment, and go wi
     await node.reopen();
     expect(await node.found({}, where)).toEqual(wanted);
     expect(node.faults.delete('readMetadata')).toBe(true);
+    expect(node.errors).toEqual([]);
+  }
+});
+
+it('are written by processes that share a cache, and each answers', async () => {
+  const directory = path.join(await newDirectory(), 'cache');
+  const sharing = [
+    await stage.newNode({ settings, directory }),
+    await stage.newNode({ settings, directory }),
+  ];
+  const fields = Array.from({ length: 30 }, (_, place) => `f${place}`);
+  for (const field of fields) {
+    const asked = sharing.map((node) => node.found({}, `{"${field}":{"exists":false},"place":{"gte":30}}`));
+    for (const found of await Promise.all(asked)) expect(found).toHaveLength(10);
+  }
+  for (const node of sharing) {
+    await node.index().settled();
     expect(node.errors).toEqual([]);
   }
 });
