@@ -38,7 +38,8 @@ FieldColumn spilled(FieldColumn column, const ColumnPlace& place, const std::str
 void noteSurplus(const ColumnPlace& place, FieldValues::Saved& saved) {
   if (saved.written.empty()) return;
   auto endings = columnEndings(place.segmentPath);
-  if (endings.size() > FieldValues::columnsMax) saved.surplus.assign(endings.begin() + FieldValues::columnsMax, endings.end());
+  if (endings.size() <= FieldValues::columnsMax) return;
+  saved.surplus.assign(endings.begin() + FieldValues::columnsMax, endings.end());
 }
 
 }  // namespace

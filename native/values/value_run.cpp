@@ -40,13 +40,6 @@ std::optional<std::string> dateOf(std::string_view key) {
   return key >= stringKeys && key < otherKeys ? dateKeyOfText(key.substr(1)) : std::nullopt;
 }
 
-/// Whether the value is a date that meets the condition.
-template <typename Condition>
-bool hasDate(std::string_view key, const Condition& condition) {
-  const auto date = dateOf(key);
-  return date && condition(*date);
-}
-
 void setPlaces(Bitmap& records, std::span<const ValuePlace> places, bool inArray) {
   for (const ValuePlace place : places) {
     if (place.inArray() == inArray && place.record() < records.size()) records.set(place.record());
@@ -63,6 +56,15 @@ std::span<const ValuePlace> renumbered(std::span<const ValuePlace> places, std::
     if (number != RunSource::left) buffer.emplace_back(number, place.inArray());
   }
   return buffer;
+}
+
+template <typename Fill>
+std::shared_ptr<const ValueRun> writtenInMemory(const Fill& fill) {
+  std::vector<uint8_t> blocks;
+  RunWriter writer([&blocks](std::span<const uint8_t> part) { blocks.insert(blocks.end(), part.begin(), part.end()); });
+  fill(writer);
+  RunIndex index = writer.finish();
+  return std::make_shared<const ValueRun>(std::move(index), std::move(blocks));
 }
 
 }  // namespace
@@ -146,19 +148,17 @@ std::shared_ptr<const ValueRun> ValueRun::of(std::vector<Value> values) {
     const int order = a.key.compare(b.key);
     return order != 0 ? order < 0 : a.place < b.place;
   });
-  std::vector<uint8_t> blocks;
-  RunWriter writer([&blocks](std::span<const uint8_t> bytes) { blocks.insert(blocks.end(), bytes.begin(), bytes.end()); });
-  std::vector<ValuePlace> places;
-  for (size_t first = 0, next = 0; first < values.size(); first = next) {
-    places.clear();
-    for (; next < values.size() && values[next].key == values[first].key; ++next) {
-      // An array that has a value twice counts once.
-      if (places.empty() || places.back() != values[next].place) places.push_back(values[next].place);
+  return writtenInMemory([&values](RunWriter& writer) {
+    std::vector<ValuePlace> places;
+    for (size_t first = 0, next = 0; first < values.size(); first = next) {
+      places.clear();
+      for (; next < values.size() && values[next].key == values[first].key; ++next) {
+        // An array that has a value twice counts once.
+        if (places.empty() || places.back() != values[next].place) places.push_back(values[next].place);
+      }
+      writer.add(values[first].key, places);
     }
-    writer.add(values[first].key, places);
-  }
-  RunIndex index = writer.finish();
-  return std::make_shared<const ValueRun>(std::move(index), std::move(blocks));
+  });
 }
 
 void mergeRuns(std::span<const RunSource> sources, RunWriter& writer) {
@@ -184,11 +184,7 @@ void mergeRuns(std::span<const RunSource> sources, RunWriter& writer) {
 }
 
 std::shared_ptr<const ValueRun> mergedInMemory(std::span<const RunSource> sources) {
-  std::vector<uint8_t> blocks;
-  RunWriter writer([&blocks](std::span<const uint8_t> bytes) { blocks.insert(blocks.end(), bytes.begin(), bytes.end()); });
-  mergeRuns(sources, writer);
-  RunIndex index = writer.finish();
-  return std::make_shared<const ValueRun>(std::move(index), std::move(blocks));
+  return writtenInMemory([sources](RunWriter& writer) { mergeRuns(sources, writer); });
 }
 
 uint64_t ValueRun::bytes() const {
@@ -265,13 +261,19 @@ void ValueRun::addTo(Bitmap& records, Compared compared, const KeyRange& range) 
 }
 
 void ValueRun::addDates(Bitmap& records, const KeyRange& range) const {
+  const auto isBelow = [&range](std::string_view key) {
+    const auto date = dateOf(key);
+    return date && range.isBelow(*date);
+  };
+  const auto isNotAbove = [&range](std::string_view key) {
+    const auto date = dateOf(key);
+    return date && !range.isAbove(*date);
+  };
   for (const DateZone& zone : index_.dates) {
     const std::string_view first(zone.first.data(), zone.first.size()), last(zone.last.data(), zone.last.size());
     if (range.isBelow(last) || range.isAbove(first)) continue;
     Cursor entry(*this, zone.block);
     if (zone.isInOrder) {
-      const auto isBelow = [&](std::string_view key) { return hasDate(key, [&](auto& date) { return range.isBelow(date); }); };
-      const auto isNotAbove = [&](std::string_view key) { return hasDate(key, [&](auto& date) { return !range.isAbove(date); }); };
       const size_t begin = range.isBelow(first) ? entry.firstNot(isBelow) : 0;
       const size_t end = range.isAbove(last) ? entry.firstNot(isNotAbove) : entry.entries();
       entry.moveTo(begin);
@@ -279,8 +281,7 @@ void ValueRun::addDates(Bitmap& records, const KeyRange& range) const {
       continue;
     }
     for (; entry.block() == zone.block; entry.next()) {
-      const bool isMet = hasDate(entry.key(), [&](auto& date) { return !range.isBelow(date) && !range.isAbove(date); });
-      if (isMet) setPlaces(records, entry.places(), false);
+      if (isNotAbove(entry.key()) && !isBelow(entry.key())) setPlaces(records, entry.places(), false);
     }
   }
 }

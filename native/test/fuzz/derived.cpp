@@ -115,8 +115,8 @@ bool fuzzColumn(std::span<const uint8_t> given) {
   const FieldColumn column(*stored);
   for (const Compared compared : {Compared::values, Compared::dates, Compared::items, Compared::presence}) {
     Bitmap records(FuzzStage::records);
-    const bool isDate = compared == Compared::dates;
-    column.addTo(records, compared, {isDate ? *dateKeyOfText("2024-01-02") : valueKey("1"), std::string(1, char(0xff)), false, true});
+    const std::string low = compared == Compared::dates ? *dateKeyOfText("2024-01-02") : valueKey("1");
+    column.addTo(records, compared, {low, std::string(1, char(0xff)), false, true});
     CHECK(records.size() == FuzzStage::records);
   }
   for (ValueRun::Cursor value(*stored->run); !value.atEnd(); value.next()) {

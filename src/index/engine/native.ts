@@ -364,7 +364,7 @@ export interface NativeIndex {
   dropValues(segmentId: number): void;
   /**
    * Counts the values of fields over the documents that match. It pauses after some 5 ms. A call with what a paused one returned
-   * goes on from there, on the same snapshot, and does not reject with `values_missing`.
+   * goes on from there, on the same snapshot.
    */
   countValues(counting: NativeCounting, paused?: PausedCount['paused']): Promise<NativeCounts | PausedCount>;
   /** The value with this key (`ValueCounts.keys`) in the metadata of a document; `undefined` if it has none. */
