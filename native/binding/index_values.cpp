@@ -106,7 +106,7 @@ Napi::Value IndexObject::recordsWithoutValues(const Napi::CallbackInfo& info) {
       return index->recordsWithoutValues(id, generation, fields);
     };
     auto result = [](Napi::Env env, Index::SeenRecords& lacking) { return seenRecords(env, lacking); };
-    return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute), std::move(result)));
+    return hub_->start(info.Env(), hub_->engine().files(), makeTask(std::move(execute), std::move(result)));
   });
 }
 
@@ -130,7 +130,7 @@ Napi::Value IndexObject::saveValues(const Napi::CallbackInfo& info) {
     auto fields = takeNeeded(info[1]);
     requireOpen();
     auto execute = [index = index_, id, fields = std::move(fields)] { return index->saveValues(id, fields); };
-    return hub_->start(info.Env(), hub_->engine().background(), makeTask(std::move(execute), columnFiles));
+    return hub_->start(info.Env(), hub_->engine().columns(), makeTask(std::move(execute), columnFiles));
   });
 }
 
@@ -138,7 +138,7 @@ Napi::Value IndexObject::copyValues(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const uint64_t id = takeSegmentId(info[0]);
     requireOpen();
-    return hub_->start(info.Env(), hub_->engine().background(), makeTask(index_->copyOfValues(id), columnFiles));
+    return hub_->start(info.Env(), hub_->engine().columns(), makeTask(index_->copyOfValues(id), columnFiles));
   });
 }
 

@@ -56,6 +56,7 @@ class RecordsByVersion {
  public:
   explicit RecordsByVersion(const Segment& segment)
       : taken_(segment.recordCount()), memory_(segment.owner(), taken_.size() * sizeof(Numbered)) {
+    numbered_.reserve(taken_.size());
     for (uint32_t record = 0; record < taken_.size(); ++record) {
       numbered_.push_back({segment.record(record).versionId, record});
     }
@@ -373,16 +374,21 @@ std::function<FieldValues::Saved()> Index::copyOfValues(uint64_t id) const {
     if (entry.segment != nullptr && otherId != id) others.push_back(entry);
   }
   return [target, others] {
-    std::vector<FieldValues::Source> sources;
     if (!target.values->keepsFiles()) return FieldValues::Saved();
-    RecordsByVersion records(*target.segment);
-    for (const Entry& other : others) {
-      auto numbers = records.take(*other.segment);
-      const bool isSource = std::ranges::any_of(numbers, [](uint32_t number) { return number != RunSource::left; });
-      if (isSource) sources.push_back({other.values, std::move(numbers)});
-    }
-    return target.values->copy(sources);
+    return target.values->copy(sourcesOf(target, others));
   };
+}
+
+/// The columns of the segments that have versions of the target's, each version once.
+std::vector<FieldValues::Source> Index::sourcesOf(const Entry& target, const std::vector<Entry>& others) {
+  std::vector<FieldValues::Source> sources;
+  RecordsByVersion records(*target.segment);
+  for (const Entry& other : others) {
+    auto numbers = records.take(*other.segment);
+    const bool isSource = std::ranges::any_of(numbers, [](uint32_t number) { return number != RunSource::left; });
+    if (isSource) sources.push_back({other.values, std::move(numbers)});
+  }
+  return sources;
 }
 
 void Index::copyLifespans(uint64_t from, std::span<const uint32_t> records, uint64_t to, uint32_t first) {

@@ -164,6 +164,7 @@ class Index {
   void claim(uint64_t id);
   void fill(uint64_t id, Entry entry);
   Entry entryOf(std::shared_ptr<Segment> segment) const;
+  static std::vector<FieldValues::Source> sourcesOf(const Entry& target, const std::vector<Entry>& others);
   static SegmentInfo describe(uint64_t id, const Entry& entry, const Codebook* newest);
   const Entry& recordEntry(const LifespanChange& change) const;
 

@@ -59,7 +59,8 @@ Engine::Engine(uint32_t threads, std::string_view kernel)
       rate_(measureRate(kernel_)),
       compute_(threads == 0 ? cores() : threads),
       files_(std::max(2u, compute_.threads() / 2)),
-      background_(1, 10) {}
+      background_(1, 10),
+      columns_(1, 10) {}
 
 std::vector<Chunk> ScoreRequest::chunks() const {
   std::vector<Chunk> chunks;

@@ -25,6 +25,8 @@ class Engine {
   Pool& compute() { return compute_; }
   Pool& files() { return files_; }
   Pool& background() { return background_; }
+  /// One thread for files of columns, which do not wait behind builds of codes.
+  Pool& columns() { return columns_; }
 
   /// Token vectors of `dim` components that one thread scores in 2 ms against 32 query tokens, measured once.
   uint64_t exactTokenVectorsMax(uint32_t dim) const { return rate_ / dim; }
@@ -38,6 +40,7 @@ class Engine {
   Pool compute_;
   Pool files_;
   Pool background_;
+  Pool columns_;
 };
 
 /// The processor time that this thread has used.

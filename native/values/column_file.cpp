@@ -162,13 +162,12 @@ std::string columnEnding(const std::string& field) {
 
 std::optional<StoredColumn> openColumn(const ColumnPlace& place, const std::string& field) {
   try {
-    const std::string path = place.segmentPath + columnEnding(field);
-    const File file = File::openReadOnly(path);
+    const File file = File::openReadOnly(place.segmentPath + columnEnding(field));
     const auto header = usableHeader(file, place);
     if (!header) return std::nullopt;
     auto column = readBody(file, *header);
     if (!column || column->field != field) return std::nullopt;
-    utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+    touchColumn(place, field);
     return column;
   } catch (const Error&) {
     return std::nullopt;
@@ -216,6 +215,10 @@ std::shared_ptr<const ValueRun> spilledRun(const ColumnPlace& place, const std::
   writes.flush();
   auto mapping = unnamed.file().map(index.bytes);
   return std::make_shared<const ValueRun>(std::move(index), std::move(mapping), 0);
+}
+
+void touchColumn(const ColumnPlace& place, const std::string& field) {
+  utimensat(AT_FDCWD, (place.segmentPath + columnEnding(field)).c_str(), nullptr, 0);
 }
 
 std::vector<std::string> columnEndings(const std::string& segmentPath) {

@@ -62,9 +62,12 @@ std::optional<StoredColumn> openColumn(const ColumnPlace& place, const std::stri
 /// Replaces the file durably by the values of runs that have no record in common. `io` if one of them cannot be read.
 void saveColumn(const ColumnPlace& place, const std::string& field, const Bitmap& known, const Bitmap& present,
                 std::span<const RunSource> runs);
-/// The same runs as one whose blocks lie in a file that has no name and ends with the run.
+/// The same runs as one. Its blocks lie in a file without a name, which goes when the run goes.
 std::shared_ptr<const ValueRun> spilledRun(const ColumnPlace& place, const std::string& field,
                                            std::span<const RunSource> runs);
+
+/// Says that a file is used now.
+void touchColumn(const ColumnPlace& place, const std::string& field);
 
 /// The endings of the segment's files, those used last first.
 std::vector<std::string> columnEndings(const std::string& segmentPath);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <set>
 #include <utility>
 
@@ -27,7 +28,7 @@ Bitmap resized(Bitmap bitmap, uint32_t bits) {
 }
 
 /// Where the file cannot be written, the column stays in memory.
-FieldColumn spilled(FieldColumn column, const ColumnPlace& place, const std::string& field) {
+FieldColumn spilledIfPossible(FieldColumn column, const ColumnPlace& place, const std::string& field) {
   try {
     return column.spilled(place, field);
   } catch (const Error&) {
@@ -35,11 +36,20 @@ FieldColumn spilled(FieldColumn column, const ColumnPlace& place, const std::str
   }
 }
 
-void noteSurplus(const ColumnPlace& place, FieldValues::Saved& saved) {
-  if (saved.written.empty()) return;
-  auto endings = columnEndings(place.segmentPath);
-  if (endings.size() <= FieldValues::columnsMax) return;
-  saved.surplus.assign(endings.begin() + FieldValues::columnsMax, endings.end());
+/// Writes the file of each field. Throws the first failure if none was written.
+template <typename Write>
+std::vector<std::string> writtenOf(const auto& fields, const Write& write) {
+  std::vector<std::string> written;
+  std::exception_ptr failure;
+  for (const std::string& field : fields) {
+    try {
+      if (write(field)) written.push_back(columnEnding(field));
+    } catch (const Error&) {
+      if (failure == nullptr) failure = std::current_exception();
+    }
+  }
+  if (written.empty() && failure != nullptr) std::rethrow_exception(failure);
+  return written;
 }
 
 }  // namespace
@@ -102,15 +112,23 @@ void FieldColumn::addRun(std::shared_ptr<const ValueRun> run) {
   runs_.push_back(std::move(run));
 }
 
+uint64_t FieldColumn::unfiledBytes() const {
+  uint64_t bytes = 0;
+  for (const auto& run : runs_) bytes += run->isMapped() ? 0 : run->bytes();
+  return bytes;
+}
+
 FieldColumn FieldColumn::spilled(const ColumnPlace& place, const std::string& field) const {
+  const auto isMapped = [](const auto& run) { return run->isMapped(); };
+  const bool isWhole = std::ranges::count_if(runs_, isMapped) >= long(mappedRunsMax);
   FieldColumn next = *this;
   next.runs_.clear();
-  std::vector<RunSource> inMemory;
+  std::vector<RunSource> together;
   for (const auto& run : runs_) {
-    if (run->isMapped()) next.runs_.push_back(run);
-    else inMemory.push_back({run, {}});
+    if (isMapped(run) && !isWhole) next.runs_.push_back(run);
+    else together.push_back({run, {}});
   }
-  if (!inMemory.empty()) next.runs_.push_back(spilledRun(place, field, inMemory));
+  if (!together.empty()) next.runs_.push_back(spilledRun(place, field, together));
   return next;
 }
 
@@ -176,7 +194,9 @@ void FieldValues::add(std::span<const std::string> fields, std::span<const uint3
       added.push_back({records[r], value == values[r].end() ? std::string_view() : value->second});
     }
     FieldColumn column = (known ? *known : FieldColumn()).with(added);
-    if (files && column.bytes() > makingBytesMax / fields.size()) column = spilled(std::move(column), *files, field);
+    if (files && column.unfiledBytes() > makingBytesMax / fields.size()) {
+      column = spilledIfPossible(std::move(column), *files, field);
+    }
     keep(field, std::make_shared<const FieldColumn>(std::move(column)), fields.size());
   }
 }
@@ -188,7 +208,7 @@ void FieldValues::keep(const std::string& field, std::shared_ptr<const FieldColu
   Kept& kept = columns_[field];
   kept.column = std::move(column);
   kept.usedAt = ++uses_;
-  if (columns_.size() > std::max(columnsMax, fields)) {
+  while (columns_.size() > std::max(columnsMax, fields)) {
     columns_.erase(std::min_element(columns_.begin(), columns_.end(),
                                     [](const auto& a, const auto& b) { return a.second.usedAt < b.second.usedAt; }));
   }
@@ -197,18 +217,18 @@ void FieldValues::keep(const std::string& field, std::shared_ptr<const FieldColu
 
 FieldValues::Saved FieldValues::save(std::span<const std::string> fields) {
   Saved saved;
-  const std::lock_guard making(making_);
   const auto files = place();
   if (!files) return saved;
-  for (const std::string& field : fields) {
+  saved.written = writtenOf(fields, [&](const std::string& field) {
     const auto column = find(field);
-    if (column == nullptr || !column->isUnsaved()) continue;
+    if (column == nullptr || !column->isUnsaved()) return false;
     std::vector<RunSource> runs;
     for (const auto& run : column->runs()) runs.push_back({run, {}});
     saveColumn(*files, field, resized(column->known(), files->segment.records),
                resized(column->present(), files->segment.records), runs);
-    takeSaved(field, fields.size(), *files, saved);
-  }
+    take(field, *files, column, fields.size());
+    return true;
+  });
   noteSurplus(*files, saved);
   return saved;
 }
@@ -221,15 +241,14 @@ FieldValues::Saved FieldValues::copy(std::span<const Source> sources) {
   for (const Source& source : sources) {
     for (std::string& field : source.values->fieldNames()) fields.insert(std::move(field));
   }
-  for (const std::string& field : fields) {
-    if (findOrOpen(field, 1) == nullptr) copyField(field, *files, sources, saved);
-  }
+  saved.written = writtenOf(fields, [&](const std::string& field) { return copyField(field, *files, sources); });
   noteSurplus(*files, saved);
   return saved;
 }
 
-void FieldValues::copyField(const std::string& field, const ColumnPlace& files, std::span<const Source> sources,
-                            Saved& saved) {
+/// False if there is nothing to copy.
+bool FieldValues::copyField(const std::string& field, const ColumnPlace& files, std::span<const Source> sources) {
+  if (findOrOpen(field, 1) != nullptr) return false;
   Bitmap known(files.segment.records), present(files.segment.records);
   std::vector<RunSource> runs;
   for (const Source& source : sources) {
@@ -243,18 +262,29 @@ void FieldValues::copyField(const std::string& field, const ColumnPlace& files, 
     }
     for (const auto& run : column->runs()) runs.push_back({run, source.numbers});
   }
-  if (known.count() == 0) return;
-  const std::lock_guard making(making_);
-  if (find(field) != nullptr) return;
+  if (known.count() == 0) return false;
   saveColumn(files, field, known, present, runs);
-  takeSaved(field, 1, files, saved);
+  take(field, files, nullptr, 1);
+  return true;
 }
 
-/// Uses a file that was saved just now.
-void FieldValues::takeSaved(const std::string& field, size_t fields, const ColumnPlace& files, Saved& saved) {
-  saved.written.push_back(columnEnding(field));
+/// Uses a file that was saved just now, unless the column has been exchanged since `before` was taken.
+void FieldValues::take(const std::string& field, const ColumnPlace& files,
+                       const std::shared_ptr<const FieldColumn>& before, size_t fields) {
   auto stored = openColumn(files, field);
-  if (stored) keep(field, std::make_shared<const FieldColumn>(std::move(*stored)), fields);
+  const std::lock_guard making(making_);
+  if (stored && find(field) == before) keep(field, std::make_shared<const FieldColumn>(std::move(*stored)), fields);
+}
+
+void FieldValues::noteSurplus(const ColumnPlace& files, Saved& saved) const {
+  if (saved.written.empty()) return;
+  {
+    // The columns in use count as used now.
+    const std::shared_lock lock(mutex_);
+    for (const auto& [field, kept] : columns_) touchColumn(files, field);
+  }
+  const auto endings = columnEndings(files.segmentPath);
+  if (endings.size() > columnsMax) saved.surplus.assign(endings.begin() + columnsMax, endings.end());
 }
 
 std::vector<std::string> FieldValues::fieldNames() const {

@@ -52,6 +52,8 @@ class FieldColumn {
   const Bitmap& present() const { return present_; }
   /// In memory.
   uint64_t bytes() const;
+  /// Counts only the runs whose blocks are in memory.
+  uint64_t unfiledBytes() const;
   /// A file of it could not be read. What was read from it is void then: ask after the last read.
   bool failed() const;
   /// Whether more than an eighth of what it knows is in no file.
@@ -64,10 +66,12 @@ class FieldColumn {
   };
   /// This column with the values of records that it does not know.
   FieldColumn with(std::span<const RecordValue> values) const;
-  /// This column with all runs that are in memory in one file without a name.
+  /// This column with all runs that are in memory as one in a file without a name; with all runs as one, if many are
+  /// mapped.
   FieldColumn spilled(const ColumnPlace& place, const std::string& field) const;
 
  private:
+  static constexpr size_t mappedRunsMax = 16;
   /// A merge of two runs takes no more than some 50 ms.
   static constexpr size_t mergedItemsMax = size_t(1) << 20;
 
@@ -106,7 +110,8 @@ class FieldValues : public Reclaimable {
     /// Endings of the files that were used longest ago, beyond `columnsMax`. The caller removes them.
     std::vector<std::string> surplus;
   };
-  /// Saves the columns of these fields, if they are kept as files and are not saved yet.
+  /// Saves the columns of these fields, if they are kept as files and are not saved yet. Throws if none could be saved; those
+  /// that could not be saved are saved the next time.
   Saved save(std::span<const std::string> fields);
   /// Columns of another segment, and the numbers that its records have in this one (`RunSource`).
   struct Source {
@@ -133,13 +138,15 @@ class FieldValues : public Reclaimable {
   std::shared_ptr<const FieldColumn> find(const std::string& field) const;
   std::shared_ptr<const FieldColumn> findOrOpen(const std::string& field, size_t fields);
   std::vector<std::string> fieldNames() const;
-  void copyField(const std::string& field, const ColumnPlace& place, std::span<const Source> sources, Saved& saved);
-  void takeSaved(const std::string& field, size_t fields, const ColumnPlace& place, Saved& saved);
+  bool copyField(const std::string& field, const ColumnPlace& files, std::span<const Source> sources);
+  void take(const std::string& field, const ColumnPlace& files, const std::shared_ptr<const FieldColumn>& before,
+            size_t fields);
+  void noteSurplus(const ColumnPlace& files, Saved& saved) const;
   void keep(const std::string& field, std::shared_ptr<const FieldColumn> column, size_t fields);
   void account();
 
   const void* const index_;
-  /// Held while columns are made, so that no two are built on the same one.
+  /// Held while a column is exchanged for the next one, so that no two are built on the same one.
   std::mutex making_;
   mutable std::shared_mutex mutex_;
   std::optional<ColumnPlace> place_;

@@ -133,7 +133,7 @@ void RunWriter::noteDates() {
 }
 
 ValueRun::ValueRun(RunIndex index, std::vector<uint8_t> blocks)
-    : index_(std::move(index)), owned_(std::move(blocks)), blocks_(owned_) {
+    : index_(std::move(index)), owned_(std::move(blocks)) {
   owned_.shrink_to_fit();
   blocks_ = owned_;
 }

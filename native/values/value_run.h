@@ -110,8 +110,10 @@ class ValueRun {
   /// In memory, from values in any order.
   static std::shared_ptr<const ValueRun> of(std::vector<Value> values);
   ValueRun(RunIndex index, std::vector<uint8_t> blocks);
-  /// The blocks are the first bytes behind `offset`, which the caller has compared with a checksum.
+  /// The blocks begin at `offset`. The caller has written them, or compared them with a checksum.
   ValueRun(RunIndex index, std::shared_ptr<const Mapping> mapping, uint64_t offset);
+
+  ValueRun(const ValueRun&) = delete;
 
   /// All places of all values.
   uint64_t items() const { return index_.items; }

@@ -125,6 +125,38 @@ const Case unreadable("values", "a column whose file cannot be read any more is 
   CHECK(columnEndings(place.segmentPath).size() == 1);
 });
 
+const Case fewRuns("values", "a column that is spilled again and again has few runs", [](Random& random) {
+  const TemporaryDirectory directory;
+  constexpr uint32_t parts = 50, partRecords = 10;
+  const ColumnPlace place{directory.file("7.seg"), {7, parts * partRecords, 99}};
+  const RandomColumn made(random, parts * partRecords, parts * partRecords);
+  FieldColumn column;
+  for (uint32_t part = 0; part < parts; ++part) {
+    std::vector<std::string> tokens;
+    for (uint32_t n = 0; n < partRecords; ++n) tokens.push_back(made.stored[part * partRecords + n].token());
+    std::vector<FieldColumn::RecordValue> values;
+    for (uint32_t n = 0; n < partRecords; ++n) values.push_back({part * partRecords + n, tokens[n]});
+    column = column.with(values).spilled(place, "tag");
+    CHECK(column.runs().size() <= 17 && column.unfiledBytes() == 0);
+  }
+  made.check(random, column);
+});
+
+const Case oneFails("values", "what can be saved is saved, and a failure is told if nothing can", [](Random&) {
+  const TemporaryDirectory directory;
+  const ColumnPlace place{directory.file("7.seg"), {7, 1, 99}};
+  const std::vector<std::string> both{"a", "b"}, a{"a"};
+  const std::vector<uint32_t> records{0};
+  FieldValues values(nobody());
+  values.keepFiles(place);
+  values.add(both, records, std::vector<std::string>{R"({"a":1,"b":2})"});
+  std::filesystem::create_directory(place.segmentPath + columnEnding("a"));
+  CHECK(values.save(both).written == std::vector{columnEnding("b")});
+  CHECK_ERROR(values.save(a), ErrorCode::io);
+  std::filesystem::remove(place.segmentPath + columnEnding("a"));
+  CHECK(values.save(both).written == std::vector{columnEnding("a")});
+});
+
 const Case kept("values", "columns are saved once, and the files used longest ago are surplus", [](Random&) {
   const TemporaryDirectory directory;
   const ColumnPlace place{directory.file("7.seg"), {7, 20, 99}};

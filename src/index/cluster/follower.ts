@@ -66,6 +66,8 @@ export class Follower {
   #epoch: string | undefined;
   #swaps = 0;
   #running: Promise<void> | undefined;
+  /** Files of segments that are gone, and whose local copies are still here. */
+  readonly #removed: string[] = [];
   #lost = false;
 
   constructor(deps: FollowerDeps) {
@@ -192,16 +194,11 @@ export class Follower {
       if (changes.generation > 0) native.publish(changes.generation, noRecords, noRecords);
       await loadLifespans(native, changes.versions);
     }
-    if (!isFirst) this.#copyValues(opened);
+    // The sources of a merge are still open, and the engine takes hold of them now.
+    const copies = isFirst ? [] : opened.map((segment) => this.#deps.values.copy(segment));
     this.#changeOver(changes, opened, isFirst);
+    this.#uncacheRemoved(copies);
     events?.caughtUp((performance.now() - startedAt) / 1000, isFirst);
-  }
-
-  /** Makes columns of merged segments. Their sources are still open, and the engine takes hold of them now. */
-  #copyValues(opened: readonly NamedSegment[]): void {
-    const { native, values } = this.#deps;
-    const here = new Set(native.segments().map(({ segmentId }) => segmentId));
-    for (const segment of opened) if (here.has(segment.id)) void values.copy(segment);
   }
 
   /** Refuses another epoch: numbers of two epochs cannot be compared. */
@@ -361,15 +358,23 @@ export class Follower {
   }
 
   #dropRemoved({ segments }: IndexChanges): void {
-    const { cache, onError } = this.#deps;
     const kept = new Set(segments.map(({ id }) => id));
     for (const [id, { blob }] of this.#segments) {
       if (kept.has(id)) continue;
       this.#drop(id);
       this.#segments.delete(id);
       this.#swaps += 1;
-      uncacheSegment(cache, blob).catch(onError);
+      this.#removed.push(blob);
     }
+  }
+
+  /** Removes the local copies of segments that are gone, when `copies` have read their columns. */
+  #uncacheRemoved(copies: readonly Promise<void>[]): void {
+    const { cache, onError } = this.#deps;
+    const removed = this.#removed.splice(0);
+    void Promise.all(copies)
+      .then(() => Promise.all(removed.map((blob) => uncacheSegment(cache, blob))))
+      .catch(onError);
   }
 
   #noteWaste(sinceMs: number): void {

@@ -154,8 +154,8 @@ export class Scrub {
       inspect: (file) => engine.inspectColumn(file, true),
       remedy: 'it is removed',
       mend: async () => {
-        await blobs.remove(name);
         native.dropValues(segment.id);
+        await blobs.remove(name);
       },
     };
   }

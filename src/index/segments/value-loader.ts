@@ -52,7 +52,8 @@ export class ValueLoader {
   readonly #deps: ValueLoaderDeps;
   /** One load at a time, since two may want the same values. */
   #load: Load | undefined;
-  /** Resolves when no file is being written. */
+  /** Resolve when no file is being copied, and when none is being written. */
+  #copying: Promise<void> = Promise.resolve();
   #writing: Promise<void> = Promise.resolve();
 
   constructor(deps: ValueLoaderDeps) {
@@ -71,7 +72,9 @@ export class ValueLoader {
   /** Makes columns of a segment that a merge has made, from those of all other segments that are open now. Never rejects. */
   copy(segment: NamedFile): Promise<void> {
     // The engine takes hold of the others before it returns.
-    return this.#write(segment, () => this.#deps.native.copyValues(segment.id));
+    const copied = this.#write(segment, () => this.#deps.native.copyValues(segment.id));
+    this.#copying = this.#copying.then(() => copied);
+    return copied;
   }
 
   /** Resolves when no file is being written. */
@@ -79,14 +82,16 @@ export class ValueLoader {
     return this.#writing;
   }
 
-  #write({ id, blob }: NamedFile, save: () => Promise<ColumnFiles>): Promise<void> {
-    const { columns, blobOf, onError } = this.#deps;
+  /** Does nothing for a segment without codes. */
+  async #write({ id, blob }: NamedFile, save: () => Promise<ColumnFiles>): Promise<void> {
+    const { native, columns, blobOf, onError } = this.#deps;
+    if (!native.segments().some(({ segmentId, centroids }) => segmentId === id && centroids > 0)) return;
     const isOpen = (): boolean => blobOf(id) === blob;
     const keeping = keepColumns(columns, { blob, isOpen }, save).catch((error: unknown) => {
       if (isOpen()) onError(error);
     });
     this.#writing = this.#writing.then(() => keeping);
-    return keeping;
+    await keeping;
   }
 
   #begin(needed: NeededValues, generation: number): Load {
@@ -103,7 +108,7 @@ export class ValueLoader {
 
   async #loadAll(needed: NeededValues, generation: number, load: Load): Promise<void> {
     // A file that is being copied may hold what is needed.
-    await this.#writing;
+    await this.#copying;
     for (const { segmentId } of this.#deps.native.segments()) {
       await this.#loadSegment(segmentId, needed, generation, load).catch((error: unknown) => {
         // A merge removed the segment. Its records are in another one, which the next load finds.

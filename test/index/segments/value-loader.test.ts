@@ -24,7 +24,7 @@ class Values {
       Array.from({ length: records }, (_, record) => record).filter((record) => !this.known.has(record));
     this.loader = new ValueLoader({
       native: {
-        segments: () => [{ segmentId }] as never,
+        segments: () => [{ segmentId, centroids: 1 }] as never,
         recordsWithoutValues: async () => ({
           records: Uint32Array.from(lacking()),
           versionIds: Float64Array.from(lacking()),
