@@ -171,7 +171,8 @@ describe('a cold node', () => {
     const between = new Between();
     const release = between.hold('asked');
     const cold = await newCold(between);
-    await expect(search(cold, 300)).rejects.toMatchObject({
+    // Long enough for a busy machine to come to the parts that are held.
+    await expect(search(cold, 3_000)).rejects.toMatchObject({
       code: 'service_unavailable',
       message: 'the index is being fetched',
       retryAfterSeconds: 1,
