@@ -50,11 +50,11 @@ class FieldColumn {
   const std::vector<std::shared_ptr<const ValueRun>>& runs() const { return runs_; }
   const Bitmap& known() const { return known_; }
   const Bitmap& present() const { return present_; }
-  /// In memory.
+  /// Bytes in memory.
   uint64_t bytes() const;
-  /// Counts only the runs whose blocks are in memory.
+  /// Bytes of the runs whose blocks are in memory.
   uint64_t unfiledBytes() const;
-  /// A file of it could not be read. What was read from it is void then: ask after the last read.
+  /// Whether a file of this column could not be read. Readers ask after their last read, and drop what they read if so.
   bool failed() const;
   /// Whether more than an eighth of what it knows is in no file.
   bool isUnsaved() const { return known_.count() - inFile_ > known_.count() / 8; }
@@ -66,8 +66,8 @@ class FieldColumn {
   };
   /// This column with the values of records that it does not know.
   FieldColumn with(std::span<const RecordValue> values) const;
-  /// This column with all runs that are in memory as one in a file without a name; with all runs as one, if many are
-  /// mapped.
+  /// Moves the runs that are in memory into a file without a name, as one run. If many runs are mapped already, all runs
+  /// become one.
   FieldColumn spilled(const ColumnPlace& place, const std::string& field) const;
 
  private:
@@ -94,7 +94,7 @@ class FieldValues : public Reclaimable {
   /// From now on columns are kept as files.
   void keepFiles(ColumnPlace place);
   bool keepsFiles() const { return place().has_value(); }
-  /// Which of the first `records` records are needed and lack values of one of the fields. Opens files.
+  /// Which of the first `records` records are needed and lack values of one of the fields. Reads files of columns first.
   std::vector<uint32_t> lacking(std::span<const std::string> fields, uint32_t records, const IsNeeded& isNeeded);
   /// Adds values: `objects[i]` is the metadata of `records[i]` as compact JSON. The caller must call `Memory::makeRoom`
   /// afterwards.
@@ -110,8 +110,8 @@ class FieldValues : public Reclaimable {
     /// Endings of the files that were used longest ago, beyond `columnsMax`. The caller removes them.
     std::vector<std::string> surplus;
   };
-  /// Saves the columns of these fields, if they are kept as files and are not saved yet. Throws if none could be saved; those
-  /// that could not be saved are saved the next time.
+  /// Saves the columns of these fields, if they are kept as files and are not saved yet. Throws if all that it tried failed.
+  /// A later call tries failed ones again.
   Saved save(std::span<const std::string> fields);
   /// Columns of another segment, and the numbers that its records have in this one (`RunSource`).
   struct Source {

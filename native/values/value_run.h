@@ -56,8 +56,8 @@ class ValuePlace {
   uint32_t bits_;
 };
 
-/// A block that holds dates: the first and the last of them in time, and whether all its values are dates, in the order
-/// of time.
+/// A block that holds dates. `first` and `last` are its earliest and its latest date. `isInOrder`: all its values are
+/// dates, and they ascend in time.
 struct DateZone {
   uint32_t block, isInOrder;
   std::array<char, dateKeyBytes> first, last;
@@ -121,7 +121,7 @@ class ValueRun {
   /// In memory.
   uint64_t bytes() const;
   bool isMapped() const { return mapping_ != nullptr; }
-  /// Its file could not be read. Everything that was read from the run is void then: ask after the last read.
+  /// Whether its file could not be read. Readers ask after their last read, and drop what they read if so.
   bool failed() const { return mapping_ != nullptr && mapping_->failure(); }
 
   /// Moves through the entries, ascending by key.

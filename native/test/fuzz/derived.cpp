@@ -61,15 +61,22 @@ Bytes changed(std::span<const uint8_t> given, const Bytes& whole, const Mend& me
   return bytes;
 }
 
+/// Writes changed bytes into the file. Returns whether they pass for intact.
+template <typename Inspect>
+bool takes(const std::string& path, const Bytes& bytes, const Bytes& whole, const Inspect& inspect) {
+  writeFile(path, bytes);
+  bool isIntact = false;
+  reads([&] { isIntact = bytes != whole && inspect(path, true).damage.empty(); });
+  return isIntact;
+}
+
 }  // namespace
 
 bool fuzzPostings(std::span<const uint8_t> given) {
   static FuzzStage stage;
   static const Bytes whole = readFile(stage.postings);
   const Bytes bytes = changed(given, whole, mendPostings);
-  writeFile(stage.postings, bytes);
-  bool isTaken = false;
-  reads([&] { isTaken = bytes != whole && inspectPostings(stage.postings, true).damage.empty(); });
+  const bool isTaken = takes(stage.postings, bytes, whole, inspectPostings);
   const auto segment = Segment::open(FuzzStage::id, stage.path, dim, FuzzStage::records, true);
   for (const auto& terms : {std::vector{term(1)}, std::vector{term(9), term(0)}, std::vector{term(5)}}) {
     const auto found = segment->recordsMatching(terms, FuzzStage::records, [] {});
@@ -83,9 +90,7 @@ bool fuzzCodes(std::span<const uint8_t> given) {
   static FuzzStage stage;
   static const Bytes whole = readFile(stage.codes);
   const Bytes bytes = changed(given, whole, mendCodes);
-  writeFile(stage.codes, bytes);
-  bool isTaken = false;
-  reads([&] { isTaken = bytes != whole && inspectCodes(stage.codes, true).damage.empty(); });
+  const bool isTaken = takes(stage.codes, bytes, whole, inspectCodes);
   stage.searchByCodes();
   return isTaken;
 }
@@ -96,9 +101,7 @@ bool fuzzCodebookFile(std::span<const uint8_t> given) {
   const Bytes bytes = changed(given, whole, [](Bytes& file) {
     if (file.size() >= headerBytes) mendHeader(file, 0);
   });
-  writeFile(stage.codebook, bytes);
-  bool isTaken = false;
-  reads([&] { isTaken = bytes != whole && inspectCodes(stage.codes, true).damage.empty(); });
+  const bool isTaken = takes(stage.codebook, bytes, whole, inspectCodes);
   stage.searchByCodes();
   return isTaken;
 }
@@ -107,9 +110,7 @@ bool fuzzColumn(std::span<const uint8_t> given) {
   static FuzzStage stage;
   static const Bytes whole = readFile(stage.column);
   const Bytes bytes = changed(given, whole, mendColumn);
-  writeFile(stage.column, bytes);
-  bool isTaken = false;
-  reads([&] { isTaken = bytes != whole && inspectColumn(stage.column, true).damage.empty(); });
+  const bool isTaken = takes(stage.column, bytes, whole, inspectColumn);
   const auto stored = openColumn(stage.columnPlace(), FuzzStage::field);
   if (!stored) return isTaken;
   const FieldColumn column(*stored);
