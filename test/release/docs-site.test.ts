@@ -143,6 +143,8 @@ describe.skipIf(reason !== undefined)(
         return route.abort();
       });
       await opened.goto(`http://site/${page}.html`, { waitUntil: 'networkidle' });
+      // Before the page's own code runs, it listens to no key.
+      await opened.waitForFunction(`document.querySelector('#app').__vue_app__ !== undefined`);
       return opened;
     }
 

@@ -82,16 +82,23 @@ export class ValueLoader {
     return this.#writing;
   }
 
+  /** Never rejects. */
+  #write(segment: NamedFile, save: () => Promise<ColumnFiles>): Promise<void> {
+    const written = this.#keep(segment, save);
+    this.#writing = this.#writing.then(() => written);
+    return written;
+  }
+
   /** Does nothing for a segment without codes. */
-  async #write({ id, blob }: NamedFile, save: () => Promise<ColumnFiles>): Promise<void> {
+  async #keep({ id, blob }: NamedFile, save: () => Promise<ColumnFiles>): Promise<void> {
     const { native, columns, blobOf, onError } = this.#deps;
-    if (!native.segments().some(({ segmentId, centroids }) => segmentId === id && centroids > 0)) return;
     const isOpen = (): boolean => blobOf(id) === blob;
-    const keeping = keepColumns(columns, { blob, isOpen }, save).catch((error: unknown) => {
+    try {
+      const hasCodes = native.segments().some(({ segmentId, centroids }) => segmentId === id && centroids > 0);
+      if (hasCodes) await keepColumns(columns, { blob, isOpen }, save);
+    } catch (error) {
       if (isOpen()) onError(error);
-    });
-    this.#writing = this.#writing.then(() => keeping);
-    await keeping;
+    }
   }
 
   #begin(needed: NeededValues, generation: number): Load {

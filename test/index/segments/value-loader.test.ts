@@ -17,6 +17,7 @@ class Values {
   readonly loader: ValueLoader;
   /** Writes files of columns. */
   write = async (): Promise<ColumnFiles> => ({ written: ['.columns-1'], surplus: [] });
+  segments = (): readonly object[] => [{ segmentId, centroids: 1 }];
   #read: PromiseWithResolvers<void> | undefined;
 
   constructor(records: number, metadata = '{}') {
@@ -24,7 +25,7 @@ class Values {
       Array.from({ length: records }, (_, record) => record).filter((record) => !this.known.has(record));
     this.loader = new ValueLoader({
       native: {
-        segments: () => [{ segmentId, centroids: 1 }] as never,
+        segments: () => this.segments() as never,
         recordsWithoutValues: async () => ({
           records: Uint32Array.from(lacking()),
           versionIds: Float64Array.from(lacking()),
@@ -140,6 +141,22 @@ describe('values of metadata', () => {
     expect(await values.ask()).toBe('found');
     await values.loader.settled();
     expect(values.errors).toEqual([new Error('no space')]);
+  });
+
+  it('are neither copied nor saved when the engine was closed, which rejects nothing', async () => {
+    const values = new Values(100);
+    const read = values.hold();
+    const answer = values.ask();
+    await expect.poll(() => values.reads.length).toBe(1);
+    const closed = new Error('the engine is closed');
+    values.segments = () => {
+      throw closed;
+    };
+    read();
+    expect(await answer).toBe('found');
+    await values.loader.copy({ id: segmentId, blob: 'i/1.seg' });
+    await values.loader.settled();
+    expect(values.errors).toEqual([closed, closed]);
   });
 
   it('are read from the catalog only when a copy that is being made has ended', async () => {
