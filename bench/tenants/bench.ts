@@ -8,6 +8,7 @@
  * attacked round to the quiet one before it: other work on the machine makes ratios larger or smaller, and an attack that the
  * service does not bound is in every round.
  */
+import { once } from 'node:events';
 import { setTimeout as elapse } from 'node:timers/promises';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -208,12 +209,12 @@ function startAsker(order: AskerOrder): Asker {
   const post = (message: 'begin' | 'end' | 'close'): void => worker.postMessage(message);
   return {
     begin: () => post('begin'),
-    end: () =>
-      new Promise((resolve, reject) => {
-        worker.once('message', resolve);
-        worker.once('error', reject);
-        post('end');
-      }),
+    end: async () => {
+      const answer = once(worker, 'message');
+      post('end');
+      const [found] = (await answer) as [Asked];
+      return found;
+    },
     close: () => post('close'),
   };
 }
