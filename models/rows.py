@@ -1,4 +1,4 @@
-"""Rows of few bits, as the service makes them (src/encoder/inference/few-bits.ts): rotation, codes, one scale a row."""
+"""Rows of few bits, as the service makes them (src/encoder/inference/rows.ts): rotation, codes, one scale a row."""
 
 from __future__ import annotations
 

@@ -369,7 +369,7 @@ describe('engines', () => {
   it('only the typed wrappers load the addon', () => {
     const loaders = sources.filter((file) => (text.get(file) ?? '').includes('maxsimd.node'));
     expect(loaders).toEqual([
-      'src/encoder/inference/few-bits.ts',
+      'src/encoder/inference/rows.ts',
       'src/index/engine/native.ts',
       'src/process/process-tuning.ts',
     ]);

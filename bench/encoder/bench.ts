@@ -7,7 +7,7 @@ import path from 'node:path';
 import { parseConfig } from '../../src/app/config.ts';
 import { runtimeVersion } from '../../src/encoder/inference/cuda/cuda-library.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
-import { Rotation } from '../../src/encoder/inference/few-bits.ts';
+import { Rotation } from '../../src/encoder/inference/rows.ts';
 import type { RowShape } from '../../src/contracts/row-shape.ts';
 import { modelDirectoryOf } from '../../src/app/model-choice.ts';
 import { describeEnvironment } from '../lib/environment.ts';

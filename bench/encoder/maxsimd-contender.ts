@@ -1,5 +1,5 @@
 /** Our side: the encoder process, called over gRPC as the server does it. */
-import { Rotation } from '../../src/encoder/inference/few-bits.ts';
+import { Rotation } from '../../src/encoder/inference/rows.ts';
 import type { ServedModel } from '../../src/encoder/model/served-model.ts';
 import { connectEncoder, startEncoder, type Encoders } from '../lib/model/encoder-pool.ts';
 import { processSeconds } from '../lib/service/process-counters.ts';

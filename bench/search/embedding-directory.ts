@@ -15,7 +15,7 @@
  */
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { Rotation } from '../../src/encoder/inference/few-bits.ts';
+import { Rotation } from '../../src/encoder/inference/rows.ts';
 import { rowBytes, type RowShape } from '../../src/contracts/row-shape.ts';
 import { documentsHolding, type Corpus, type Query, type TokenMatrices } from './corpus.ts';
 

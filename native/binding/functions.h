@@ -5,7 +5,7 @@
 
 namespace maxsimd {
 
-/// Functions that make rows of few bits. An encoder calls them (src/encoder/inference/few-bits.ts).
+/// Functions that make stored rows. An encoder calls them (src/encoder/inference/rows.ts).
 void defineRowFunctions(Napi::Env env, Napi::Object exports);
 
 /// Core files of this process.

@@ -10,6 +10,8 @@
 // the estimator of RaBitQ (Gao et al., arXiv:2405.12497 and 2409.09913).
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,6 +25,9 @@ constexpr int32_t componentMost(uint32_t bits) { return (1 << bits) - 1; }
 
 constexpr bool isRowBits(uint32_t bits) { return bits == 1 || bits == 2 || bits == 4 || bits == 8; }
 
+/// Components of a vector, padded to whole strips.
+constexpr size_t paddedComponents(size_t dim) { return (dim + stripCodes - 1) / stripCodes * stripCodes; }
+
 /// Dimensions of token vectors, and the bits of a stored component.
 struct RowShape {
   uint32_t dim;
@@ -32,11 +37,17 @@ struct RowShape {
   constexpr RowShape(uint32_t dimensions, uint32_t bitsOfRow = 8) : dim(dimensions), bits(bitsOfRow) {}
 
   /// How many bytes one row takes.
-  constexpr size_t bytes() const {
-    return bits == 8 ? dim : size_t((dim + stripCodes - 1) / stripCodes) * (stripCodes / 8) * bits;
-  }
+  constexpr size_t bytes() const { return bits == 8 ? dim : paddedComponents(dim) / 8 * bits; }
   bool operator==(const RowShape&) const = default;
 };
+
+/// The largest magnitude of some values, or what is no number if one of them is none. As integers, magnitudes have the
+/// order that they have as numbers.
+inline float largestMagnitude(const float* values, size_t count) {
+  uint32_t largest = 0;
+  for (size_t i = 0; i < count; ++i) largest = std::max(largest, std::bit_cast<uint32_t>(values[i]) & 0x7fffffff);
+  return std::bit_cast<float>(largest);
+}
 
 /// Component d of a stored row.
 inline int8_t componentOf(const int8_t* row, uint32_t bits, uint32_t d) {

@@ -18,3 +18,8 @@ export function rowBytes({ dim, rowBits }: RowShape): number {
 export function storedRowBytes(shape: RowShape): number {
   return rowBytes(shape) + 2;
 }
+
+/** How many rows are left of the vectors of a chunk, when one row is stored for `poolFactor` of them. */
+export function rowsLeft(vectors: number, { poolFactor }: { readonly poolFactor: number }): number {
+  return Math.ceil(vectors / poolFactor);
+}

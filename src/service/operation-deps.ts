@@ -69,8 +69,9 @@ export function encoderStages({
   tokenizeMs,
   queueMs,
   runMs,
+  rowsMs,
 }: EncodeTimings): Readonly<Record<string, number>> {
-  return { encoder_tokenize: tokenizeMs, encoder_queue: queueMs, encoder_run: runMs };
+  return { encoder_tokenize: tokenizeMs, encoder_queue: queueMs, encoder_run: runMs, encoder_rows: rowsMs };
 }
 
 /** The tokens that are charged without an answer: those that were run, if the caller has left. */

@@ -9,7 +9,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { quantizeRows } from '../../src/encoder/inference/quantize.ts';
+import { RowMaker } from '../../src/encoder/inference/rows.ts';
 import type { SessionPool } from '../../src/encoder/inference/session-pool.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
 import { rounds } from '../rounds.ts';
@@ -171,11 +171,11 @@ async function storedVectors({ pool }: Encoders, expected: Expected): Promise<re
   const { dim } = expected;
   const options = callOptions(pool, { deadlineMs: Date.now() + 300_000 });
   const all: Float32Array[] = [];
+  const maker = new RowMaker({ dim, rowBits: 8, poolFactor: 1, centring: undefined, moment: undefined });
   for (const text of expected.queries) {
     const { vectors, rows } = await pool.encodeQuery(text, options);
-    const [bytes, scales] = [new Int8Array(vectors.length), new Float32Array(rows)];
-    quantizeRows(vectors, dim, undefined, bytes, scales);
-    all.push(Float32Array.from(bytes, (value, i) => value * scales[Math.floor(i / dim)]!));
+    const { stored, scales } = maker.make(vectors, Uint32Array.of(rows));
+    all.push(Float32Array.from(stored, (value, i) => value * scales[Math.floor(i / dim)]!));
   }
   const chunking = { maxTokens: pool.models()[0]!.windowTokensMax, overlapTokens: 0, minimumChunkTokens: 1 };
   for await (const { documentIndex, vectors, scales } of pool.encodeDocuments(expected.documents, {

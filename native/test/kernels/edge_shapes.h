@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/dispatch.h"
+#include "kernels/encoding/row_loops.h"
 #include "test/check.h"
 
 #include <string>
@@ -23,15 +24,17 @@ struct TestedKernel {
 /// The kernels of this machine, and those that can be emulated here.
 std::vector<TestedKernel> testedKernels();
 
-/// The loops over codes of this machine.
+/// The loops over codes, and those over the rows of an encoder, of this machine.
 std::vector<const CodeLoops*> testedLoops();
+std::vector<const RowLoops*> testedRowLoops();
 
 /// The faults of a kernel, one line for each shape and function.
 std::vector<std::string> faultsOf(const TestedKernel& tested, Random& random);
 
-/// Likewise of the loops over codes and of the functions that make rows of few bits.
+/// Likewise of the loops and of the functions that make stored rows.
 std::vector<std::string> faultsOfLoops(const CodeLoops& loops, Random& random);
-std::vector<std::string> faultsOfFewBits(Random& random);
+std::vector<std::string> faultsOfRowLoops(const RowLoops& loops, Random& random);
+std::vector<std::string> faultsOfRows(Random& random);
 
 /// A kernel for each fault that `faultsOf` must find.
 std::vector<TestedKernel> faultyKernels();

@@ -43,7 +43,10 @@ Napi::Value run(const Napi::CallbackInfo& info) {
   for (const CodeLoops* loops : testedLoops())
     others.Set(others.Length(),
                outcome(env, std::string("loops over codes, ") + loops->name, false, faultsOfLoops(*loops, random)));
-  others.Set(others.Length(), outcome(env, "rows of few bits", false, faultsOfFewBits(random)));
+  for (const RowLoops* loops : testedRowLoops())
+    others.Set(others.Length(),
+               outcome(env, std::string("loops over rows, ") + loops->name, false, faultsOfRowLoops(*loops, random)));
+  others.Set(others.Length(), outcome(env, "stored rows", false, faultsOfRows(random)));
   all.Set("others", others);
   return all;
 }

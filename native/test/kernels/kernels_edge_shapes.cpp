@@ -1,6 +1,8 @@
 #include "test/kernels/edge_shapes.h"
 
-#include "kernels/few_bits.h"
+#include "kernels/encoding/pooling.h"
+#include "kernels/encoding/quantized_rows.h"
+#include "kernels/encoding/row_loops.h"
 #include "kernels/half.h"
 #include "runtime/aligned.h"
 #include "test/kernels/prepared_query.h"
@@ -293,10 +295,93 @@ std::vector<std::string> faultsOfLoops(const CodeLoops& loops, Random& random) {
   return faults.found;
 }
 
-std::vector<std::string> faultsOfFewBits(Random& random) {
-  Faults faults{"rows of few bits", {}};
-  for (const uint32_t bits : {1, 2, 4}) {
+namespace {
+
+/// Copies of some values, which end before a page that nobody may touch.
+template <typename T>
+std::unique_ptr<Guarded<T>> guardedCopy(const std::vector<T>& values) {
+  auto copy = std::make_unique<Guarded<T>>(values.size());
+  std::copy(values.begin(), values.end(), copy->data());
+  return copy;
+}
+
+std::vector<float> randomFloats(Random& random, size_t count) {
+  std::vector<float> values(count);
+  for (float& value : values) value = float(random() % 64) / 32 - 1;
+  return values;
+}
+
+/// The values that the loops make of some rows.
+struct RowLoopsRun {
+  std::vector<int32_t> products;
+  size_t nearest = 0;
+  std::vector<float> joined, gradients, components, gradient;
+
+  bool operator==(const RowLoopsRun&) const = default;
+};
+
+}  // namespace
+
+std::vector<const RowLoops*> testedRowLoops() {
+  std::vector<const RowLoops*> all{&baselineRowLoops};
+#if defined(__x86_64__)
+  if (cpuFeatures().avx2) all.push_back(&avx2RowLoops);
+#endif
+  return all;
+}
+
+std::vector<std::string> faultsOfRowLoops(const RowLoops& loops, Random& random) {
+  Faults faults{loops.name, {}};
+  for (const size_t dim : {1, 33, 64}) {
+    for (const size_t rows : {1, 2, 4, 5, 9, 33, 34}) {
+      const size_t width = paddedComponents(dim);
+      std::vector<int16_t> rounded(rows * width);
+      for (int16_t& value : rounded) value = int16_t(random() % 255) - 127;
+      const auto values = guardedCopy(rounded);
+      const auto own = randomFloats(random, rows), other = randomFloats(random, rows);
+      const auto sizes = guardedCopy(std::vector<float>(rows, 2)), others = guardedCopy(other);
+      const auto moment = guardedCopy(randomFloats(random, dim * width));
+      const auto errors = guardedCopy(randomFloats(random, gradientRows * width));
+      const auto vector = guardedCopy(randomFloats(random, width)), cost = guardedCopy(randomFloats(random, width));
+      const auto start = randomFloats(random, width);
+      const auto runOf = [&](const RowLoops& of) {
+        const Guarded<int32_t> products(rows * rows);
+        const auto joined = guardedCopy(own), gradient = guardedCopy(start);
+        const auto components = guardedCopy(std::vector<float>(width, 1));
+        const Guarded<float> gradients(gradientRows * width);
+        RowLoopsRun run;
+        of.products(values->data(), rows, width, products.data());
+        run.nearest = of.nearest(joined->data(), others->data(), rows);
+        of.join(joined->data(), others->data(), sizes->data(), rows, 3, 4, 0.5f);
+        of.gradients(moment->data(), dim, width, errors->data(), gradients.data());
+        // The matrix of `refine` is square.
+        if (dim == width) {
+          of.refine(moment->data(), width, 3,
+                    {vector->data(), cost->data(), components->data(), gradient->data(), 0.25f});
+        }
+        run.products.assign(products.data(), products.data() + products.size());
+        run.joined.assign(joined->data(), joined->data() + rows);
+        run.gradients.assign(gradients.data(), gradients.data() + gradients.size());
+        run.components.assign(components->data(), components->data() + width);
+        run.gradient.assign(gradient->data(), gradient->data() + width);
+        return run;
+      };
+      RowLoopsRun found;
+      const std::string of = Edge{RowShape(uint32_t(dim)), 0, {uint32_t(rows)}}.describe();
+      faults.check(
+          "one of the loops over rows" + of, [&] { found = runOf(loops); },
+          [&] { return found == runOf(baselineRowLoops); });
+    }
+  }
+  return faults.found;
+}
+
+std::vector<std::string> faultsOfRows(Random& random) {
+  Faults faults{"stored rows", {}};
+  for (const uint32_t bits : {1, 2, 4, 8}) {
     for (const uint32_t dim : {1, 2, 3, 31, 33, 129}) {
+      std::vector<uint16_t> halves(size_t(dim) * dim, floatToHalf(0.125f));
+      const RowMoment moment(halves, dim);
       for (const uint32_t rows : {0, 1, 3, 4, 5}) {
         const RowShape shape(dim, bits);
         const std::string of = Edge{shape, 0, {rows}}.describe();
@@ -306,14 +391,27 @@ std::vector<std::string> faultsOfFewBits(Random& random) {
           for (size_t at = 0; at < floats->size(); ++at) (*floats)[at] = float(random() % 64) - 32.5f;
         }
         const std::span<float> all(vectors.data(), vectors.size());
+        for (const RowMoment* given : {static_cast<const RowMoment*>(nullptr), bits == 8 ? nullptr : &moment}) {
+          faults.check(
+              "quantizeRows" + of,
+              [&] { quantizeRows(all, shape, given, {stored.data(), stored.size()}, {scales.data(), rows}); },
+              [&] {
+                return std::all_of(scales.data(), scales.data() + rows, [](float s) { return std::isfinite(s); });
+              });
+        }
+        const Guarded<float> pooled(pooledRows(rows, 2) * dim);
+        const Guarded<uint32_t> representatives(pooledRows(rows, 2)), pooledOf(rows);
         faults.check(
-            "quantizeRows" + of,
-            [&] { quantizeRows(all, shape, {stored.data(), stored.size()}, {scales.data(), rows}); },
+            "poolRows" + of,
             [&] {
-              for (uint32_t r = 0; r < rows; ++r) {
-                if (!std::isfinite(scales[r])) return false;
-              }
-              return true;
+              poolRows(all, dim, 2,
+                       {{pooled.data(), pooled.size()},
+                        {representatives.data(), representatives.size()},
+                        {pooledOf.data(), rows}});
+            },
+            [&] {
+              return std::all_of(pooledOf.data(), pooledOf.data() + rows,
+                                 [&](uint32_t row) { return row < representatives.size(); });
             });
         faults.check(
             "rotateRows" + of, [&] { rotateRows(all, dim, {mean.data(), dim}, {factors.data(), factors.size()}); },

@@ -15,7 +15,8 @@ const Case edge("kernels", "take no chunk, one row, odd dimensions and blocks th
     checkNone(faultsOf(tested, random));
   }
   for (const CodeLoops* loops : testedLoops()) checkNone(faultsOfLoops(*loops, random));
-  checkNone(faultsOfFewBits(random));
+  for (const RowLoops* loops : testedRowLoops()) checkNone(faultsOfRowLoops(*loops, random));
+  checkNone(faultsOfRows(random));
 });
 
 }  // namespace

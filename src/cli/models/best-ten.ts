@@ -1,25 +1,23 @@
 /**
- * How many of the best ten passages by f32 rows are among the best ten by rows of few bits, for `maxsimd models add`. Each text
- * runs once. Its f32 rows are scored by MaxSim here, and then quantised as an encoder does. The engine scores those as the
+ * How many of the best ten passages by f32 rows are among the best ten by stored rows, for `maxsimd models add`. Each text
+ * runs once. Its f32 rows are scored by MaxSim here, and then stored as an encoder does. The engine scores those as the
  * service does, with queries of 8 bits.
  *
  * `sample-texts.txt.gz` has the form of `--texts`. Its texts are cut from the country profiles of the CIA World Factbook
  * ("Background"), which are in the public domain. Each query is a sentence that was taken out of a passage.
  */
 import { readFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
-import { quantizeFewBits, Rotation } from '../../encoder/inference/few-bits.ts';
-import { halfBits } from '../../encoder/inference/quantize.ts';
-import { SessionPool } from '../../encoder/inference/session-pool.ts';
-import { documentSequence, querySequence, type Sequence } from '../../encoder/model/colbert-rules.ts';
-import type { ServedModel, SessionModel } from '../../encoder/model/served-model.ts';
-import { rowBytes, type RowShape } from '../../contracts/row-shape.ts';
+import { halfBits } from '../../encoder/inference/halves.ts';
+import { type DocumentRows, RowMaker, Rotation } from '../../encoder/inference/rows.ts';
+import type { ServedModel } from '../../encoder/model/served-model.ts';
+import type { RowShape } from '../../contracts/row-shape.ts';
 import { inputError, messageOf } from '../failure.ts';
 import { withEngine } from '../index/index-access.ts';
 import { startProgress } from '../progress.ts';
+import { passageRows, queryRowsOf } from './f32-rows.ts';
 
 export interface SampleTexts {
   readonly queries: readonly string[];
@@ -29,10 +27,7 @@ export interface SampleTexts {
 export const queryCount = 100;
 export const passagesMin = 1_000;
 export const passagesMax = 10_000;
-/** As in an index of default chunks. A longer passage is cut. */
-const passageTokensMax = 256;
 const best = 10;
-const stuckMs = 240_000;
 const shipped = path.join(import.meta.dirname, 'sample-texts.txt.gz');
 
 /** Reads a file with a text a line, plain or gzipped: the queries, then the passages. */
@@ -82,87 +77,30 @@ export async function bestTenFound(
   };
   try {
     const queryRows: Float32Array[] = [];
-    for await (const rows of rowsOf(model.session, querySequences(model, queries))) {
+    for await (const rows of queryRowsOf(model, queries)) {
       onText();
       queryRows.push(rows);
     }
     const exact = queryRows.map(() => new Float64Array(passages.length));
     const stored: StoredRows[] = [];
-    const mean = rotatedMean(model);
-    // Weights are for rows of queries alone.
-    const unweighted = { ...model.session, tokenWeightOutput: undefined };
-    for await (const rows of rowsOf(unweighted, passageSequences(model, passages))) {
+    const maker = new RowMaker(model.session);
+    for await (const rows of passageRows(model, passages)) {
       onText();
       const tiled = inTiles(rows, model.dim);
       for (const [i, query] of queryRows.entries())
         exact[i]![stored.length] = maxSim(query, tiled, model.dim);
-      for (const at of rows.keys()) rows[at]! -= mean[at % mean.length]!;
-      stored.push(storedRows(rows, model));
+      stored.push(storedRows(maker.make(rows, Uint32Array.of(rows.length / model.dim))));
+    }
+    if (model.rowBits < 8) {
+      const rotation = new Rotation(model.dim);
+      for (const rows of queryRows) rotation.apply(rows);
     }
     // Centring subtracts the same from all scores of a query, so it changes no ranking.
-    const ofFewBits = await scoresByEngine(model, queryRows, stored);
-    const found = exact.map((scores, i) => common(bestOf(scores), bestOf(ofFewBits[i]!)));
+    const byStored = await scoresByEngine(model, queryRows, stored);
+    const found = exact.map((scores, i) => common(bestOf(scores), bestOf(byStored[i]!)));
     return found.reduce((sum, each) => sum + each, 0) / queries.length;
   } finally {
     progress.stop();
-  }
-}
-
-/** The centring mean [dim], rotated like rows; zeros without one. */
-function rotatedMean({ dim, session }: ServedModel): Float32Array {
-  const mean = Float32Array.from(session.centring ?? new Float32Array(dim));
-  new Rotation(dim).apply(mean);
-  return mean;
-}
-
-function querySequences({ rules, tokenizer }: ServedModel, queries: readonly string[]): readonly Sequence[] {
-  return queries.map((text) => querySequence(rules, tokenizer.encode(rules.queryLead + text)));
-}
-
-function passageSequences(model: ServedModel, passages: readonly string[]): readonly Sequence[] {
-  const { rules, tokenizer, windowTokensMax } = model;
-  const tokensMax = Math.min(passageTokensMax, windowTokensMax);
-  return passages.map((text) =>
-    documentSequence(rules, tokenizer.encode(rules.documentLead + text).subarray(0, tokensMax)),
-  );
-}
-
-/**
- * The f32 rows of each text, rotated like those of a query. A text runs alone, and while the caller works on its rows the
- * next one runs.
- */
-async function* rowsOf(session: SessionModel, sequences: readonly Sequence[]): AsyncGenerator<Float32Array> {
-  const pool = await SessionPool.open({
-    models: [session],
-    provider: 'cpu',
-    deviceId: 0,
-    threads: availableParallelism(),
-    workers: 1,
-    stuckMs,
-    // The batch that runs fails with the reason.
-    onFatal: () => undefined,
-  });
-  const run = async ({ ids, attended, kept, rows }: Sequence): Promise<Float32Array> => {
-    const lengths = Uint32Array.of(ids.length);
-    const padded = { paddedLength: ids.length, paddedTexts: 1 };
-    const batch = { modelIndex: 0, ids, lengths, attended: Uint32Array.of(attended), kept, rows, ...padded };
-    // Documents of few bits come quantised from a session.
-    const { output } = await pool.run({ kind: 'query', ...batch });
-    return output.vectors as Float32Array;
-  };
-  try {
-    let next = run(sequences[0]!);
-    for (let i = 1; i <= sequences.length; i += 1) {
-      const rows = await next;
-      if (i < sequences.length) {
-        next = run(sequences[i]!);
-        // It is awaited after the caller's work, or never.
-        next.catch(() => undefined);
-      }
-      yield rows;
-    }
-  } finally {
-    await pool.close();
   }
 }
 
@@ -171,12 +109,8 @@ interface StoredRows {
   readonly scales: Uint16Array;
 }
 
-function storedRows(rows: Float32Array, shape: RowShape): StoredRows {
-  const count = rows.length / shape.dim;
-  const vectors = new Int8Array(count * rowBytes(shape));
-  const scales = new Float32Array(count);
-  quantizeFewBits(rows, shape, vectors, scales);
-  return { vectors, scales: halfBits(scales) };
+function storedRows({ stored, scales }: DocumentRows): StoredRows {
+  return { vectors: stored, scales: halfBits(scales) };
 }
 
 /** The scores of all passages, for each query. */

@@ -79,6 +79,8 @@ interface Part {
   readonly chunkRows: Uint32Array;
   readonly vectors: Int8Array;
   readonly scales: Uint16Array;
+  /** How many tokens were run for its chunks. */
+  readonly tokens: number;
   /** Empty where it is unknown. */
   readonly chunkRanges: Uint32Array;
   readonly rowPlaces: Uint8Array;
@@ -108,9 +110,9 @@ export class DocumentCollector {
   get tokensInPart(): number {
     let tokens = 0;
     for (const [documentIndex, parts] of this.#parts) {
-      const rows = parts.reduce((sum, { scales }) => sum + scales.length, 0);
-      // Chunks overlap and have special tokens, so there may be more rows than tokens of the text.
-      tokens += Math.min(rows, this.#inputTokens[documentIndex]!);
+      const run = parts.reduce((sum, part) => sum + part.tokens, 0);
+      // Chunks overlap and have special tokens, so there may be more of them than tokens of the text.
+      tokens += Math.min(run, this.#inputTokens[documentIndex]!);
     }
     return tokens;
   }
@@ -162,7 +164,9 @@ function decodePart(message: PartMessage, bytes: number): Part {
   // Larger bits are halves that are negative, infinite or no numbers.
   for (const bits of scales) ensure(bits < 0x7c00, 'scale');
   const vectors = new Int8Array(message.vectors.buffer, message.vectors.byteOffset, message.vectors.length);
-  return { chunkRows, vectors, scales, ...decodePlaces(message, chunkRows.length) };
+  // An encoder of an earlier release sends none: each of its rows is of one token.
+  const tokens = message.tokens === 0 ? rows : message.tokens;
+  return { chunkRows, vectors, scales, tokens, ...decodePlaces(message, chunkRows.length) };
 }
 
 function decodePlaces(message: PartMessage, chunks: number): Pick<Part, 'chunkRanges' | 'rowPlaces'> {
@@ -193,7 +197,7 @@ function joined(
   };
 }
 
-function concatenated<Name extends keyof Part>(
+function concatenated<Name extends Exclude<keyof Part, 'tokens'>>(
   parts: readonly Part[],
   name: Name,
   Kind: new (length: number) => Part[Name],
@@ -214,9 +218,11 @@ function floats(bytes: Uint8Array, count: number, what: string): Float32Array {
   return values;
 }
 
+const noTimings: EncodeTimings = { tokenizeMs: 0, queueMs: 0, runMs: 0, rowsMs: 0 };
+
 function timingsOf(timings: EncodeTimings | null): EncodeTimings {
-  const { tokenizeMs, queueMs, runMs } = timings ?? { tokenizeMs: 0, queueMs: 0, runMs: 0 };
-  return { tokenizeMs, queueMs, runMs };
+  const { tokenizeMs, queueMs, runMs, rowsMs } = timings ?? noTimings;
+  return { tokenizeMs, queueMs, runMs, rowsMs };
 }
 
 function ensure(condition: boolean, what: string): asserts condition {

@@ -20,6 +20,7 @@ import type {
 export interface BatchResult {
   readonly output: BatchOutput;
   readonly runMs: number;
+  readonly rowsMs: number;
   /** `performance.now()` at the start of the run. */
   readonly startedAt: number;
 }
@@ -153,7 +154,11 @@ export class SessionPool {
   #roomOf(slot: Slot, place: BatchPlace, isContended: boolean): number {
     const kind = place === 'query' ? 'query' : 'document';
     const ahead = [...slot.flights.values()].filter((flight) => flight.kind === kind);
-    if (this.provider === 'cuda') return place !== 'small' && ahead.length < heldPerKind ? Infinity : 0;
+    if (this.provider === 'cuda') {
+      // The rows of one more batch of documents may be in the making.
+      const held = place === 'document' ? heldPerKind + 1 : heldPerKind;
+      return place !== 'small' && ahead.length < held ? Infinity : 0;
+    }
     const placeOfRole: Readonly<Record<Role, BatchPlace>> = { usual: kind, queries: 'query', small: 'small' };
     if (placeOfRole[slot.role] !== place) return 0;
     const heldMax = place === 'small' || (place === 'document' && isContended) ? 1 : heldPerKind;
@@ -218,8 +223,13 @@ export class SessionPool {
     if (message.type === 'error') {
       flight.settled.reject(new Error(`inference failed: ${message.message}`));
     } else {
-      const startedAt = performance.now() - message.runMs;
-      flight.settled.resolve({ output: message.output, runMs: message.runMs, startedAt });
+      const startedAt = performance.now() - message.elapsedMs;
+      flight.settled.resolve({
+        output: message.output,
+        runMs: message.runMs,
+        rowsMs: message.rowsMs,
+        startedAt,
+      });
     }
   }
 

@@ -1,5 +1,6 @@
 /** Messages between the gRPC thread and a session worker: plain data. Large arrays are transferred. */
 import type { Provider } from '../protocol/contract.ts';
+import type { PooledTokens } from '../protocol/row-places.ts';
 import type { SessionModel } from '../model/served-model.ts';
 
 export type BatchKind = 'query' | 'document';
@@ -33,7 +34,7 @@ export interface BatchMessage {
   readonly attended: Uint32Array;
   /** u8, as long as `ids`: 1 = the position yields a row. Absent = all do. */
   readonly kept: Uint8Array | undefined;
-  /** Rows of the whole batch. */
+  /** Positions of the whole batch that yield a row. */
   readonly rows: number;
   /** Positions of the padded batch: at least the longest text. */
   readonly paddedLength: number;
@@ -44,7 +45,7 @@ export interface BatchMessage {
 /** Rows of all texts of the batch, one text after the other. */
 export type BatchOutput =
   | { readonly kind: 'query'; readonly vectors: Float32Array; readonly offsets: Float32Array }
-  | { readonly kind: 'document'; readonly vectors: Int8Array; readonly scales: Uint16Array };
+  | ({ readonly kind: 'document'; readonly vectors: Int8Array; readonly scales: Uint16Array } & PooledTokens);
 
 export type WorkerReply =
   | { readonly type: 'ready'; readonly provider: 'cpu' | 'cuda'; readonly fallback: string | undefined }
@@ -53,6 +54,10 @@ export type WorkerReply =
       readonly type: 'done';
       readonly batchId: number;
       readonly runMs: number;
+      /** How long rows were made of what the run gave. */
+      readonly rowsMs: number;
+      /** From the start of the run to this message. */
+      readonly elapsedMs: number;
       readonly output: BatchOutput;
     }
   | { readonly type: 'error'; readonly batchId: number; readonly message: string };

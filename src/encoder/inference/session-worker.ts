@@ -11,9 +11,9 @@ import { assertInvariant } from '../../errors.ts';
 import { requireOfRuntime } from '../../process/installation.ts';
 import { lowerPriority } from '../../process/process-tuning.ts';
 import { cudaProblem } from './cuda/cuda-library.ts';
-import { rowBytes } from '../../contracts/row-shape.ts';
-import { quantizeFewBits, Rotation } from './few-bits.ts';
-import { halfBits, quantizeRows } from './quantize.ts';
+import { noPooling } from '../protocol/row-places.ts';
+import { halfBits } from './halves.ts';
+import { RowMaker, Rotation } from './rows.ts';
 import type { SessionModel } from '../model/served-model.ts';
 import {
   type BatchMessage,
@@ -38,6 +38,10 @@ let working = false;
 
 /** The rotations of models whose rows have few bits. */
 const rotations = data.models.map(({ dim, rowBits }) => (rowBits === 8 ? undefined : new Rotation(dim)));
+const rowMakers = data.models.map((model) => new RowMaker(model));
+/** The batches that have run, and whose rows are being made. A GPU runs the next batch meanwhile. */
+const making = new Set<Promise<void>>();
+const makingMost = { cpu: 1, cuda: 2 } as const;
 const sessions = await open();
 if (sessions !== undefined) {
   port.on('message', (batch: BatchMessage) => {
@@ -48,6 +52,7 @@ if (sessions !== undefined) {
 
 /** A session of each model. */
 interface Sessions {
+  readonly provider: 'cpu' | 'cuda';
   readonly usual: readonly OnnxRuntime.InferenceSession[];
   readonly lone: readonly OnnxRuntime.InferenceSession[];
 }
@@ -65,7 +70,7 @@ async function open(): Promise<Sessions | undefined> {
       const hasLone = provider === 'cpu' && data.loneThreads > data.intraOpThreads;
       const lone = hasLone ? await createSessions(provider, data.loneThreads) : usual;
       reply({ type: 'ready', provider, fallback });
-      return { usual, lone };
+      return { provider, usual, lone };
     } catch (error) {
       fallback = `${provider}: ${(error as Error).message}`;
     }
@@ -143,57 +148,93 @@ function take(): BatchMessage | undefined {
   return next;
 }
 
+/** Resolves when the next batch may run. */
 async function runAndReply(batch: BatchMessage): Promise<void> {
   const { batchId } = batch;
-  const startedAt = performance.now();
-  try {
-    const output = await run(batch);
-    const runMs = performance.now() - startedAt;
-    const buffers = [output.vectors.buffer as ArrayBuffer];
-    buffers.push((output.kind === 'query' ? output.offsets : output.scales).buffer as ArrayBuffer);
-    port.postMessage({ type: 'done', batchId, runMs, output } satisfies WorkerReply, buffers);
-  } catch (error) {
+  const failed = (error: unknown): void => {
     reply({ type: 'error', batchId, message: (error as Error).message });
+  };
+  try {
+    const startedAt = performance.now();
+    const outputs = await run(batch);
+    const replied = reportOn(batch, outputs, startedAt)
+      .catch(failed)
+      .finally(() => making.delete(replied));
+    making.add(replied);
+    if (making.size >= makingMost[sessions!.provider]) await Promise.race(making);
+  } catch (error) {
+    failed(error);
   }
 }
 
-async function run(batch: BatchMessage): Promise<BatchOutput> {
+type Outputs = OnnxRuntime.InferenceSession.OnnxValueMapType;
+
+/** Makes rows of what a run gave, and sends them. On a GPU this thread may be in the next run when they are made. */
+async function reportOn(batch: BatchMessage, outputs: Outputs, startedAt: number): Promise<void> {
+  const runEndedAt = performance.now();
+  const { output, tookMs = performance.now() - runEndedAt } = await outputOf(batch, outputs);
+  const arrays =
+    output.kind === 'query'
+      ? [output.vectors, output.offsets]
+      : [output.vectors, output.scales, output.representatives, output.pooledOf];
+  port.postMessage(
+    {
+      type: 'done',
+      batchId: batch.batchId,
+      runMs: runEndedAt - startedAt,
+      rowsMs: tookMs,
+      elapsedMs: performance.now() - startedAt,
+      output,
+    } satisfies WorkerReply,
+    arrays.map(({ buffer }) => buffer as ArrayBuffer),
+  );
+}
+
+/** Whether the graph quantises the rows of a batch itself. */
+function isFused({ kind }: BatchMessage, model: SessionModel): boolean {
+  const { int8Output, scaleOutput, poolFactor } = model;
+  return kind === 'document' && int8Output !== undefined && scaleOutput !== undefined && poolFactor === 1;
+}
+
+async function run(batch: BatchMessage): Promise<Outputs> {
   const model = data.models[batch.modelIndex]!;
   const session = sessions![batch.lone === true ? 'lone' : 'usual'][batch.modelIndex]!;
-  const fused =
-    batch.kind === 'document' && model.int8Output !== undefined && model.scaleOutput !== undefined;
-  const fetches = fused
-    ? [model.int8Output, model.scaleOutput]
-    : [
-        'output',
-        ...(batch.kind === 'query' && model.tokenWeightOutput !== undefined ? [model.tokenWeightOutput] : []),
-      ];
-  const outputs = await session.run(feeds(batch, model), fetches);
-  if (fused) {
-    const vectors = compact(batch, outputs[model.int8Output]!.data as Int8Array, model.dim);
-    const scales = compact(batch, outputs[model.scaleOutput]!.data as Float32Array, 1);
-    return { kind: 'document', vectors, scales: halfBits(scales) };
+  const weights = batch.kind === 'query' ? [model.tokenWeightOutput] : [];
+  const fetches = isFused(batch, model) ? [model.int8Output, model.scaleOutput] : ['output', ...weights];
+  return session.run(
+    feeds(batch, model),
+    fetches.filter((name) => name !== undefined),
+  );
+}
+
+interface Made {
+  readonly output: BatchOutput;
+  /** Milliseconds of another thread that made it. */
+  readonly tookMs?: number;
+}
+
+async function outputOf(batch: BatchMessage, outputs: Outputs): Promise<Made> {
+  const model = data.models[batch.modelIndex]!;
+  if (isFused(batch, model)) {
+    const vectors = compact(batch, outputs[model.int8Output!]!.data as Int8Array, model.dim);
+    const scales = compact(batch, outputs[model.scaleOutput!]!.data as Float32Array, 1);
+    return { output: { kind: 'document', vectors, scales: halfBits(scales), ...noPooling() } };
   }
   const rows = compact(batch, outputs['output']!.data as Float32Array, model.dim);
-  const rotation = rotations[batch.modelIndex];
   if (batch.kind === 'document') {
-    const vectors = new Int8Array(batch.rows * rowBytes(model));
-    const scales = new Float32Array(batch.rows);
-    if (rotation === undefined) {
-      quantizeRows(rows, model.dim, model.centring, vectors, scales);
-    } else {
-      rotation.apply(rows, model.centring);
-      quantizeFewBits(rows, model, vectors, scales);
-    }
-    return { kind: 'document', vectors, scales: halfBits(scales) };
+    const maker = rowMakers[batch.modelIndex]!;
+    const counts = rowCounts(batch);
+    const { stored, scales, tookMs, ...pooling } =
+      sessions!.provider === 'cpu' ? maker.make(rows, counts) : await maker.makeLater(rows, counts);
+    return { output: { kind: 'document', vectors: stored, scales: halfBits(scales), ...pooling }, tookMs };
   }
   const weights =
     model.tokenWeightOutput === undefined
       ? undefined
       : compact(batch, outputs[model.tokenWeightOutput]!.data as Float32Array, 1);
-  const offsets = weighAndOffset(rows, weights, model, batch.rows);
-  rotation?.apply(rows);
-  return { kind: 'query', vectors: rows, offsets };
+  const offsets = weighAndOffset(rows, weights, model);
+  rotations[batch.modelIndex]?.apply(rows);
+  return { output: { kind: 'query', vectors: rows, offsets } };
 }
 
 function feeds(batch: BatchMessage, model: SessionModel): Record<string, OnnxRuntime.Tensor> {
@@ -244,15 +285,24 @@ function compact<T extends Int8Array | Float32Array>(batch: BatchMessage, padded
   return rows;
 }
 
+/** u32 [texts]: how many positions of each text yield a row. */
+function rowCounts({ lengths, kept }: BatchMessage): Uint32Array {
+  if (kept === undefined) return lengths;
+  let from = 0;
+  return lengths.map((length) => {
+    const own = kept.subarray(from, (from += length));
+    return own.reduce((sum, isKept) => sum + isKept, 0);
+  });
+}
+
 /** Multiplies each row by its weight, in place. Returns f32 [rows]: the product of each row and the centring mean. */
 function weighAndOffset(
   rows: Float32Array,
   weights: Float32Array | undefined,
   model: SessionModel,
-  count: number,
 ): Float32Array {
-  const offsets = new Float32Array(count);
-  for (let r = 0; r < count; r++) {
+  const offsets = new Float32Array(rows.length / model.dim);
+  for (let r = 0; r < offsets.length; r++) {
     const weight = weights === undefined ? 1 : weights[r]!;
     let offset = 0;
     for (let d = 0; d < model.dim; d++) {

@@ -5,6 +5,7 @@
  *                      outputs `output` f32 [batch, tokens, dim], and those that `maxsimd` names
  *   tokenizer.json     Hugging Face tokenizer
  *   onnx_config.json   keys of the PyLate / next-plaid ONNX exports; our own under `maxsimd`
+ *   (any other name)   optional: the matrix that `maxsimd.moment` names, f16 [dim, dim]
  *   manifest.json      optional: sha256 of the files (checked here), golden vectors, and under
  *                      `variants` the graph for each provider; without it model.onnx serves all
  *
@@ -53,6 +54,13 @@ const onnxConfigSchema = z.looseObject({
       centring: z.array(z.number()).optional(),
       /** Bits of a stored component. With fewer than 8 the encoder centres, rotates and quantises vectors, not the graph. */
       row_bits: z.union([z.literal(1), z.literal(2), z.literal(4), z.literal(8)]).default(8),
+      /** One row is stored for so many token vectors of a chunk. */
+      pool_factor: z.number().int().min(1).max(8).default(1),
+      /** The file with which codes of fewer than 8 bits are refined: f16 [dim, dim], the moment of rotated unit vectors. */
+      moment: z
+        .string()
+        .regex(/^[\w.-]+$/)
+        .optional(),
       int8_output: z.string().optional(),
       scale_output: z.string().optional(),
       token_weight_output: z.string().optional(),
@@ -106,6 +114,8 @@ export interface ModelDirectory {
   readonly version: string;
   readonly graphs: ModelGraphs;
   readonly config: OnnxConfig;
+  /** f16 [dim x dim]; absent when codes are not refined. */
+  readonly moment: Uint16Array | undefined;
   readonly manifest: Manifest | undefined;
   /** Parsed tokenizer.json, and parsed tokenizer_config.json (empty if there is none). */
   readonly tokenizer: Readonly<Record<string, unknown>>;
@@ -136,6 +146,7 @@ export async function openModelDirectory(directory: string): Promise<ModelDirect
     version: manifest?.version ?? path.basename(resolved),
     graphs,
     config,
+    moment: await readMoment(resolved, config),
     manifest,
     tokenizer: await readObject(inside('tokenizer.json')),
     tokenizerConfig: (await exists(inside('tokenizer_config.json')))
@@ -208,6 +219,27 @@ function checkConsistency(directory: string, config: OnnxConfig): void {
       `${directory}: centring has ${ours.centring.length} values, not embedding_dim`,
     );
   }
+}
+
+async function readMoment(directory: string, config: OnnxConfig): Promise<Uint16Array | undefined> {
+  const name = config.maxsimd?.moment;
+  if (name === undefined) return undefined;
+  if (config.maxsimd?.row_bits === 8) {
+    throw new ModelDirectoryError(`${directory}: a moment needs row_bits below 8`);
+  }
+  const file = path.join(directory, name);
+  const bytes = await readFile(file).catch((error: unknown) => {
+    throw unreadable(file, error);
+  });
+  const expected = config.embedding_dim ** 2 * Uint16Array.BYTES_PER_ELEMENT;
+  if (bytes.length !== expected) {
+    throw new ModelDirectoryError(`${file} has ${bytes.length} bytes, not ${expected}`);
+  }
+  const values = new Uint16Array(Uint8Array.from(bytes).buffer);
+  const infinity = 0x7c00;
+  if (values.some((bits) => (bits & infinity) === infinity))
+    throw new ModelDirectoryError(`${file} has values that are no finite numbers`);
+  return values;
 }
 
 async function exists(file: string): Promise<boolean> {

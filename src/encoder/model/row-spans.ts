@@ -1,5 +1,5 @@
 /** Finds the part of the text that each chunk, and each row of a sequence, comes from. */
-import { packRowPlaces } from '../protocol/row-places.ts';
+import type { Spans } from '../protocol/row-places.ts';
 import { chunkingProblem, tokenWindows, type TokenWindow } from './chunker.ts';
 import { documentSequence, querySequence, type Sequence } from './colbert-rules.ts';
 import type { ChunkingParameters } from '../protocol/contract.ts';
@@ -11,12 +11,6 @@ export interface LocatedChunk {
   readonly chunkIndex: number;
 }
 
-export interface RowSpans {
-  /** u32 [rows], in UTF-16 units. Start and end are equal for rows that come from no text (special tokens). */
-  readonly starts: Uint32Array;
-  readonly ends: Uint32Array;
-}
-
 /** The tokens of a document. */
 export interface DocumentTokens {
   readonly ids: Int32Array;
@@ -24,11 +18,11 @@ export interface DocumentTokens {
   readonly places?: TokenPlaces;
 }
 
-/** Where a chunk lies in the text of its document, in code points, and the packed places of its rows. */
+/** Where a chunk and those of its tokens that yield rows lie in the text of its document, in code points. */
 export interface ChunkPlace {
   readonly start: number;
   readonly end: number;
-  readonly rows: Uint8Array;
+  readonly tokens: Spans;
 }
 
 /** The parts of a model that tokenise a document. */
@@ -75,13 +69,12 @@ export function placeOfChunk(
   let { start: first, end } = window;
   while (first > 0 && wordStarts[first] === 0) first--;
   while (end < wordStarts.length && wordStarts[end] === 0) end++;
-  const start = places.starts[first]!;
-  const rows = spans(sequence, places, {
+  const tokens = spans(sequence, places, {
     head: rules.documentHead.length,
     first: window.start,
     end: window.end,
   });
-  return { start, end: places.ends[end - 1]!, rows: packRowPlaces(start, rows.starts, rows.ends) };
+  return { start: places.starts[first]!, end: places.ends[end - 1]!, tokens };
 }
 
 /** `chunk` absent: the text is a query. Returns undefined when the text has no such chunk. */
@@ -89,7 +82,7 @@ export function spansOfRows(
   { rules, windowTokensMax }: Pick<ServedModel, 'rules' | 'windowTokensMax'>,
   places: TokenPlaces,
   chunk: LocatedChunk | undefined,
-): RowSpans | undefined {
+): Spans | undefined {
   if (chunk === undefined) {
     return spans(querySequence(rules, places.ids), places, { head: rules.queryHead.length, first: 0 });
   }
@@ -104,7 +97,7 @@ function spans(
   sequence: Sequence,
   places: TokenPlaces,
   { head, first, end = places.ids.length }: { head: number; first: number; end?: number },
-): RowSpans {
+): Spans {
   const starts = new Uint32Array(sequence.rows);
   const ends = new Uint32Array(sequence.rows);
   let row = 0;

@@ -1,5 +1,5 @@
 /** Loads a model for serving: its tokenizer, its rules, and the parameters of its sessions. */
-import type { RowShape } from '../../contracts/row-shape.ts';
+import type { RowRules } from '../inference/rows.ts';
 import { type ColbertRules, windowTokensMax } from './colbert-rules.ts';
 import {
   type Manifest,
@@ -17,7 +17,7 @@ import {
 } from './tokenizer/tokenizer.ts';
 
 /** The parameters of a session. */
-export interface SessionModel extends RowShape {
+export interface SessionModel extends RowRules {
   readonly graphs: ModelGraphs;
   readonly padId: number;
   readonly usesTokenTypeIds: boolean;
@@ -25,11 +25,9 @@ export interface SessionModel extends RowShape {
   readonly int8Output: string | undefined;
   readonly scaleOutput: string | undefined;
   readonly tokenWeightOutput: string | undefined;
-  /** f32 [dim]; absent when the model is not centred. */
-  readonly centring: Float32Array | undefined;
 }
 
-export interface ServedModel extends RowShape {
+export interface ServedModel extends Pick<RowRules, 'dim' | 'rowBits' | 'poolFactor'> {
   readonly name: string;
   readonly version: string;
   readonly windowTokensMax: number;
@@ -54,7 +52,11 @@ export async function loadModel(path: string): Promise<ServedModel> {
   };
   const tokenizer = usableTokenizer(directory, tokenizerOptions);
   const rules = colbertRules(directory, tokenizer);
-  const shape = { dim: config.embedding_dim, rowBits: config.maxsimd?.row_bits ?? 8 };
+  const shape = {
+    dim: config.embedding_dim,
+    rowBits: config.maxsimd?.row_bits ?? 8,
+    poolFactor: config.maxsimd?.pool_factor ?? 1,
+  };
   return {
     name: directory.name,
     version: directory.version,
@@ -73,6 +75,7 @@ export async function loadModel(path: string): Promise<ServedModel> {
       tokenWeightOutput: config.maxsimd?.token_weight_output,
       centring:
         config.maxsimd?.centring === undefined ? undefined : Float32Array.from(config.maxsimd.centring),
+      moment: directory.moment,
     },
     golden: directory.manifest?.golden,
   };

@@ -33,6 +33,8 @@ export interface EncodeTimings {
   readonly tokenizeMs: number;
   readonly queueMs: number;
   readonly runMs: number;
+  /** Making rows of what the model gave. */
+  readonly rowsMs: number;
 }
 
 /** Where inference runs. `auto` falls back from CUDA to the CPU. */

@@ -9,6 +9,8 @@ import { type ColbertRules, documentSequence, windowTokensMax } from '../model/c
 import { type ChunkPlace, placeOfChunk } from '../model/row-spans.ts';
 import type { TokenizedDocument } from '../model/tokenizer/document-tokenizer.ts';
 import type { ChunkingParameters, EncodeTimings } from '../protocol/contract.ts';
+import { rowsLeft } from '../../contracts/row-shape.ts';
+import { packRowPlaces } from '../protocol/row-places.ts';
 import { EncoderFailure } from './encoder-failure.ts';
 import type { Entry, EntryRun, Job } from './scheduler.ts';
 import type { BatchOutput } from '../inference/session-protocol.ts';
@@ -19,8 +21,10 @@ export interface DocumentPart {
   /** Stored rows and f16 [rows] of each chunk. */
   readonly vectors: readonly Int8Array[];
   readonly scales: readonly Uint16Array[];
+  /** How many tokens were run for the chunks, special tokens included. */
+  readonly tokens: number;
   /** One a chunk, or none where they are unknown. */
-  readonly places: readonly ChunkPlace[];
+  readonly places: readonly StoredPlace[];
   readonly last: boolean;
   /** The timings of the whole document, with its last part. */
   readonly timings: EncodeTimings | undefined;
@@ -35,6 +39,8 @@ export interface DocumentJobOptions {
   readonly rules: ColbertRules;
   /** Bytes of a stored row, with its scale. */
   readonly rowBytes: number;
+  /** One row is left of so many tokens. */
+  readonly poolFactor: number;
   readonly chunking: ChunkingParameters;
   readonly documents: readonly TokenizedDocument[];
   readonly signal: AbortSignal;
@@ -46,10 +52,18 @@ export interface DocumentJobOptions {
   readonly onDocument: (tokens: number) => void;
 }
 
+/** Where a chunk lies in its text, and the packed places of its rows. */
+interface StoredPlace {
+  readonly start: number;
+  readonly end: number;
+  readonly rows: Uint8Array;
+}
+
 interface Finished {
   readonly vectors: Int8Array;
   readonly scales: Uint16Array;
-  readonly place: ChunkPlace | undefined;
+  readonly tokens: number;
+  readonly place: StoredPlace | undefined;
 }
 
 /** A chunk that waits for its rows. */
@@ -66,6 +80,7 @@ interface OpenDocument {
   emitted: number;
   queueMs: number | undefined;
   runMs: number;
+  rowsMs: number;
   refused: boolean;
 }
 
@@ -104,7 +119,7 @@ export class DocumentJob implements Job {
     this.deadlineMs = options.deadlineMs;
     this.#documentsLeft = options.documents.length;
     const { documentHead, tail } = options.rules;
-    this.#chunkBytesMax = options.rowBytes * (documentHead.length + options.chunking.maxTokens + tail.length);
+    this.#chunkBytesMax = this.#bytesOfRows(documentHead.length + options.chunking.maxTokens + tail.length);
     this.#source = this.#entries();
     // A document without tokens has no entry and is finished at once.
     for (const [index, { ids }] of options.documents.entries()) {
@@ -151,7 +166,7 @@ export class DocumentJob implements Job {
     this.#settled.reject(error);
   }
 
-  deliver(entry: Entry, rows: BatchOutput, { startedAt, runMs }: EntryRun): void {
+  deliver(entry: Entry, rows: BatchOutput, { startedAt, runMs, rowsMs }: EntryRun): void {
     assertInvariant(rows.kind === 'document', 'a document got query rows');
     if (this.#failed) return;
     const { document, chunk, place } = this.#placeOf(entry);
@@ -159,9 +174,15 @@ export class DocumentJob implements Job {
       this.#giveBack(entry);
       return;
     }
-    document.finished.set(chunk, { vectors: rows.vectors, scales: rows.scales, place });
+    document.finished.set(chunk, {
+      vectors: rows.vectors,
+      scales: rows.scales,
+      tokens: entry.sequence.ids.length,
+      place: place && { ...place, rows: packRowPlaces(place.start, place.tokens, rows) },
+    });
     document.queueMs ??= Math.max(0, startedAt - this.#startedAt);
     document.runMs += runMs;
+    document.rowsMs += rowsMs;
     this.#emit(document);
   }
 
@@ -223,6 +244,7 @@ export class DocumentJob implements Job {
       emitted: 0,
       queueMs: undefined,
       runMs: 0,
+      rowsMs: 0,
       refused: false,
     };
     this.#open.set(index, document);
@@ -239,7 +261,11 @@ export class DocumentJob implements Job {
   }
 
   #bytesOf(entry: Entry): number {
-    return entry.sequence.rows * this.#options.rowBytes;
+    return this.#bytesOfRows(entry.sequence.rows);
+  }
+
+  #bytesOfRows(tokens: number): number {
+    return rowsLeft(tokens, this.#options) * this.#options.rowBytes;
   }
 
   /** Writes the chunks that are complete in order: full parts, and the last one when the document is complete. */
@@ -273,6 +299,7 @@ export class DocumentJob implements Job {
     const last = problem !== undefined || document.emitted === document.chunks;
     const { write, onRoom, onDocument, documents } = this.#options;
     const { ids, tokenizeMs } = documents[document.index]!;
+    const { queueMs = 0, runMs, rowsMs } = document;
     if (last) {
       this.#open.delete(document.index);
       onDocument(ids.length);
@@ -284,9 +311,10 @@ export class DocumentJob implements Job {
         chunkRows: Uint32Array.from(ready, ({ scales }) => scales.length),
         vectors: ready.map(({ vectors }) => vectors),
         scales: ready.map(({ scales }) => scales),
+        tokens: ready.reduce((sum, { tokens }) => sum + tokens, 0),
         places: ready.flatMap(({ place }) => place ?? []),
         last,
-        timings: last ? { tokenizeMs, queueMs: document.queueMs ?? 0, runMs: document.runMs } : undefined,
+        timings: last ? { tokenizeMs, queueMs, runMs, rowsMs } : undefined,
         ...(problem === undefined ? {} : { problem }),
       });
     } catch (error) {

@@ -2,13 +2,13 @@
  * The encoder without its transport: it tokenises, admits, schedules and runs texts, and returns their rows. It knows no gRPC.
  * Failures are `EncoderFailure`s, which the transport turns into statuses.
  */
-import { rowBytes, storedRowBytes, type RowShape } from '../../contracts/row-shape.ts';
+import { rowBytes, rowsLeft, storedRowBytes } from '../../contracts/row-shape.ts';
 import { setImmediate as turn } from 'node:timers/promises';
 import { assertInvariant } from '../../errors.ts';
 import { paddedTexts } from './batch-shape.ts';
 import { chunkingProblem, windowedText } from '../model/chunker.ts';
 import { querySequence, type Sequence } from '../model/colbert-rules.ts';
-import { spansOfRows, type LocatedChunk, type RowSpans } from '../model/row-spans.ts';
+import { spansOfRows, type LocatedChunk } from '../model/row-spans.ts';
 import {
   documentTokenizer,
   type DocumentTokenizer,
@@ -18,6 +18,7 @@ import type { ChunkingParameters, EncodeTimings } from '../protocol/contract.ts'
 import { DocumentJob, type DocumentPart } from './document-job.ts';
 import { EncoderFailure } from './encoder-failure.ts';
 import { areFinite } from '../protocol/finite.ts';
+import type { Spans } from '../protocol/row-places.ts';
 import { requestBounds } from '../protocol/wire.ts';
 import { type BatchPlan, type Reservation, Scheduler, type SchedulerOptions } from './scheduler.ts';
 import { type SequenceDone, SequenceJob, type SequenceJobOptions } from './sequence-job.ts';
@@ -128,7 +129,7 @@ export class EncoderCore {
   async locateTokens(
     { text, chunk }: { readonly text: string; readonly chunk?: LocatedChunk | undefined },
     request: EncodeRequest,
-  ): Promise<RowSpans | undefined> {
+  ): Promise<Spans | undefined> {
     const { model } = this.#model(request);
     const places = await model.tokenizer.locateInSlices(text, request.signal);
     return places && spansOfRows(model, places, chunk);
@@ -146,11 +147,11 @@ export class EncoderCore {
     const tokenizeMs = performance.now() - startedAt;
     const reservation = this.#reserve(sequence.ids.length);
     try {
-      const { rows, queueMs, runMs } = await this.#runSequence('query', modelIndex, sequence, {
+      const { rows, queueMs, runMs, rowsMs } = await this.#runSequence('query', modelIndex, sequence, {
         ...request,
         isInternal: false,
       });
-      const timings = { tokenizeMs, queueMs, runMs };
+      const timings = { tokenizeMs, queueMs, runMs, rowsMs };
       this.#stageTimes.observe('query', timings);
       return { ...queryRows(rows), inputTokens: tokens.length, timings };
     } finally {
@@ -220,6 +221,7 @@ export class EncoderCore {
           deadlineMs: request.deadlineMs,
           rules: model.rules,
           rowBytes: storedRowBytes(model),
+          poolFactor: model.poolFactor,
           chunking: request.chunking,
           documents,
           signal: request.signal,
@@ -332,19 +334,22 @@ export class EncoderCore {
           ? paddedTexts(entries.length, paddedLength, this.#scheduler.budgetOf(kind))
           : entries.length,
       };
-      const { output, runMs, startedAt } = await this.#pool.run(batch, place);
+      const { output, runMs, rowsMs, startedAt } = await this.#pool.run(batch, place);
       // A lone query may run on several cores, and a small batch beside as many threads as there are cores: neither shows the rate.
-      if (!lone && place !== 'small') this.#observe(paddedLength * entries.length, runMs);
+      if (!lone && place !== 'small') this.#observe(paddedLength * entries.length, runMs + rowsMs);
       const total = entries.reduce((sum, { entry }) => sum + entry.sequence.ids.length, 0);
       const spoilt: BatchPlan['entries'][number][] = [];
-      let row = 0;
-      for (const each of entries) {
+      const slices = slicesOf(
+        output,
+        entries.map(({ entry }) => entry.sequence.rows),
+        this.models[modelIndex]!,
+      );
+      for (const [i, each] of entries.entries()) {
         const { job, entry } = each;
-        const end = row + entry.sequence.rows;
-        const rows = slice(output, row, end, this.models[modelIndex]!);
-        row = end;
+        const share = entry.sequence.ids.length / total;
+        const rows = slices[i]!;
         if (!areNumbers(rows)) spoilt.push(each);
-        else job.deliver(entry, rows, { startedAt, runMs: (runMs * entry.sequence.ids.length) / total });
+        else job.deliver(entry, rows, { startedAt, runMs: runMs * share, rowsMs: rowsMs * share });
       }
       if (spoilt.length > 0) {
         await this.#failed(
@@ -439,20 +444,30 @@ function internalRequest(): Pick<SequenceJobOptions, 'tenantId' | 'deadlineMs' |
   };
 }
 
-/** The rows from `from` up to `to`. */
-function slice(output: BatchOutput, from: number, to: number, shape: RowShape): BatchOutput {
-  const width = output.kind === 'query' ? shape.dim : rowBytes(shape);
-  return output.kind === 'query'
-    ? {
-        kind: 'query',
-        vectors: output.vectors.subarray(from * width, to * width),
-        offsets: output.offsets.subarray(from, to),
-      }
-    : {
-        kind: 'document',
-        vectors: output.vectors.subarray(from * width, to * width),
-        scales: output.scales.subarray(from, to),
-      };
+/** The rows of each text of a batch. `tokens`: how many of each text yielded vectors. */
+function slicesOf(
+  output: BatchOutput,
+  tokens: readonly number[],
+  model: Pick<ServedModel, 'dim' | 'rowBits' | 'poolFactor'>,
+): BatchOutput[] {
+  let row = 0;
+  let token = 0;
+  return tokens.map((count) => {
+    const [from, fromToken] = [row, token];
+    row += output.kind === 'query' ? count : rowsLeft(count, model);
+    token += count;
+    const width = output.kind === 'query' ? model.dim : rowBytes(model);
+    const vectors = output.vectors.subarray(from * width, row * width);
+    return output.kind === 'query'
+      ? { kind: 'query', vectors: vectors as Float32Array, offsets: output.offsets.subarray(from, row) }
+      : {
+          kind: 'document',
+          vectors: vectors as Int8Array,
+          scales: output.scales.subarray(from, row),
+          representatives: output.representatives.subarray(from, row),
+          pooledOf: output.pooledOf.subarray(fromToken, token),
+        };
+  });
 }
 
 /** The entries of a batch as flat arrays. */

@@ -33,6 +33,7 @@ export interface EntryRun {
   readonly startedAt: number;
   /** The entry's share of the run time of its batch. */
   readonly runMs: number;
+  readonly rowsMs: number;
 }
 
 export interface Job {

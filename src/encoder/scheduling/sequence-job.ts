@@ -18,6 +18,7 @@ export interface SequenceDone {
   readonly rows: BatchOutput;
   readonly queueMs: number;
   readonly runMs: number;
+  readonly rowsMs: number;
 }
 
 export class SequenceJob implements Job {
@@ -64,8 +65,8 @@ export class SequenceJob implements Job {
     this.fail(new EncoderFailure(kind, `the ${this.kind} was ${reason} in the queue`));
   }
 
-  deliver(_: Entry, rows: BatchOutput, { startedAt, runMs }: EntryRun): void {
-    this.#settled.resolve({ rows, queueMs: Math.max(0, startedAt - this.#startedAt), runMs });
+  deliver(_: Entry, rows: BatchOutput, { startedAt, runMs, rowsMs }: EntryRun): void {
+    this.#settled.resolve({ rows, queueMs: Math.max(0, startedAt - this.#startedAt), runMs, rowsMs });
   }
 
   refuse(_: Entry, problem: Error): void {

@@ -3,17 +3,19 @@ import type { EncodeTimings } from '../protocol/contract.ts';
 import type { BatchKind } from '../inference/session-protocol.ts';
 import type { StageHistogram } from '../protocol/wire.ts';
 
-export type EncoderStage = 'tokenize' | 'queue' | 'run';
+export type EncoderStage = 'tokenize' | 'queue' | 'run' | 'rows';
 
 /** Upper bounds of the buckets, in milliseconds. */
 export const stageBoundsMs = [
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
 ];
 
-const stages = { tokenize: 'tokenizeMs', queue: 'queueMs', run: 'runMs' } as const satisfies Record<
-  EncoderStage,
-  keyof EncodeTimings
->;
+const stages = {
+  tokenize: 'tokenizeMs',
+  queue: 'queueMs',
+  run: 'runMs',
+  rows: 'rowsMs',
+} as const satisfies Record<EncoderStage, keyof EncodeTimings>;
 const kinds: readonly BatchKind[] = ['query', 'document'];
 
 export class StageTimes {

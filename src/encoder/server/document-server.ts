@@ -119,6 +119,7 @@ function partMessage(part: DocumentPart): PartMessage {
       Uint32Array.from(part.places.flatMap(({ start, end, rows }) => [start, end, rows.length])),
     ),
     rowPlaces: joined(part.places.map(({ rows }) => rows)),
+    tokens: part.tokens,
     last: part.last,
     timings: part.timings ?? null,
     problem: part.problem === undefined ? '' : refusalMessage,

@@ -94,7 +94,9 @@ export class ValueLoader {
     const { native, columns, blobOf, onError } = this.#deps;
     const isOpen = (): boolean => blobOf(id) === blob;
     try {
-      const hasCodes = native.segments().some(({ segmentId, centroids }) => segmentId === id && centroids > 0);
+      const hasCodes = native
+        .segments()
+        .some(({ segmentId, centroids }) => segmentId === id && centroids > 0);
       if (hasCodes) await keepColumns(columns, { blob, isOpen }, save);
     } catch (error) {
       if (isOpen()) onError(error);

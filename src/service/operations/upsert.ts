@@ -142,7 +142,7 @@ async function encodeInto(
   const seen = new Set<number>();
   const errors = new Map<number, string>();
   const startedAt = performance.now();
-  let slowest: EncodeTimings = { tokenizeMs: 0, queueMs: 0, runMs: 0 };
+  let slowest: EncodeTimings = { tokenizeMs: 0, queueMs: 0, runMs: 0, rowsMs: 0 };
   for await (const document of encoded) {
     context.spent.inputTokens += document.inputTokens;
     assertWanted(context, deps.nowMs());
@@ -234,5 +234,6 @@ function slowestOf(one: EncodeTimings, other: EncodeTimings): EncodeTimings {
     tokenizeMs: Math.max(one.tokenizeMs, other.tokenizeMs),
     queueMs: Math.max(one.queueMs, other.queueMs),
     runMs: Math.max(one.runMs, other.runMs),
+    rowsMs: Math.max(one.rowsMs, other.rowsMs),
   };
 }

@@ -48,7 +48,7 @@ const bytes = fc.oneof(
   fc.uint8Array({ maxLength: 40 }).map((array) => Buffer.from(array)),
 );
 const text = fc.oneof({ arbitrary: fc.constant(''), weight: 3 }, fc.string());
-const timings = fc.option(fc.record({ tokenizeMs: float, queueMs: float, runMs: float }));
+const timings = fc.option(fc.record({ tokenizeMs: float, queueMs: float, runMs: float, rowsMs: float }));
 const query = fc.record({
   inputTokens: uint32,
   rows: uint32,
@@ -62,6 +62,7 @@ const part = fc.record({
   chunkRows: bytes,
   vectors: bytes,
   scales: bytes,
+  tokens: uint32,
   last: fc.boolean(),
   timings,
   problem: text,
@@ -130,7 +131,7 @@ const honestQuery = {
   rows: 2,
   vectors: bytesOf(new Float32Array(2 * dim).fill(0.1)),
   offsets: Buffer.alloc(8),
-  timings: { tokenizeMs: 1, queueMs: 1, runMs: 1 },
+  timings: { tokenizeMs: 1, queueMs: 1, runMs: 1, rowsMs: 0 },
   problem: '',
 };
 const honestPart = {
@@ -138,6 +139,7 @@ const honestPart = {
   chunkRows: bytesOf(Uint32Array.of(1, 1)),
   vectors: Buffer.alloc(2 * dim),
   scales: bytesOf(Uint16Array.of(0x2000, 0x2000)),
+  tokens: 4,
   last: true,
   timings: null,
   problem: '',

@@ -1,5 +1,5 @@
 /** Tests without a GPU: the files of `cuda:install`, the messages on a host without CUDA, and the graph for GPUs. */
-import { Rotation } from '../../../src/encoder/inference/few-bits.ts';
+import { Rotation } from '../../../src/encoder/inference/rows.ts';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -5,7 +5,7 @@ import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts'
 import type { EncodedDocument } from '../../../src/encoder/protocol/contract.ts';
 import { rangeFields } from '../../../src/encoder/protocol/row-places.ts';
 import { rowBytes } from '../../../src/contracts/row-shape.ts';
-import { halfValues } from '../../../src/encoder/inference/quantize.ts';
+import { halfValues } from '../../../src/encoder/inference/halves.ts';
 import { callOptions, encodeAll, type Encoders, startEncoders } from '../../support/encoder/encoders.ts';
 import { eventually } from '../../support/running/eventually.ts';
 import { defaultModel, minilmModel } from '../../support/encoder/models.ts';

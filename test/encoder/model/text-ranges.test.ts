@@ -3,9 +3,14 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { tokenWindows, type TokenWindow } from '../../../src/encoder/model/chunker.ts';
 import { documentSequence } from '../../../src/encoder/model/colbert-rules.ts';
-import { documentTokens, placeOfChunk } from '../../../src/encoder/model/row-spans.ts';
+import { type ChunkPlace, documentTokens, placeOfChunk } from '../../../src/encoder/model/row-spans.ts';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
-import { packRowPlaces, unpackRowPlaces } from '../../../src/encoder/protocol/row-places.ts';
+import {
+  packRowPlaces,
+  type Place,
+  type Spans,
+  unpackRowPlaces,
+} from '../../../src/encoder/protocol/row-places.ts';
 import { shippedModels } from '../../../src/process/installation.ts';
 
 const model = await loadModel(`${shippedModels()}/bge-small-maxsim/1`);
@@ -76,7 +81,7 @@ test('the passage of a chunk has its tokens, and every row lies in it where its 
         const words = wholeWords(places!.wordStarts, window);
         const passage = points.slice(place.start, place.end).join('');
         const passageIds = tokenizer.encode(passage);
-        const rows = unpackRowPlaces(place.start, place.rows);
+        const rows = rowsOf(place);
         const isInside = rows.every((row) => !row || (row.start >= place.start && row.end <= place.end));
         // One expectation a chunk: they take most of the time.
         expect([
@@ -99,10 +104,10 @@ test('a row lies where its word is written', async () => {
   const given = '🎈 Zu\u0308rich, naïve 東京';
   const { ids, places } = await documentTokens(model, given, signal);
   const window = { start: 0, end: ids.length };
-  const { start, end, rows } = placeOfChunk(rules, places!, window, documentSequence(rules, ids));
+  const place = placeOfChunk(rules, places!, window, documentSequence(rules, ids));
   const points = Array.from(given);
-  const words = unpackRowPlaces(start, rows).map((row) => row && points.slice(row.start, row.end).join(''));
-  expect(points.slice(start, end).join('')).toBe(given);
+  const words = rowsOf(place).map((row) => row && points.slice(row.start, row.end).join(''));
+  expect(points.slice(place.start, place.end).join('')).toBe(given);
   expect(words.filter((word) => word !== undefined)).toEqual([
     '🎈',
     'Zu\u0308rich',
@@ -122,13 +127,58 @@ test('places of any step and length are packed, most in one byte', () => {
       let at = start;
       const starts = given.map(([step, length]) => (length === 0 ? 0 : (at += step)));
       const ends = starts.map((from, row) => from + given[row]![1]);
-      const packed = packRowPlaces(start, Uint32Array.from(starts), Uint32Array.from(ends));
-      expect(unpackRowPlaces(start, packed)).toEqual(
+      const packed = packRowPlaces(start, spansOf(starts, ends));
+      expect(unpackRowPlaces(start, packed).map(({ place }) => place)).toEqual(
         starts.map((from, row) => (ends[row] === from ? undefined : { start: from, end: ends[row] })),
       );
     }),
   );
-  expect(packRowPlaces(7, Uint32Array.of(0, 7, 22, 40), Uint32Array.of(0, 21, 36, 41))).toEqual(
+  expect(packRowPlaces(7, spansOf([0, 7, 22, 40], [0, 21, 36, 41]))).toEqual(
     Uint8Array.of(0x00, 0x0e, 0xfe, 0x0f, 18, 1),
   );
 });
+
+test('places of pooled tokens are unpacked row by row, and the first ones are those of the rows', () => {
+  const token = fc.record({ step: fc.nat(40), length: fc.nat(30), row: fc.nat(9) });
+  fc.assert(
+    fc.property(fc.nat(1 << 20), fc.array(token, { minLength: 1, maxLength: 40 }), (start, tokens) => {
+      let at = start;
+      const starts = tokens.map(({ step, length }) => (length === 0 ? 0 : (at += step)));
+      const ends = starts.map((from, i) => from + tokens[i]!.length);
+      // Each row is represented by the first token that has it, and rows are in that order.
+      const names = [...new Set(tokens.map(({ row }) => row))];
+      const pooled = {
+        representatives: Uint32Array.from(names, (name) => tokens.findIndex(({ row }) => row === name)),
+        pooledOf: Uint32Array.from(tokens, ({ row }) => names.indexOf(row)),
+      };
+      const placeOf = (i: number) => ({ start: starts[i]!, end: ends[i]! });
+      const hasText = (i: number): boolean => tokens[i]!.length > 0;
+      const expected = names.map((name, row) => {
+        const all = tokens.flatMap((each, i) => (each.row === name && hasText(i) ? [placeOf(i)] : []));
+        const first = pooled.representatives[row]!;
+        return {
+          place: hasText(first) ? placeOf(first) : undefined,
+          all: all.toSorted((one, other) => one.start - other.start || one.end - other.end),
+        };
+      });
+      const packed = packRowPlaces(start, spansOf(starts, ends), pooled);
+      expect(unpackRowPlaces(start, packed)).toEqual(expected);
+      const rowsAlone = packRowPlaces(
+        start,
+        spansOf(
+          [...pooled.representatives].map((i) => starts[i]!),
+          [...pooled.representatives].map((i) => ends[i]!),
+        ),
+      );
+      expect(packed.subarray(0, rowsAlone.length)).toEqual(rowsAlone);
+    }),
+  );
+});
+
+function rowsOf({ start, tokens }: ChunkPlace): readonly (Place | undefined)[] {
+  return unpackRowPlaces(start, packRowPlaces(start, tokens)).map(({ place }) => place);
+}
+
+function spansOf(starts: readonly number[], ends: readonly number[]): Spans {
+  return { starts: Uint32Array.from(starts), ends: Uint32Array.from(ends) };
+}

@@ -50,6 +50,7 @@ class Sessions implements InferencePool {
     return {
       output: { kind: 'query' as const, vectors, offsets: new Float32Array(batch.rows) },
       runMs: this.runMs,
+      rowsMs: 0,
       startedAt: performance.now(),
     };
   }

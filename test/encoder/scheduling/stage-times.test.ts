@@ -3,9 +3,9 @@ import { stageBoundsMs, StageTimes } from '../../../src/encoder/scheduling/stage
 
 it('counts each request once in every stage, up to the first bound that holds it', () => {
   const times = new StageTimes();
-  times.observe('query', { tokenizeMs: 0.1, queueMs: 0.11, runMs: 1e9 });
-  times.observe('query', { tokenizeMs: 0, queueMs: 0.2, runMs: 5 });
-  times.observe('document', { tokenizeMs: 1, queueMs: 1, runMs: 1 });
+  times.observe('query', { tokenizeMs: 0.1, queueMs: 0.11, runMs: 1e9, rowsMs: 0 });
+  times.observe('query', { tokenizeMs: 0, queueMs: 0.2, runMs: 5, rowsMs: 0 });
+  times.observe('document', { tokenizeMs: 1, queueMs: 1, runMs: 1, rowsMs: 0 });
   const of = (kind: string, stage: string) =>
     times.snapshot().find((each) => each.kind === kind && each.stage === stage)!;
   expect(of('query', 'tokenize').counts.slice(0, 2)).toEqual([2, 0]);

@@ -38,7 +38,7 @@ test('the metrics tell each encoder’s queue, batches, padding, stages, provide
     ['query', 2],
     ['document', 3],
   ] as const) {
-    for (const stageName of ['tokenize', 'queue', 'run']) {
+    for (const stageName of ['tokenize', 'queue', 'run', 'rows']) {
       const labels = `${encoder},kind="${kind}",stage="${stageName}"`;
       expect(await read(`encoder_stage_seconds_count{${labels}}`)).toBe(requests);
       expect(await read(`encoder_stage_seconds_bucket{${labels},le="+Inf"}`)).toBe(requests);

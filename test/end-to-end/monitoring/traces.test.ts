@@ -87,7 +87,7 @@ describe('A collector', () => {
         body: {},
         service: {
           index: {},
-          encode: { encoder_tokenize: {}, encoder_queue: {}, encoder_run: {} },
+          encode: { encoder_tokenize: {}, encoder_queue: {}, encoder_run: {}, encoder_rows: {} },
           append: {},
           commit: { sync: {} },
         },
@@ -121,7 +121,7 @@ describe('A collector', () => {
         body: {},
         service: {
           index: {},
-          encode: { encoder_tokenize: {}, encoder_queue: {}, encoder_run: {} },
+          encode: { encoder_tokenize: {}, encoder_queue: {}, encoder_run: {}, encoder_rows: {} },
           engine: { engine_queue: {}, engine_filter: {}, engine_candidates: {}, engine_exact: {} },
           resolve: {},
           usage: {},

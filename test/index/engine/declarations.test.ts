@@ -22,7 +22,7 @@ const sides = [
   {
     owner: 'exports',
     declared: [
-      [read('src/encoder/inference/few-bits.ts'), 'Addon'],
+      [read('src/encoder/inference/rows.ts'), 'Addon'],
       [read('src/process/process-tuning.ts'), 'Addon'],
     ],
   },

@@ -82,7 +82,7 @@ export class WordEncoder implements EncoderPool {
       rows: Math.max(1, words.length),
       vectors: queryVectors(words.length === 0 ? [''] : words),
       offsets: new Float32Array(Math.max(1, words.length)).fill(0.25),
-      timings: { tokenizeMs: 0, queueMs: 0, runMs: 0 },
+      timings: { tokenizeMs: 0, queueMs: 0, runMs: 0, rowsMs: 0 },
     };
   }
 
@@ -107,7 +107,7 @@ export class WordEncoder implements EncoderPool {
         vectors: documentVectors(words),
         scales: new Uint16Array(words.length).fill(wordScaleBits),
         ...rangesOf(text, chunkRows),
-        timings: { tokenizeMs: 0, queueMs: 0, runMs: 0 },
+        timings: { tokenizeMs: 0, queueMs: 0, runMs: 0, rowsMs: 0 },
       };
     }
   }
@@ -124,7 +124,8 @@ function rangesOf(text: string, chunkRows: Uint32Array): Pick<EncodedDocument, '
   let first = 0;
   for (const rows of chunkRows) {
     const end = first + rows;
-    const places = packRowPlaces(starts[first]!, starts.subarray(first, end), ends.subarray(first, end));
+    const spans = { starts: starts.subarray(first, end), ends: ends.subarray(first, end) };
+    const places = packRowPlaces(starts[first]!, spans);
     ranges.push(starts[first]!, ends[end - 1]!, places.length);
     packed.push(...places);
     first = end;

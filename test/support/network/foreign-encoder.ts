@@ -26,7 +26,7 @@ import { documentVectors, queryVectors, wordDim, wordScaleBits, wordsOf } from '
 import { pause } from '../running/eventually.ts';
 
 export const foreignDim = wordDim;
-const timings = { tokenizeMs: 0, queueMs: 0, runMs: 0 };
+const timings = { tokenizeMs: 0, queueMs: 0, runMs: 0, rowsMs: 0 };
 
 /** Changes of correct answers. A field that is absent changes nothing. */
 export interface Misbehaviour {
@@ -209,7 +209,8 @@ function partOf(text: string, documentIndex: number): PartMessage {
     last: true,
     timings,
     problem: '',
-    // Empty, as an encoder of an earlier release leaves them.
+    // Absent, as an encoder of an earlier release leaves them.
+    tokens: 0,
     chunkRanges: Buffer.alloc(0),
     rowPlaces: Buffer.alloc(0),
   };

@@ -96,6 +96,7 @@ const components = z.strictObject({
       document_token_index: count,
       similarity: z.number(),
       text_range: textRange,
+      text_ranges: z.array(textRange.unwrap()).optional(),
     }),
   ),
   candidate_score: z.number().optional(),

@@ -1,15 +1,18 @@
-#include "kernels/few_bits.h"
+#include "kernels/encoding/quantized_rows.h"
+
+#include "kernels/encoding/row_loops.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 namespace maxsimd {
 namespace {
 
 /// Rows whose sums grow side by side, because one sum waits for each addition before the next.
-constexpr size_t rowsTogether = 4;
+constexpr size_t rowsTogether = gradientRows;
 
 /// Codes that a component of length 1 spans, when `deviation` is that of the row. With one bit only its sign counts.
 double codesOfUnit(uint32_t bits, double deviation) {
@@ -70,37 +73,66 @@ void pack(const uint8_t* __restrict codes, size_t count, int8_t* __restrict stor
   }
 }
 
+/// The scales of some rows: each makes the product of the stored row with its own vector exact.
 template <uint32_t bits, size_t rows>
-void quantize(const float* vectors, size_t dim, uint8_t* codes, int8_t* stored, float* scales) {
-  const size_t count = (dim + stripCodes - 1) / stripCodes * stripCodes;
-  double squares[rows] = {}, products[rows] = {};
-  for (size_t d = 0; d < dim; ++d) {
-    for (size_t r = 0; r < rows; ++r) squares[r] += double(vectors[r * dim + d]) * double(vectors[r * dim + d]);
-  }
-  for (size_t r = 0; r < rows; ++r) {
-    codesOf<bits>(vectors + r * dim, dim, codesOfUnit(bits, std::sqrt(squares[r] / double(dim))), codes + r * count);
-    pack<bits>(codes + r * count, count, stored + r * RowShape(uint32_t(dim), bits).bytes());
-  }
+void scalesOf(const float* vectors, size_t dim, const uint8_t* codes, const double (&squares)[rows], float* scales) {
+  double products[rows] = {};
   for (size_t d = 0; d < dim; ++d) {
     for (size_t r = 0; r < rows; ++r) {
-      const int32_t component = 2 * int32_t(codes[r * count + d]) - componentMost(bits);
+      const int32_t component = 2 * int32_t(codes[r * paddedComponents(dim) + d]) - componentMost(bits);
       products[r] += double(component) * double(vectors[r * dim + d]);
     }
   }
   for (size_t r = 0; r < rows; ++r) scales[r] = squares[r] == 0 ? 0 : float(squares[r] / products[r]);
 }
 
+template <uint32_t bits, size_t rows>
+void quantize(const float* vectors, size_t dim, Refinement* refinement, uint8_t* codes, int8_t* stored, float* scales) {
+  const size_t width = paddedComponents(dim);
+  double squares[rows] = {};
+  for (size_t d = 0; d < dim; ++d) {
+    for (size_t r = 0; r < rows; ++r) squares[r] += double(vectors[r * dim + d]) * double(vectors[r * dim + d]);
+  }
+  for (size_t r = 0; r < rows; ++r)
+    codesOf<bits>(vectors + r * dim, dim, codesOfUnit(bits, std::sqrt(squares[r] / double(dim))), codes + r * width);
+  scalesOf<bits>(vectors, dim, codes, squares, scales);
+  if (refinement != nullptr) {
+    refinement->refine(vectors, {scales, rows}, codes);
+    scalesOf<bits>(vectors, dim, codes, squares, scales);
+  }
+  for (size_t r = 0; r < rows; ++r)
+    pack<bits>(codes + r * width, width, stored + r * RowShape(uint32_t(dim), bits).bytes());
+}
+
 template <uint32_t bits>
-void quantizeAll(std::span<const float> vectors, size_t dim, std::span<int8_t> stored, std::span<float> scales) {
+void quantizeAll(std::span<const float> vectors, size_t dim, Refinement* refinement, std::span<int8_t> stored,
+                 std::span<float> scales) {
   const size_t bytes = RowShape(uint32_t(dim), bits).bytes();
   // The codes behind `dim` stay 0.
-  std::vector<uint8_t> codes(rowsTogether * ((dim + stripCodes - 1) / stripCodes * stripCodes));
+  std::vector<uint8_t> codes(rowsTogether * paddedComponents(dim));
   size_t row = 0;
   const auto at = [&](auto quantizeSome) {
-    quantizeSome(vectors.data() + row * dim, dim, codes.data(), stored.data() + row * bytes, scales.data() + row);
+    quantizeSome(vectors.data() + row * dim, dim, refinement, codes.data(), stored.data() + row * bytes,
+                 scales.data() + row);
   };
   for (; row + rowsTogether <= scales.size(); row += rowsTogether) at(quantize<bits, rowsTogether>);
   for (; row < scales.size(); ++row) at(quantize<bits, 1>);
+}
+
+/// Quantises a row to 8 bits. Returns its scale.
+float quantizeBytes(const float* __restrict vector, size_t dim, int8_t* __restrict stored) {
+  constexpr double shift = 6'755'399'441'055'744;  // 1.5 * 2^52: adding it rounds to an integer, half to even
+  const float scale = largestMagnitude(vector, dim) / 127;
+  if (scale == 0 || !std::isfinite(scale)) {
+    std::fill_n(stored, dim, 0);
+    return scale == 0 ? 0 : NAN;
+  }
+  const double inverse = 1 / double(scale);
+  for (size_t d = 0; d < dim; ++d) {
+    const double value = double(vector[d]) * inverse + shift - shift;
+    stored[d] = int8_t(value < -127 ? -127 : value > 127 ? 127 : value);
+  }
+  return scale;
 }
 
 }  // namespace
@@ -116,10 +148,17 @@ void rotateRows(std::span<float> vectors, uint32_t dim, std::span<const float> m
   }
 }
 
-void quantizeRows(std::span<const float> vectors, RowShape shape, std::span<int8_t> stored, std::span<float> scales) {
-  if (shape.bits == 1) quantizeAll<1>(vectors, shape.dim, stored, scales);
-  if (shape.bits == 2) quantizeAll<2>(vectors, shape.dim, stored, scales);
-  if (shape.bits == 4) quantizeAll<4>(vectors, shape.dim, stored, scales);
+void quantizeRows(std::span<const float> vectors, RowShape shape, const RowMoment* moment, std::span<int8_t> stored,
+                  std::span<float> scales) {
+  std::optional<Refinement> refinement;
+  if (moment != nullptr) refinement.emplace(*moment, shape.bits);
+  Refinement* const given = refinement.has_value() ? &*refinement : nullptr;
+  if (shape.bits == 1) quantizeAll<1>(vectors, shape.dim, given, stored, scales);
+  if (shape.bits == 2) quantizeAll<2>(vectors, shape.dim, given, stored, scales);
+  if (shape.bits == 4) quantizeAll<4>(vectors, shape.dim, given, stored, scales);
+  if (shape.bits != 8) return;
+  for (size_t r = 0; r < scales.size(); ++r)
+    scales[r] = quantizeBytes(vectors.data() + r * shape.dim, shape.dim, stored.data() + r * shape.bytes());
 }
 
 }  // namespace maxsimd
