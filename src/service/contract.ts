@@ -178,10 +178,17 @@ export interface ResultComponents {
   /** For each query token: its best similarity in the chunk, and the token of the chunk with that. */
   readonly similarities: Float32Array;
   readonly documentTokens: Uint32Array;
-  /** For each query token: where that token of the chunk lies in the text; `undefined` if it is no text or that is unknown. */
-  readonly textRanges: readonly (TextRange | undefined)[];
+  /** For each query token: where that token vector of the chunk lies in the text; `undefined` if that is unknown. */
+  readonly places: readonly (TokenVectorPlaces | undefined)[];
   readonly candidateScore?: number;
   readonly candidateRank?: number;
+}
+
+export interface TokenVectorPlaces {
+  /** That of the token which represents the vector; `undefined` if it comes from no text. */
+  readonly place: TextRange | undefined;
+  /** Those of all its tokens, ascending. */
+  readonly all: readonly TextRange[];
 }
 
 /** In code points of the text that was submitted. */

@@ -32,6 +32,25 @@ test('a passage and its highlights', () => {
   for (const one of found) expect(text.slice(one.start, one.end)).toBe(one.text);
 });
 
+test('a vector that stands for several tokens highlights each', () => {
+  const ranges = [
+    [3, 6],
+    [7, 8],
+    [10, 14],
+  ] as const;
+  const pooled = {
+    ...match(1, 0.5, [7, 8]),
+    text_ranges: ranges.map(([start, end]) => ({ start, end })),
+  };
+  const components = { maxsim: 1, per_query_token: [pooled, match(2, 0.75, [7, 8])] };
+  const found = highlights(text, { ...chunk, components });
+  expect(found.map((one) => [one.text, one.similarity])).toEqual([
+    ['e\u0301t', 0.5],
+    ['東', 0.75],
+    ['bees', 0.5],
+  ]);
+});
+
 test('of a grouped result the best chunk counts', () => {
   const grouped = { chunks: [{ chunk_id: '1-0', chunk_index: 0, score: 1, ...chunk }] };
   expect(passage(text, grouped)).toBe('e\u0301t 東京 bees');

@@ -186,8 +186,8 @@ describe('a long answer leaves turns to others:', () => {
   test('results with metadata and components', async () => {
     const similarities = new Float32Array(512).fill(Math.PI);
     const textRange = { start: 100_000, end: 100_010 };
-    const textRanges = Array.from({ length: 512 }, () => textRange);
-    const components = { maxsim: 1, similarities, documentTokens: new Uint32Array(512), textRanges };
+    const places = Array.from({ length: 512 }, () => ({ place: textRange, all: [textRange, textRange] }));
+    const components = { maxsim: 1, similarities, documentTokens: new Uint32Array(512), places };
     http.service.ranked = {
       results: Array.from({ length: 100 }, (_, place) => ({
         docId: `d${place}`,

@@ -40,6 +40,15 @@ def test_passage_and_highlights() -> None:
     assert found == [("東", 7, 8, 0.25), ("bees", 10, 14, 0.75)]
 
 
+def test_a_vector_that_stands_for_several_tokens_highlights_each() -> None:
+    ranges = [{"start": start, "end": end} for start, end in [(3, 6), (7, 8), (10, 14)]]
+    pooled = {**match(1, 0.5, ranges[1]), "text_ranges": ranges}
+    components = {"maxsim": 1.0, "per_query_token": [pooled, match(2, 0.75, ranges[1])]}
+    result = Result.model_validate({"doc_id": "d", "metadata": {}, **CHUNK, "components": components})
+    found = [(one.text, one.similarity) for one in highlights(TEXT, result)]
+    assert found == [("e\u0301t", 0.5), ("東", 0.75), ("bees", 0.5)]
+
+
 def test_of_a_grouped_result_the_best_chunk_counts() -> None:
     grouped = QueryResult.model_validate({"doc_id": "d", "score": 1.0, "metadata": {}, "chunks": [CHUNK]})
     assert passage(TEXT, grouped) == "e\u0301t 東京 bees"

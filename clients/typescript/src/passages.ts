@@ -4,7 +4,7 @@ import type { QueryResult, Result } from './types.ts';
 /** A result, a chunk of a grouped result, or a grouped result, whose best chunk is taken. */
 export type LocatedResult = Pick<Result, 'text_range' | 'components'> & Pick<QueryResult, 'chunks'>;
 
-/** A token of the text that is most similar to a token of the query: `text.slice(start, end)`. */
+/** A token of the text whose vector is most similar to a token of the query: `text.slice(start, end)`. */
 export interface Highlight {
   readonly text: string;
   readonly start: number;
@@ -25,12 +25,14 @@ export function passage(text: string, result: LocatedResult): string {
 export function highlights(text: string, result: LocatedResult): Highlight[] {
   const units = unitsOf(text);
   const best = new Map<number, Highlight>();
-  for (const { text_range: range, document_token_index: token, similarity } of chunkOf(result).components
-    ?.per_query_token ?? []) {
-    if (range === undefined || (best.get(token)?.similarity ?? -Infinity) >= similarity) continue;
-    const start = units[range.start] ?? text.length;
-    const end = units[range.end] ?? text.length;
-    best.set(token, { text: text.slice(start, end), start, end, similarity });
+  for (const { text_range, text_ranges, similarity } of chunkOf(result).components?.per_query_token ?? []) {
+    // A vector that a model pooled stands for several tokens.
+    for (const range of text_ranges ?? (text_range === undefined ? [] : [text_range])) {
+      if ((best.get(range.start)?.similarity ?? -Infinity) >= similarity) continue;
+      const start = units[range.start] ?? text.length;
+      const end = units[range.end] ?? text.length;
+      best.set(range.start, { text: text.slice(start, end), start, end, similarity });
+    }
   }
   return [...best.values()].toSorted((a, b) => a.start - b.start);
 }

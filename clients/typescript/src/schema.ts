@@ -192,8 +192,11 @@ export interface components {
         /** @description A token of the query, and the token of the chunk that is most similar to it. */
         readonly TokenMatch: {
             readonly token_index: number;
+            /** @description The number of the token vector in its chunk. A model that pools has fewer of them than tokens. */
             readonly document_token_index: number;
             readonly text_range?: components["schemas"]["TextRange"];
+            /** @description Those of all tokens that the token vector stands for, in the order of the text. `text_range` is that of the one which represents them. Absent where it stands for one token. */
+            readonly text_ranges?: readonly components["schemas"]["TextRange"][];
             readonly similarity: number;
         };
         readonly Components: {

@@ -8,7 +8,7 @@ import { Failure } from '../parts/failure.tsx';
 import { Field, submitted, tied } from '../parts/field.tsx';
 import { Table } from '../parts/table.tsx';
 import { useLoaded, useWork } from '../work.ts';
-import { wordAt, wordsIn, type Word } from './words.ts';
+import { unitsOf, wordAt, wordsIn, type Word } from './words.ts';
 
 export interface AlignmentProps {
   readonly api: Api;
@@ -27,6 +27,14 @@ type Match = NonNullable<Result['components']>['per_query_token'][number];
 interface QueryWord {
   readonly name: string;
   readonly matches: Match[];
+}
+
+/** A text, its words, and where tokens and matches lie. */
+interface Located {
+  readonly text: string;
+  readonly words: readonly Word[];
+  readonly spans: Spans;
+  readonly wordsOf: WordsOfMatch;
 }
 
 /** Shades of a match; the first has no colour. */
@@ -56,6 +64,8 @@ export function Alignment({ api, indexId, query, result, text, onText }: Alignme
   };
   const spans = shown?.text === undefined ? undefined : (shown.tokens.document ?? undefined);
   const isOther = shown?.text !== undefined && spans === undefined;
+  const inText: Located | undefined =
+    shown?.text === undefined || spans === undefined ? undefined : locatedIn(shown.text, spans, result);
   return (
     <div class="stacked">
       <Failure of={located.failure ?? (isOther ? 'This text has no such chunk.' : undefined)} />
@@ -67,10 +77,9 @@ export function Alignment({ api, indexId, query, result, text, onText }: Alignme
           <button type="submit">Show</button>
         </form>
       )}
-      {shown?.text !== undefined && spans !== undefined && (
+      {inText !== undefined && (
         <Passage
-          text={shown.text}
-          spans={spans}
+          located={inText}
           matches={words.flatMap(({ matches }) => matches)}
           selected={words.find(({ name }) => name === selected)?.matches ?? []}
           shadeOf={shadeOf}
@@ -102,7 +111,7 @@ export function Alignment({ api, indexId, query, result, text, onText }: Alignme
             >
               {name}
             </button>,
-            placesOf(matches, shown?.text, spans),
+            placesOf(matches, inText),
             sumOf(matches).toFixed(3),
           ],
         }))}
@@ -144,50 +153,71 @@ function queryWords(
   return [...found.values()].toSorted((one, two) => Number(one.text === marks) - Number(two.text === marks));
 }
 
-/** The words of the text, or the positions of the tokens, that the pieces of a word matched. */
-function placesOf(matches: readonly Match[], text: string | undefined, spans: Spans | undefined): string {
-  const words = text === undefined ? [] : wordsIn(text);
-  const names = matches.map(({ document_token_index: position }) => {
-    const span = spans?.[position];
-    if (text === undefined || span === undefined) return `position ${position}`;
-    const word = wordAt(words, span[0]);
-    return span[0] === span[1] || word === undefined
-      ? 'a mark of the model'
-      : text.slice(word.start, word.end);
+/** The words of the text, or the positions of the token vectors, that the pieces of a word matched. */
+function placesOf(matches: readonly Match[], located: Located | undefined): string {
+  if (located === undefined)
+    return [...new Set(matches.map((match) => `position ${match.document_token_index}`))].join(', ');
+  const { text, wordsOf } = located;
+  const names = matches.flatMap((match) => {
+    const words = wordsOf(match);
+    return words.length === 0 ? 'a mark of the model' : words.map(({ start, end }) => text.slice(start, end));
   });
   return [...new Set(names)].join(', ');
 }
 
+/** The words of a match of a result. The result has its ranges, in code points. In old documents only the tokens tell them. */
+type WordsOfMatch = (match: Match) => readonly Word[];
+
+function locatedIn(text: string, spans: Spans, result: Result): Located {
+  const words = wordsIn(text);
+  const units = unitsOf(text);
+  const startsOf = ({
+    document_token_index: position,
+    text_range,
+    text_ranges,
+  }: Match): readonly number[] => {
+    if (result.text_range === undefined) return spans.slice(position, position + 1).flatMap(startOfText);
+    const ranges = text_ranges ?? (text_range === undefined ? [] : [text_range]);
+    return ranges.flatMap(({ start }) => units[start] ?? []);
+  };
+  const wordsOf: WordsOfMatch = (match) => {
+    const found = new Set(startsOf(match).map((start) => wordAt(words, start)));
+    return [...found].filter((word) => word !== undefined);
+  };
+  return { text, words, spans, wordsOf };
+}
+
+/** Nothing for a token that comes from no text. */
+function startOfText([start, end]: Spans[number]): readonly number[] {
+  return start === end ? [] : [start];
+}
+
 /** The chunk and a little around it. Matched words are shaded by their best similarity. */
 function Passage({
-  text,
-  spans,
+  located: { text, words, spans, wordsOf },
   matches,
   selected,
   shadeOf,
 }: {
-  text: string;
-  spans: Spans;
+  located: Located;
   matches: readonly Match[];
   selected: readonly Match[];
   shadeOf: (matches: readonly Match[]) => number;
 }) {
-  const words = wordsIn(text);
-  const wordOf = ({ document_token_index: position }: Match): Word | undefined => {
-    const span = spans[position];
-    return span === undefined || span[0] === span[1] ? undefined : wordAt(words, span[0]);
-  };
-  const byWord = Map.groupBy(matches, wordOf);
-  const chosen = new Set(selected.map(wordOf));
+  const byWord = new Map<number, Match[]>();
+  for (const match of matches) {
+    for (const { start: from } of wordsOf(match)) byWord.set(from, [...(byWord.get(from) ?? []), match]);
+  }
+  const chosen = new Set(selected.flatMap((match) => wordsOf(match).map((word) => word.start)));
   const places = spans.filter(([start, end]) => start < end);
   const start = wordAt(words, Math.min(...places.map(([from]) => from)))?.start ?? 0;
   const end = Math.max(start, ...places.map(([, to]) => to));
   const parts = [];
   let at = start;
   for (const word of words) {
-    const own = byWord.get(word);
+    const own = byWord.get(word.start);
     if (own === undefined || word.start < at) continue;
-    const mark = `shade-${shadeOf(own)}${chosen.has(word) ? ' selected' : ''}`;
+    const mark = `shade-${shadeOf(own)}${chosen.has(word.start) ? ' selected' : ''}`;
     parts.push(
       text.slice(at, word.start),
       <mark key={word.start} class={mark}>

@@ -14,6 +14,13 @@ export function wordsIn(text: string): readonly Word[] {
   }));
 }
 
+/** The UTF-16 unit where each code point of a text begins, and the length of the text. */
+export function unitsOf(text: string): readonly number[] {
+  const units = [0];
+  for (const point of text) units.push(units.at(-1)! + point.length);
+  return units;
+}
+
 /** The word in which a place lies; by halving, because a text may have many words. */
 export function wordAt(words: readonly Word[], place: number): Word | undefined {
   let first = 0;

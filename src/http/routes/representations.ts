@@ -15,6 +15,7 @@ import type {
   ResultComponents,
   ResultItem,
   Service,
+  TokenVectorPlaces,
   UnknownTokens,
   UpsertResponse,
   UsageSummary,
@@ -231,19 +232,28 @@ function componentsField({ components }: ResultItem): string {
 
 /** Up to 51,200 query tokens an answer. One call of the serialiser takes half as long as a call for each token. */
 function componentsText(components: ResultComponents): string {
-  const { maxsim, similarities, documentTokens, textRanges, candidateScore, candidateRank } = components;
+  const { maxsim, similarities, documentTokens, places, candidateScore, candidateRank } = components;
   const body: z.output<typeof ComponentsSchema> = {
     maxsim,
     per_query_token: Array.from(similarities, (similarity, tokenIndex) => ({
       token_index: tokenIndex,
       document_token_index: documentTokens[tokenIndex] ?? 0,
-      text_range: textRanges[tokenIndex],
+      ...rangesOf(places[tokenIndex]),
       similarity,
     })),
     candidate_score: candidateScore,
     candidate_rank: candidateRank,
   };
   return JSON.stringify(body);
+}
+
+/** A token vector that stands for a special token and one token of the text has the range of the latter. */
+function rangesOf(
+  places: TokenVectorPlaces | undefined,
+): Partial<z.output<typeof ComponentsSchema>['per_query_token'][number]> {
+  if (places === undefined) return {};
+  const { place, all } = places;
+  return all.length > 1 ? { text_range: place, text_ranges: [...all] } : { text_range: place ?? all[0] };
 }
 
 /** Up to 16 MiB: a hundred long values of ten fields. */

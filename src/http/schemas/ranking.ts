@@ -124,8 +124,20 @@ const TextRange = z.strictObject({ start: z.int().min(0), end: z.int().min(1) })
 const TokenMatch = z
   .strictObject({
     token_index: z.int().min(0),
-    document_token_index: z.int().min(0),
+    document_token_index: z.int().min(0).meta({
+      description:
+        'The number of the token vector in its chunk. A model that pools has fewer of them than tokens.',
+    }),
     text_range: TextRange.optional(),
+    text_ranges: z
+      .array(TextRange)
+      .min(2)
+      .optional()
+      .meta({
+        ...addition,
+        description:
+          'Those of all tokens that the token vector stands for, in the order of the text. `text_range` is that of the one which represents them. Absent where it stands for one token.',
+      }),
     similarity: z.number(),
   })
   .meta({

@@ -31,7 +31,7 @@ export function componentsOf(scored: ScoredRows): ResultComponents | undefined {
     maxsim: scored.score,
     similarities: similarities.subarray(first, end),
     documentTokens: matched,
-    textRanges: Array.from(matched, (token) => places[token]),
+    places: Array.from(matched, (row) => places[row]),
     ...(candidateScore === undefined ? {} : { candidateScore }),
     ...(candidateRank === undefined ? {} : { candidateRank }),
   };

@@ -176,7 +176,16 @@ test('answers keep to the schemas that describe them', async () => {
           maxsim: -0.5,
           similarities: Float32Array.of(0.25, 0.5),
           documentTokens: Uint32Array.of(9, 0),
-          textRanges: [{ start: 8, end: 12 }, undefined],
+          places: [
+            { place: { start: 8, end: 12 }, all: [{ start: 8, end: 12 }] },
+            {
+              place: undefined,
+              all: [
+                { start: 2, end: 3 },
+                { start: 5, end: 6 },
+              ],
+            },
+          ],
           candidateScore: 2,
           candidateRank: 0,
         },
@@ -199,7 +208,15 @@ test('answers keep to the schemas that describe them', async () => {
           maxsim: -0.5,
           per_query_token: [
             { token_index: 0, document_token_index: 9, text_range: { start: 8, end: 12 }, similarity: 0.25 },
-            { token_index: 1, document_token_index: 0, similarity: 0.5 },
+            {
+              token_index: 1,
+              document_token_index: 0,
+              text_ranges: [
+                { start: 2, end: 3 },
+                { start: 5, end: 6 },
+              ],
+              similarity: 0.5,
+            },
           ],
           candidate_score: 2,
           candidate_rank: 0,

@@ -52,7 +52,7 @@ describe('searching', () => {
     const located = ({ results }: RankedResponse) =>
       results.map(({ docId, textRange, components }) => ({
         passage: wordsAt(docId as keyof typeof texts, textRange!),
-        matched: components?.textRanges.map((range) => wordsAt(docId as keyof typeof texts, range!)),
+        matched: components?.places.map((row) => wordsAt(docId as keyof typeof texts, row!.place!)),
       }));
     await tenant.upsert(indexId, texts);
     const found = await tenant.search(indexId, 'needle 東京', { topK: 3, returnComponents: true });

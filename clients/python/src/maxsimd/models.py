@@ -190,8 +190,21 @@ class TextRange(BaseModel):
 
 class TokenMatch(BaseModel):
     token_index: Annotated[int, Field(ge=0)]
-    document_token_index: Annotated[int, Field(ge=0)]
+    document_token_index: Annotated[
+        int,
+        Field(
+            description="The number of the token vector in its chunk. A model that pools has fewer of them than tokens.",
+            ge=0,
+        ),
+    ]
     text_range: TextRange | None = None
+    text_ranges: Annotated[
+        list[TextRange] | None,
+        Field(
+            description="Those of all tokens that the token vector stands for, in the order of the text. `text_range` is that of the one which represents them. Absent where it stands for one token.",
+            min_length=2,
+        ),
+    ] = None
     similarity: float
 
 

@@ -8,7 +8,7 @@ from .models import QueryChunk, QueryResult, Result
 
 
 class Highlight(NamedTuple):
-    """A token of the text that is most similar to a token of the query: `text[start:end]`."""
+    """A token of the text whose vector is most similar to a token of the query: `text[start:end]`."""
 
     text: str
     start: int
@@ -37,10 +37,11 @@ def highlights(text: str, result: Result | QueryResult | QueryChunk) -> list[Hig
     components = _chunk(result).components
     best: dict[int, Highlight] = {}
     for match in components.per_query_token if components else []:
-        place, token = match.text_range, match.document_token_index
-        if place is None or (token in best and best[token].similarity >= match.similarity):
-            continue
-        best[token] = Highlight(text[place.start : place.end], place.start, place.end, match.similarity)
+        # A vector that a model pooled stands for several tokens.
+        for place in match.text_ranges or ([match.text_range] if match.text_range else []):
+            if place.start in best and best[place.start].similarity >= match.similarity:
+                continue
+            best[place.start] = Highlight(text[place.start : place.end], place.start, place.end, match.similarity)
     return sorted(best.values(), key=lambda highlight: highlight.start)
 
 
