@@ -7,6 +7,7 @@ interface AddWords {
   readonly name?: string;
   readonly version?: string;
   readonly rowBits?: string;
+  readonly poolFactor?: string;
   readonly texts?: string;
 }
 
@@ -44,20 +45,29 @@ export function addModels(program: Command, environment: ProgramEnvironment): vo
         'bits of a stored component (default: as the export says, or 8)',
       ).choices(['1', '2', '4', '8']),
     )
-    .option('--texts <file>', 'texts of yours, which fewer than 8 bits are compared with f32 on')
+    .addOption(
+      new Option(
+        '--pool-factor <n>',
+        'token vectors of a chunk that one row is stored for (default: as the export says, or 1)',
+      ).choices(['1', '2', '3', '4', '5', '6', '7', '8']),
+    )
+    .option('--texts <file>', 'texts of yours, which stored rows are compared with f32 on')
     .addOption(jsonOption())
     .addHelpText(
       'after',
       '\nThe model is installed in MAXSIMD_MODELS_DIR (default: models in the data directory), and a running server finds it\n' +
         'there. The command runs the model first. Graph, tokenizer and prefixes must fit together. The vectors of a text must\n' +
         'have length 1 and must not depend on other texts.\n\n' +
-        'With fewer than 8 bits the command encodes 100 queries and 1,000 passages that come with it, and prints how many of the\n' +
-        'best ten passages by f32 rows are found. --texts names a file with your own, one a line: 100 queries, then 1,000 to\n' +
-        '10,000 passages. It may be gzipped (.gz).',
+        'With fewer than 8 bits, or pooled rows, the command encodes 100 queries and 1,000 passages that come with it, and prints\n' +
+        'how many of the best ten passages by f32 rows are found. Codes of few bits are refined on the passages. --texts names a\n' +
+        'file with your own, one a line: 100 queries, then 1,000 to 10,000 passages. It may be gzipped (.gz).',
     )
-    .action(async (given: string, { rowBits, ...options }: AddWords) => {
+    .action(async (given: string, { rowBits, poolFactor, ...options }: AddWords) => {
       const { addModel } = await import('../models/add.ts');
-      const bits = rowBits === undefined ? {} : { rowBits: Number(rowBits) };
-      environment.report(await addModel(await folders(), given, { ...options, ...bits }, environment));
+      const numbers = {
+        ...(rowBits === undefined ? {} : { rowBits: Number(rowBits) }),
+        ...(poolFactor === undefined ? {} : { poolFactor: Number(poolFactor) }),
+      };
+      environment.report(await addModel(await folders(), given, { ...options, ...numbers }, environment));
     });
 }

@@ -6,21 +6,27 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { findInstalled, installedModels } from '../../encoder/model/installed-models.ts';
 import { openModelDirectory } from '../../encoder/model/model-directory.ts';
-import type { ServedModel } from '../../encoder/model/served-model.ts';
+import { loadModel, type ServedModel } from '../../encoder/model/served-model.ts';
 import { inputError, messageOf } from '../failure.ts';
 import { fields, type CommandResult } from '../output.ts';
 import { bestTenFound, type ProgressTo, readSampleTexts, type SampleTexts } from './best-ten.ts';
 import { goldenRun } from './golden-run.ts';
-import { type ModelSource, readModelSource } from './model-source.ts';
+import { type ModelSource, readModelSource, type SourceManifest } from './model-source.ts';
+import { fitMoment } from './moment.ts';
 
 export interface AddOptions {
   readonly name?: string;
   readonly version?: string;
   /** 1, 2, 4 or 8; absent = as the export says, or 8. */
   readonly rowBits?: number;
+  /** One row is stored for so many token vectors of a chunk; absent = as the export says, or 1. */
+  readonly poolFactor?: number;
   /** A file with the texts that few bits are compared with f32 on. */
   readonly texts?: string;
 }
+
+const configFile = 'onnx_config.json';
+const momentFile = 'moment.f16';
 
 /** A name that fits into a path, a header and `MAXSIMD_MODEL`. */
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
@@ -32,7 +38,7 @@ export async function addModel(
   options: AddOptions,
   progressTo: ProgressTo,
 ): Promise<CommandResult> {
-  const source = withRowBits(await readModelSource(path.resolve(given)), options.rowBits);
+  const source = withRows(await readModelSource(path.resolve(given)), options);
   const texts = await textsFor(source, options.texts);
   const { name, version } = await namesFor(folders, source, options);
   const [folder] = folders;
@@ -48,13 +54,24 @@ export async function addModel(
         path.join(staged, 'manifest.json'),
         `${JSON.stringify({ ...manifest, name, version }, undefined, 2)}\n`,
       );
-    // Opening the model checks the checksums and golden values of its manifest.
-    if (source.manifest !== undefined) await write(source.manifest);
-    const { model, golden } = await checked(staged);
+    // A small difference of vectors may pool other ones, or move another code. So vectors are compared before that.
+    await writeConfig(staged, withOwn(source, { pool_factor: 1, moment: undefined }));
+    // Opening the model checks the other checksums and the golden values of its manifest.
+    if (source.manifest !== undefined) await write(withoutConfig(source.manifest));
+    const { model: unpooled, golden } = await checked(staged);
     if (source.manifest === undefined) {
-      await write({ dim: model.dim, files: await checksums(staged, source), golden });
+      const names = [...source.files.map(({ to }) => to), configFile];
+      await writeConfig(staged, source);
+      if (unpooled.rowBits < 8 && texts !== undefined) {
+        await refine(staged, source, await fitMoment(unpooled, texts.passages));
+        names.push(momentFile);
+      }
+      await write({ dim: unpooled.dim, files: await checksums(staged, names), golden });
+    } else {
+      await copyFile(path.join(source.directory, configFile), path.join(staged, configFile));
+      await write(source.manifest);
     }
-    await openModelDirectory(staged);
+    const model = await atStaging(staged, () => loadModel(staged));
     const bestTen = texts && {
       found: await bestTenFound(model, texts, progressTo),
       passages: texts.passages.length,
@@ -70,26 +87,55 @@ export async function addModel(
   }
 }
 
-function withRowBits(source: ModelSource, rowBits: number | undefined): ModelSource {
-  if (rowBits === undefined) return source;
-  if (source.manifest !== undefined) {
+/** With the rows that the options ask for. */
+function withRows(source: ModelSource, { rowBits, poolFactor }: AddOptions): ModelSource {
+  const given = {
+    ...(rowBits === undefined ? {} : { row_bits: rowBits }),
+    ...(poolFactor === undefined ? {} : { pool_factor: poolFactor }),
+  };
+  const [key] = Object.keys(given);
+  if (key !== undefined && source.manifest !== undefined) {
     throw inputError(
-      `--row-bits: ${source.directory} has a manifest, and its rows keep their ${rowBitsOf(source)} bits; give the export that it was made of`,
+      `--${key.replace('_', '-')}: ${source.directory} has a manifest, and its rows stay as they are; give the export that it was made of`,
     );
   }
-  const own = source.config['maxsimd'] as object | undefined;
-  return { ...source, config: { ...source.config, maxsimd: { ...own, row_bits: rowBits } } };
+  // The matrix is fitted here. That of an export is not among the files of one.
+  return withOwn(source, source.manifest === undefined ? { ...given, moment: undefined } : given);
 }
 
-function rowBitsOf({ config }: ModelSource): number {
-  return (config['maxsimd'] as { readonly row_bits?: number } | undefined)?.row_bits ?? 8;
+function withoutConfig(manifest: SourceManifest): SourceManifest {
+  const { [configFile]: _, ...files } = manifest.files;
+  return { ...manifest, files };
 }
 
-/** The texts that few bits are compared with f32 on. Rows of 8 bits are not compared. */
+interface OwnConfig {
+  readonly row_bits?: number;
+  readonly pool_factor?: number;
+  readonly moment?: string | undefined;
+}
+
+function ownConfigOf({ config }: ModelSource): OwnConfig {
+  return config['maxsimd'] ?? {};
+}
+
+function withOwn(source: ModelSource, more: OwnConfig): ModelSource {
+  return { ...source, config: { ...source.config, maxsimd: { ...ownConfigOf(source), ...more } } };
+}
+
+/** The texts that stored rows are compared with f32 on. Rows of 8 bits that are not pooled are not compared. */
 async function textsFor(source: ModelSource, file: string | undefined): Promise<SampleTexts | undefined> {
-  if (rowBitsOf(source) < 8) return readSampleTexts(file);
+  const { row_bits: rowBits = 8, pool_factor: poolFactor = 1 } = ownConfigOf(source);
+  if (rowBits < 8 || poolFactor > 1) return readSampleTexts(file);
   if (file === undefined) return undefined;
-  throw inputError('--texts needs rows of fewer than 8 bits: add --row-bits 1, 2 or 4');
+  throw inputError(
+    '--texts needs rows of fewer than 8 bits or pooled ones: add --row-bits 1, 2 or 4, or --pool-factor',
+  );
+}
+
+/** Adds the matrix with which codes are refined. */
+async function refine(staged: string, source: ModelSource, moment: Uint16Array): Promise<void> {
+  await writeFile(path.join(staged, momentFile), moment);
+  await writeConfig(staged, withOwn(source, { moment: momentFile }));
 }
 
 async function namesFor(
@@ -117,7 +163,8 @@ async function namesFor(
   return { name, version };
 }
 
-async function copyFiles({ directory, files, config }: ModelSource, staged: string): Promise<void> {
+async function copyFiles(source: ModelSource, staged: string): Promise<void> {
+  const { directory, files } = source;
   for (const { from, to } of files) {
     try {
       await mkdir(path.dirname(path.join(staged, to)), { recursive: true });
@@ -126,15 +173,15 @@ async function copyFiles({ directory, files, config }: ModelSource, staged: stri
       throw inputError(`cannot copy ${path.join(directory, from)}: ${messageOf(error)}`, error);
     }
   }
-  const own = path.join(staged, 'onnx_config.json');
-  if (!files.some(({ to }) => to === 'onnx_config.json')) {
-    await writeFile(own, `${JSON.stringify(config, undefined, 2)}\n`);
-  }
+}
+
+async function writeConfig(staged: string, { config }: ModelSource): Promise<void> {
+  await writeFile(path.join(staged, configFile), `${JSON.stringify(config, undefined, 2)}\n`);
 }
 
 /** Loads the model, and throws unless the service can serve it. */
 async function checked(staged: string): ReturnType<typeof goldenRun> {
-  try {
+  return atStaging(staged, async () => {
     const { config, tokenizer } = await openModelDirectory(staged);
     const { model, golden } = await goldenRun(staged);
     for (const kind of ['query', 'document'] as const) {
@@ -142,6 +189,13 @@ async function checked(staged: string): ReturnType<typeof goldenRun> {
       if (problem !== undefined) throw inputError(problem);
     }
     return { model, golden };
+  });
+}
+
+/** Messages of errors name files without the hidden folder. */
+async function atStaging<T>(staged: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
   } catch (error) {
     throw inputError(messageOf(error).replaceAll(`${staged}${path.sep}`, ''), error);
   }
@@ -192,10 +246,9 @@ function skipNotes({ tokenizer }: ServedModel, { config }: ModelSource): readonl
   return [`not single tokens, though on the skip-list: ${unknown.join(' ')}; ${consequence}`];
 }
 
-async function checksums(staged: string, { files }: ModelSource): Promise<Record<string, object>> {
-  const names = new Set([...files.map(({ to }) => to), 'onnx_config.json']);
+async function checksums(staged: string, names: readonly string[]): Promise<Record<string, object>> {
   const entries: Record<string, object> = {};
-  for (const name of names) {
+  for (const name of new Set(names)) {
     const file = path.join(staged, name);
     const hash = createHash('sha256');
     await pipeline(createReadStream(file), hash);
@@ -209,14 +262,14 @@ interface Installed {
   readonly version: string;
   readonly directory: string;
   readonly notes: readonly string[];
-  /** How many of the best ten by f32 rows are found, if rows have few bits. */
+  /** How many of the best ten by f32 rows are found, if rows have few bits or are pooled. */
   readonly bestTen:
     | { readonly found: number; readonly passages: number; readonly queries: number }
     | undefined;
 }
 
 function report(model: ServedModel, { name, version, directory, notes, bestTen }: Installed): CommandResult {
-  const { rules, dim, rowBits, windowTokensMax } = model;
+  const { rules, dim, rowBits, poolFactor, windowTokensMax } = model;
   const expansion =
     rules.expansion === undefined ? 'not expanded' : `expanded to ${rules.expansion.positions} tokens`;
   const prefixTokens = (head: readonly number[]): string => {
@@ -228,6 +281,7 @@ function report(model: ServedModel, { name, version, directory, notes, bestTen }
     ['version', version],
     ['directory', directory],
     ['dimensions', `${dim} of ${bitsOf(rowBits)}`],
+    ['rows', poolFactor === 1 ? 'one a token' : `one for ${poolFactor} tokens`],
     ['queries', `at most ${rules.queryPositionsMax} tokens, ${expansion}`],
     [
       'prefixes',
@@ -246,13 +300,14 @@ function report(model: ServedModel, { name, version, directory, notes, bestTen }
       directory,
       dim,
       row_bits: rowBits,
+      pool_factor: poolFactor,
       window_tokens_max: windowTokensMax,
       best_ten: bestTen,
       notes,
     },
     text: [
       fields(pairs),
-      ...(bestTen === undefined ? [] : [bestTenLine(rowBits, bestTen)]),
+      ...(bestTen === undefined ? [] : [bestTenLine(model, bestTen)]),
       ...notes.map((note) => `note: ${note}`),
       `A running server serves it: create an index with "model": "${name}".`,
     ].join('\n'),
@@ -260,11 +315,11 @@ function report(model: ServedModel, { name, version, directory, notes, bestTen }
 }
 
 function bestTenLine(
-  rowBits: number,
+  { rowBits, poolFactor }: ServedModel,
   { found, passages, queries }: NonNullable<Installed['bestTen']>,
 ): string {
   const texts = `${passages.toLocaleString('en')} passages, ${queries} queries`;
-  return `Of the best ten passages by f32 rows, ${found.toFixed(1)} are found with ${bitsOf(rowBits)} (${texts}).`;
+  return `Of the best ten passages by f32 rows, ${found.toFixed(1)} are found with ${bitsOf(rowBits)}${poolFactor === 1 ? '' : `, pooled by ${poolFactor}`} (${texts}).`;
 }
 
 function bitsOf(rowBits: number): string {

@@ -1,5 +1,5 @@
 /** `maxsimd models add --row-bits`: rows of few bits are installed, and compared with f32 rows on texts. */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -82,11 +82,53 @@ it('the bits that an export states are kept, with its other keys', async () => {
   expect(document).toMatchObject({ row_bits: 2, best_ten: { queries: 100 } });
   const other = await add('--row-bits', '4');
   const installed = readFileSync(path.join(other.document.directory, 'onnx_config.json'), 'utf8');
-  expect(JSON.parse(installed).maxsimd).toEqual({ row_bits: 4, position_limit: 20 });
+  expect(JSON.parse(installed).maxsimd).toEqual({
+    row_bits: 4,
+    position_limit: 20,
+    moment: 'moment.f16',
+  });
   // It has a manifest now.
   source = other.document.directory;
   const again = await add('--row-bits', '1', '--version', '3');
-  expect(again.document.error.message).toContain('has a manifest, and its rows keep their 4 bits');
+  expect(again.document.error.message).toContain('has a manifest, and its rows stay as they are');
+});
+
+it.each([
+  ['2', 2],
+  ['8', 8],
+])('pooled rows of %s bits are installed, and find fewer of the best ten', async (bits, rowBits) => {
+  const { document: whole } = await add('--row-bits', bits);
+  const { document } = await add('--row-bits', bits, '--pool-factor', '2');
+  expect(document).toMatchObject({ row_bits: rowBits, pool_factor: 2, best_ten: { passages: 1_000 } });
+  expect(document.best_ten.found).toBeGreaterThan(3);
+  // Rows of 8 bits that are not pooled are not compared.
+  expect(document.best_ten.found).toBeLessThan(whole.best_ten?.found ?? 10);
+  const model = await loadModel(document.directory);
+  expect([model.poolFactor, model.session.moment?.length]).toEqual([
+    2,
+    bits === '2' ? model.dim ** 2 : undefined,
+  ]);
+  // A directory with a manifest is installed as it is.
+  source = document.directory;
+  const again = await add('--version', '9');
+  expect(again.document).toMatchObject({ pool_factor: 2, best_ten: document.best_ten });
+  const refused = await add('--pool-factor', '3', '--version', '10');
+  expect(refused.document.error.message).toContain('has a manifest, and its rows stay as they are');
+});
+
+it('the matrix that codes are refined with is a file of the manifest, and a damaged one is refused', async () => {
+  const { document } = await add('--row-bits', '1');
+  const read = (file: string): Buffer => readFileSync(path.join(document.directory, file));
+  expect(Object.keys(JSON.parse(read('manifest.json').toString()).files)).toContain('moment.f16');
+  const moment = read('moment.f16');
+  rmSync(path.join(document.directory, 'manifest.json'));
+  for (const [damaged, reason] of [
+    [moment.subarray(2), 'bytes, not'],
+    [Buffer.alloc(moment.length, 0xff), 'no finite numbers'],
+  ] as const) {
+    writeFileSync(path.join(document.directory, 'moment.f16'), damaged);
+    await expect(loadModel(document.directory)).rejects.toThrow(reason);
+  }
 });
 
 it.each(['3', '0', '16', 'two', ''])('%j bits are refused', async (bits) => {
