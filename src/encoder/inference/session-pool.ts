@@ -76,9 +76,9 @@ const loneThreadsMax = 4;
 /** Batches of one kind that a worker holds: the running one and the next one. */
 const heldPerKind = 2;
 /**
- * On a CPU no batch is prepared behind one of the same kind with more padded tokens than these, which runs for some 30 ms. A
- * prepared batch keeps its place, even if a text of another tenant comes meanwhile. After a longer run the way to this thread and
- * back costs little.
+ * On a CPU no batch is prepared behind one of the same kind with more padded tokens than these, which runs for some 30 ms, and no
+ * documents are prepared behind such a query. A prepared batch keeps its place, even if a text of another tenant comes meanwhile,
+ * or another worker becomes free. After a longer run the way to this thread and back costs little.
  */
 const aheadOfTokensMax = 256;
 /**
@@ -163,7 +163,8 @@ export class SessionPool {
     if (placeOfRole[slot.role] !== place) return 0;
     const heldMax = place === 'small' || (place === 'document' && isContended) ? 1 : heldPerKind;
     if (ahead.length >= heldMax) return 0;
-    if (ahead.some(({ paddedTokens }) => paddedTokens > aheadOfTokensMax)) return 0;
+    const before = kind === 'document' ? [...slot.flights.values()] : ahead;
+    if (before.some(({ paddedTokens }) => paddedTokens > aheadOfTokensMax)) return 0;
     return slot.role === 'usual' ? Infinity : shortTokensMax;
   }
 

@@ -61,6 +61,15 @@ describe('a worker', () => {
     await Promise.all(long);
   });
 
+  it('takes no documents behind a long query, and the one for small batches takes them', async () => {
+    const { model, batch } = await stage();
+    const pool = await sessionsOfTest(model);
+    const long = pool.run({ ...batch('query'), paddedLength: 257 });
+    expect([pool.roomFor('document'), pool.roomFor('small')]).toEqual([0, 128]);
+    await long;
+    expect(pool.roomFor('document')).toBe(Infinity);
+  });
+
   it('of its own runs short queries, and takes neither documents nor long queries', async () => {
     const { model, batch } = await stage();
     const pool = await sessionsOfTest(model);
