@@ -1,6 +1,5 @@
 /** How the server starts, and how it refuses to. */
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -83,8 +82,9 @@ describe('A server in a home directory, with variables of others and the usual p
   const busy = createServer().unref();
   beforeAll(async () => {
     // In use by us, or by whoever had it before.
-    busy.on('error', () => undefined).listen(9464, '127.0.0.1');
-    await Promise.race([once(busy, 'listening'), once(busy, 'error')]);
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    busy.once('listening', resolve).on('error', resolve).listen(9464, '127.0.0.1');
+    await promise;
     scratch = await makeScratch();
     server = await startServer({
       scratch,
