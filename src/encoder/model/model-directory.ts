@@ -146,7 +146,7 @@ export async function openModelDirectory(directory: string): Promise<ModelDirect
     version: manifest?.version ?? path.basename(resolved),
     graphs,
     config,
-    moment: await readMoment(resolved, config),
+    moment: await readMoment(resolved, config, manifest),
     manifest,
     tokenizer: await readObject(inside('tokenizer.json')),
     tokenizerConfig: (await exists(inside('tokenizer_config.json')))
@@ -221,11 +221,18 @@ function checkConsistency(directory: string, config: OnnxConfig): void {
   }
 }
 
-async function readMoment(directory: string, config: OnnxConfig): Promise<Uint16Array | undefined> {
+async function readMoment(
+  directory: string,
+  config: OnnxConfig,
+  manifest: Manifest | undefined,
+): Promise<Uint16Array | undefined> {
   const name = config.maxsimd?.moment;
   if (name === undefined) return undefined;
   if (config.maxsimd?.row_bits === 8) {
     throw new ModelDirectoryError(`${directory}: a moment needs row_bits below 8`);
+  }
+  if (manifest !== undefined && !Object.hasOwn(manifest.files, name)) {
+    throw new ModelDirectoryError(`${directory}: the moment ${name} has no checksum in the manifest`);
   }
   const file = path.join(directory, name);
   const bytes = await readFile(file).catch((error: unknown) => {

@@ -119,7 +119,11 @@ it.each([
 it('the matrix that codes are refined with is a file of the manifest, and a damaged one is refused', async () => {
   const { document } = await add('--row-bits', '1');
   const read = (file: string): Buffer => readFileSync(path.join(document.directory, file));
-  expect(Object.keys(JSON.parse(read('manifest.json').toString()).files)).toContain('moment.f16');
+  const { files, ...manifest } = JSON.parse(read('manifest.json').toString());
+  expect(Object.keys(files)).toContain('moment.f16');
+  delete files['moment.f16'];
+  writeFileSync(path.join(document.directory, 'manifest.json'), JSON.stringify({ ...manifest, files }));
+  await expect(loadModel(document.directory)).rejects.toThrow('has no checksum in the manifest');
   const moment = read('moment.f16');
   rmSync(path.join(document.directory, 'manifest.json'));
   for (const [damaged, reason] of [
