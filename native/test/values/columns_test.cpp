@@ -180,11 +180,6 @@ const Case kept("values", "columns are saved once, and the files used longest ag
   CHECK(again.complete("year", 20, always) == nullptr && again.lacking(year, 20, always).empty());
   FieldValues::Saved saved;
   for (size_t n = 0; n < FieldValues::columnsMax; ++n) {
-    // Files have an age.
-    for (const auto& ending : columnEndings(place.segmentPath)) {
-      const std::string path = place.segmentPath + ending;
-      std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) - std::chrono::seconds(1));
-    }
     const std::vector<std::string> field{"f" + std::to_string(n)};
     again.add(field, first, objects);
     saved = again.save(field);
