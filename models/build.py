@@ -1,6 +1,6 @@
 """Builds a model directory: graphs, tokenizer, config, manifest with checksums. See README.md.
 
-    .venv/bin/python build.py NAME
+    .venv/bin/python build.py NAME[/VERSION]
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import graph_f16
 import rows
 import source
 import verify
-from recipes import F16, INT8, WHEELS, Recipe, named
+from recipes import F16, INT8, MOMENT, WHEELS, Recipe, named
 
 # The golden values are those of the int8 graph; f16 differs from them by up to 0.024 on the CPU provider.
 F16_GOLDEN_TOLERANCE = 0.05
@@ -37,9 +37,16 @@ GOLDEN = (
 
 def main() -> None:
     recipe = named(sys.argv[1])
-    target = recipe.target
-    target.mkdir(parents=True, exist_ok=True)
-    origin = recipe.source()
+    recipe.target.mkdir(parents=True, exist_ok=True)
+    if recipe.shares is None:
+        build_graphs(recipe)
+    else:
+        build_rows(recipe)
+    print(f"{recipe.target}: {sum(file.stat().st_size for file in recipe.target.iterdir())} bytes")
+
+
+def build_graphs(recipe: Recipe) -> None:
+    target, origin = recipe.target, recipe.source()
     write_tokenizer(origin, target / "tokenizer.json")
     weights = origin.load()
     head = head_of(recipe, weights)
@@ -50,7 +57,25 @@ def main() -> None:
     onnx.checker.check_model(str(target / F16))
     write_json(target / "onnx_config.json", config(recipe, head))
     write_json(target / "manifest.json", manifest(recipe, head, graph.build(weights, head, graph.LinearF32())))
-    print(f"{target}: {sum(file.stat().st_size for file in target.iterdir())} bytes")
+
+
+def build_rows(recipe: Recipe) -> None:
+    """A version whose graphs and tokenizer are those of another one. Its files name and check theirs; none is copied."""
+    shared = json.loads((recipe.graphs / "manifest.json").read_text())
+    for name, expected in shared["files"].items():
+        if checksum(recipe.graphs / name) != expected:
+            raise SystemExit(f"{recipe.graphs / name} is not the file of its manifest")
+    moment = fit.moment(recipe.graphs / INT8, recipe.graphs / "tokenizer.json", WHEELS)
+    (recipe.target / MOMENT).write_bytes(moment.astype("<f2").tobytes())
+    config = json.loads((recipe.graphs / "onnx_config.json").read_text())
+    config["maxsimd"] |= {"pool_factor": recipe.pool_factor, "moment": MOMENT}
+    write_json(recipe.target / "onnx_config.json", config)
+    own = {name: checksum(recipe.target / name) for name in ("onnx_config.json", MOMENT)}
+    identity = {key: shared[key] for key in ("name", "version", "licence", "dim")} | {"version": recipe.version}
+    # Variants and golden values are of the graphs, before rows are pooled.
+    measured = {"variants": shared["variants"], "quality": known_quality(recipe)["results"], "golden": shared["golden"]}
+    files = {"shares": recipe.shares, "files": shared["files"] | own}
+    write_json(recipe.target / "manifest.json", identity | files | measured)
 
 
 def head_of(recipe: Recipe, weights: source.Weights) -> graph.Head:
@@ -153,10 +178,12 @@ def manifest(recipe: Recipe, head: graph.Head, reference: onnx.ModelProto) -> di
 
 
 def known_quality(recipe: Recipe) -> dict:
-    """{model_sha256, results}: the results measured so far on exactly the present graph."""
-    digest = checksum(recipe.target / INT8)["sha256"]
+    """{model_sha256, moment_sha256, results}: the results measured so far on exactly the present files. Only refined codes have
+    a moment."""
+    files = {"model_sha256": recipe.graphs / INT8, "moment_sha256": recipe.target / MOMENT}
+    present = {key: checksum(file)["sha256"] for key, file in files.items() if file.exists()}
     known = json.loads(recipe.quality.read_text()) if recipe.quality.exists() else {}
-    return known if known.get("model_sha256") == digest else {"model_sha256": digest, "results": {}}
+    return known if present.items() <= known.items() else {**present, "results": {}}
 
 
 def checksum(path: Path) -> dict:

@@ -1,13 +1,14 @@
 """The quality table: nDCG@10 and recall@100 by exhaustive MaxSim, against single vectors and BM25.
 
-    .venv/bin/python evaluate.py NAME DIRECTORY...
+    .venv/bin/python evaluate.py NAME[/VERSION] DIRECTORY...
 
 NAME is a model. Each directory holds `corpus.jsonl.gz` ({id, title, text}), `queries.jsonl` ({id, text}) and
 `qrels.tsv` (header; query id, document id, gain). A document's text is title, space, text; its
 score is that of its best chunk (256 content tokens, 32 shared). The last hidden states of the
-f32 graph are kept as f16 under `.cache/NAME/evaluate`, and so is the output of the shipped graph.
+f32 graph are kept as f16 under `.cache/NAME/evaluate`, and so is the output of the shipped graph. A version that shares its graph
+with another one is measured by the shipped graph alone, so it needs no source weights.
 Queries are f32 vectors, weighted by the rank of their word piece but where the name says "plain".
-Writes the results into `quality.json` beside the model; `build.py` copies them into the manifest.
+Writes the results into `quality-VERSION.json` beside the model; `build.py` copies them into the manifest.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,7 +35,7 @@ import fit
 import graph
 import rows as few_bits
 import source
-from recipes import F16, INT8, Recipe, named
+from recipes import F16, INT8, MOMENT, Recipe, named
 
 RANKED = 100
 BLOCK_TOKENS = 2000
@@ -111,26 +113,40 @@ def jsonl(path: Path) -> list[dict]:
 
 @dataclass(frozen=True)
 class Task:
-    """A collection as token sequences, and the states that the f32 network gives them."""
+    """A collection as token sequences."""
 
     recipe: Recipe
     collection: Collection
     documents: Chunks
     queries: Chunks
-    reference: onnxruntime.InferenceSession
-    states: np.ndarray
-    query_states: np.ndarray
+
+    @cached_property
+    def reference(self) -> onnxruntime.InferenceSession:
+        """The f32 network."""
+        return encoder.session(graph.build(self.recipe.source().load(), None, graph.LinearF32()))
+
+    @cached_property
+    def f32_states(self) -> tuple[np.ndarray, np.ndarray]:
+        """The last hidden states of documents, and those of queries, by the f32 network."""
+        return both_states(self.reference, "hidden", self, ".f32" + digest(self.recipe.graphs / INT8))
+
+    @cached_property
+    def int8_states(self) -> tuple[np.ndarray, np.ndarray]:
+        """The vectors of documents, and those of queries, by the shipped network."""
+        file = self.recipe.graphs / INT8
+        return both_states(encoder.session(file), "output", self, digest(file))
 
     def scores(self, query_rows: np.ndarray, rows: Rows, token_weight: np.ndarray | float = 1.0) -> np.ndarray:
         """MaxSim of every chunk and query, f32 [chunks, queries]."""
         best = best_matches(query_rows, rows, self.documents.offsets)
         return np.add.reduceat(best * token_weight, self.queries.offsets[:-1], axis=1)
 
-    def scores_of(self, chosen: np.ndarray, query_rows: np.ndarray, rows: Rows) -> np.ndarray:
-        """MaxSim of the chosen pairs of bool [chunks, queries], the least number for the others. Query rows are weighted."""
+    def scores_of(self, chosen: np.ndarray, query_rows: np.ndarray, rows: Rows, offsets: np.ndarray | None = None) -> np.ndarray:
+        """MaxSim of the chosen pairs of bool [chunks, queries], the least number for the others. Query rows are weighted.
+        `offsets`: of the rows of chunks, if those are not their tokens."""
         found = np.full(chosen.shape, np.finfo(np.float32).min, np.float32)
         tokens = np.split(np.arange(len(query_rows)), self.queries.offsets[1:-1])
-        for chunk, (start, end) in enumerate(pairwise(self.documents.offsets)):
+        for chunk, (start, end) in enumerate(pairwise(self.documents.offsets if offsets is None else offsets)):
             own = [tokens[query] for query in np.flatnonzero(chosen[chunk])]
             if own:
                 best = (rows(start, end) @ query_rows[np.concatenate(own)].T).max(axis=0)
@@ -148,34 +164,31 @@ Systems = Iterator[tuple[str, dict]]
 
 
 def task(recipe: Recipe, collection: Collection) -> Task:
-    tokenizer = encoder.tokenizer(recipe.target / "tokenizer.json")
+    tokenizer = encoder.tokenizer(recipe.graphs / "tokenizer.json")
     documents = chunks([encoder.windows(content) for content in encoder.pieces(tokenizer, collection.document_texts)])
     queries = chunks([[encoder.framed(content)[1:-1]] for content in encoder.pieces(tokenizer, collection.query_texts)])
-    reference = encoder.session(graph.build(recipe.source().load(), None, graph.LinearF32()))
-    suffix = ".f32" + digest(recipe.target / INT8)
-    states = both_states(reference, "hidden", documents, queries, cache(recipe, collection.name), suffix)
-    return Task(recipe, collection, documents, queries, reference, *states)
+    return Task(recipe, collection, documents, queries)
 
 
 def systems(at: Task) -> Systems:
     """(name, {ndcg@10, recall@100}) of every system of the table."""
-    yield from few_bits_systems(at) if at.recipe.row_bits < 8 else projected_systems(at)
+    if at.recipe.shares is not None:
+        yield from refined_systems(at)
+    else:
+        yield from few_bits_systems(at) if at.recipe.row_bits < 8 else projected_systems(at)
     for name, parameters in BM25.items():
         yield name, quality(at.collection, bm25(at.collection, **parameters))
 
 
 def few_bits_systems(at: Task) -> Systems:
     """Rows of each number of bits, by the f32 and by the shipped network. 32 = the states themselves."""
-    file = at.recipe.target / INT8
-    # What centring takes from the product with a query token, it takes from those of all rows: no ranking changes.
-    mean = np.array(json.loads((at.recipe.target / "onnx_config.json").read_text())["maxsimd"]["centring"], np.float32)
-    int8 = both_states(encoder.session(file), "output", at.documents, at.queries, cache(at.recipe, at.collection.name), digest(file))
+    mean, (f32, f32_queries) = centring_of(at.recipe), at.f32_states
     weights, dim, projection = at.token_weights(), len(mean), build.projection(at.recipe)
     vectors = lambda rows: fit.unit(rows.astype(np.float32) if projection is None or len(rows[0]) == dim else rows @ projection)
-    exact = at.scores(vectors(at.query_states), lambda a, b: vectors(at.states[a:b]), weights)
+    exact = at.scores(vectors(f32_queries), lambda a, b: vectors(f32[a:b]), weights)
     yield "maxsim f32, 32 bits", at.result(exact)
-    chosen = exact >= np.sort(exact, axis=0)[-min(POOL, len(exact))]
-    for network, (states, query_states) in (("f32", (at.states, at.query_states)), ("int8", int8)):
+    chosen = best_of(exact)
+    for network, (states, query_states) in (("f32", at.f32_states), ("int8", at.int8_states)):
         for bits in (32, 8, 4, 2, 1) if network == "int8" else (8, 4, 2, 1):
             turn = few_bits.rotated(np.eye(dim)) if bits < 8 else np.eye(dim, dtype=np.float32)
             centred = mean if bits < 8 else np.float32(0)
@@ -183,28 +196,65 @@ def few_bits_systems(at: Task) -> Systems:
             scores = at.scores_of(chosen, vectors(query_states) @ turn * weights[:, None], rows)
             yield f"maxsim {network}, {bits} bits", at.result(scores) | {"top-10 chunks shared with f32": overlap(exact, scores)}
     # This network was trained to represent a passage by the state of its CLS.
-    texts = fit.unit(at.states[at.documents.offsets[:-1]].astype(np.float32))
-    products = texts @ fit.unit(at.query_states[at.queries.offsets[:-1]]).T
+    texts = fit.unit(f32[at.documents.offsets[:-1]].astype(np.float32))
+    products = texts @ fit.unit(f32_queries[at.queries.offsets[:-1]]).T
     yield "single vector, CLS of the best chunk, f32", at.result(products)
 
 
-def stored(vectors: np.ndarray, bits: int) -> np.ndarray:
+def refined_systems(at: Task) -> Systems:
+    """Rows of the shipped network with nearest and with refined codes, of all vectors and of pooled ones. 32 = the vectors."""
+    recipe, mean, (states, query_states) = at.recipe, centring_of(at.recipe), at.int8_states
+    moment = np.fromfile(recipe.target / MOMENT, "<f2").astype(np.float32).reshape(len(mean), -1)
+    turn = few_bits.rotated(np.eye(len(mean)))
+    queries, pooled, offsets = query_states * at.token_weights()[:, None], *pooled_chunks(at, recipe.pool_factor)
+    exact = at.scores(queries, lambda a, b: states[a:b].astype(np.float32))
+    yield "maxsim int8, 32 bits", at.result(exact)
+    chosen = best_of(exact)
+    for name, vectors, own_offsets in (("", states, at.documents.offsets), (f"pooled by {recipe.pool_factor}, ", pooled, offsets)):
+        for bits, matrix in ((32, None), (recipe.row_bits, None), (recipe.row_bits, moment)):
+            if bits == 32 and vectors is states:
+                continue
+            rows = lambda a, b: stored((vectors[a:b].astype(np.float32) - mean) @ turn, bits, matrix)
+            scores = at.scores_of(chosen, queries @ turn, rows, own_offsets)
+            shared = {"top-10 chunks shared with 32 bits": overlap(exact, scores)}
+            yield f"maxsim int8, {name}{bits} bits{'' if matrix is None else ', refined'}", at.result(scores) | shared
+
+
+def pooled_chunks(at: Task, factor: int) -> tuple[np.ndarray, np.ndarray]:
+    """The pooled vectors f32 of every chunk by the shipped network, and their offsets [chunks + 1]."""
+    states, _ = at.int8_states
+    parts = [few_bits.pooled(states[a:b].astype(np.float32), factor)[0] for a, b in pairwise(at.documents.offsets)]
+    return np.concatenate(parts), np.cumsum([0, *map(len, parts)])
+
+
+def centring_of(recipe: Recipe) -> np.ndarray:
+    """f32 [dim]. What it takes from the product with a query token, it takes from those of all rows: no ranking changes."""
+    return np.array(json.loads((recipe.target / "onnx_config.json").read_text())["maxsimd"]["centring"], np.float32)
+
+
+def best_of(scores: np.ndarray) -> np.ndarray:
+    """The POOL best chunks of each query, bool [chunks, queries]."""
+    return scores >= np.sort(scores, axis=0)[-min(POOL, len(scores))]
+
+
+def stored(vectors: np.ndarray, bits: int, moment: np.ndarray | None = None) -> np.ndarray:
     """Rows as the service reads them back."""
     if bits == 32:
         return vectors
     if bits == 8:
         steps = np.abs(vectors).max(axis=1, keepdims=True) / 127
         return np.rint(vectors / steps) * steps
-    components, scales = few_bits.quantised(vectors, bits)
+    components, scales = few_bits.quantised(vectors, bits, moment)
     return components * scales.astype(np.float32)[:, None]
 
 
 def projected_systems(at: Task) -> Systems:
     """Rows of 128 dimensions, which the shipped graphs quantise themselves."""
+    states, query_states = at.f32_states
     projections = {"f32-384": np.eye(source.HIDDEN, dtype=np.float32), "f32-128": fit.orthogonal_projection()}
     for name, projection in projections.items():
-        rows = lambda a, b: fit.unit(at.states[a:b].astype(np.float32) @ projection)
-        query_rows = fit.unit(at.query_states @ projection)
+        rows = lambda a, b: fit.unit(states[a:b].astype(np.float32) @ projection)
+        query_rows = fit.unit(query_states @ projection)
         yield f"maxsim {name}, plain", at.result(at.scores(query_rows, rows))
         exact = at.scores(query_rows, rows, at.token_weights())
         yield f"maxsim {name}, token weights", at.result(exact)
@@ -230,12 +280,13 @@ def chunks(windows: list[list[encoder.Pieces]]) -> Chunks:
 
 
 def both_states(
-    running: onnxruntime.InferenceSession, output: str, documents: Chunks, queries: Chunks, directory: Path, suffix: str
+    running: onnxruntime.InferenceSession, output: str, at: Task, suffix: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """The states of documents, f16 [tokens, dim] in a file, and those of queries, f32."""
+    directory = cache(at.recipe, at.collection.name)
     directory.mkdir(parents=True, exist_ok=True)
     paths = directory / f"documents{suffix}.npy", directory / f"queries{suffix}.npy"
-    for wanted, path in zip((documents, queries), paths):
+    for wanted, path in zip((at.documents, at.queries), paths):
         if not path.exists():
             dim = next(value.shape[-1] for value in running.get_outputs() if value.name == output)
             states = np.empty((int(wanted.offsets[-1]), dim), np.float16)
@@ -251,7 +302,7 @@ def digest(file: Path) -> str:
 
 def shipped(at: Task, name: str) -> tuple[np.ndarray, np.ndarray, dict]:
     """Document rows as served (int8 times scale, f16 here), weighted query rows f32, and the speed."""
-    file, batch_tokens = at.recipe.target / name, BATCH_TOKENS[name]
+    file, batch_tokens = at.recipe.graphs / name, BATCH_TOKENS[name]
     running = encoder.session(file)
     query_rows = np.concatenate(
         [rows * weight[:, None] for rows, weight in ordered(running, at.queries, ["output", "token_weight"], batch_tokens)]

@@ -22,7 +22,7 @@ SECONDS = 2.0
 def main() -> None:
     recipe = named(sys.argv[1])
     reference = graph.build(recipe.source().load(), None, graph.LinearF32())
-    models = {"int8 (shipped)": recipe.target / INT8, "f32": reference}
+    models = {"int8 (shipped)": recipe.graphs / INT8, "f32": reference}
     random = np.random.default_rng(1)
     for name, model in models.items():
         for threads in (1, 2):
