@@ -114,7 +114,7 @@ describe('Model versions', () => {
     expect((await find(client, indexes.usual.id, query)).results).toEqual(before.results);
     expect(await makeIndex(client, { name: 'new' })).toMatchObject({
       model: 'bge-small-maxsim',
-      model_version: '1',
+      model_version: '2',
     });
   });
 

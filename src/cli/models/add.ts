@@ -12,7 +12,7 @@ import { fields, type CommandResult } from '../output.ts';
 import { bestTenFound, type ProgressTo, readSampleTexts, type SampleTexts } from './best-ten.ts';
 import { goldenRun } from './golden-run.ts';
 import { type ModelSource, readModelSource, type SourceManifest } from './model-source.ts';
-import { fitMoment } from './moment.ts';
+import { fitRows } from './fit-rows.ts';
 
 export interface AddOptions {
   readonly name?: string;
@@ -49,6 +49,8 @@ export async function addModel(
     const staged = path.join(staging, name, version);
     await mkdir(staged, { recursive: true });
     await copyFiles(source, staged);
+    const weights = source.embedding?.weights;
+    if (weights !== undefined) await writeFile(path.join(staged, weights.file), weights.values);
     const write = async (manifest: object): Promise<void> =>
       writeFile(
         path.join(staged, 'manifest.json'),
@@ -60,12 +62,10 @@ export async function addModel(
     if (source.manifest !== undefined) await write(withoutConfig(source.manifest));
     const { model: unpooled, golden } = await checked(staged);
     if (source.manifest === undefined) {
-      const names = [...source.files.map(({ to }) => to), configFile];
-      await writeConfig(staged, source);
-      if (unpooled.rowBits < 8 && texts !== undefined) {
-        await refine(staged, source, await fitMoment(unpooled, texts.passages));
-        names.push(momentFile);
-      }
+      const fitted = texts === undefined ? {} : await fit(staged, source, unpooled, texts);
+      await writeConfig(staged, withOwn(source, fitted));
+      const made = [weights?.file, fitted.moment].filter((name) => name !== undefined);
+      const names = [...source.files.map(({ to }) => to), configFile, ...made];
       await write({ dim: unpooled.dim, files: await checksums(staged, names), golden });
     } else {
       await copyFile(path.join(source.directory, configFile), path.join(staged, configFile));
@@ -112,6 +112,7 @@ interface OwnConfig {
   readonly row_bits?: number;
   readonly pool_factor?: number;
   readonly moment?: string | undefined;
+  readonly centring?: readonly number[];
 }
 
 function ownConfigOf({ config }: ModelSource): OwnConfig {
@@ -122,20 +123,29 @@ function withOwn(source: ModelSource, more: OwnConfig): ModelSource {
   return { ...source, config: { ...source.config, maxsimd: { ...ownConfigOf(source), ...more } } };
 }
 
-/** The texts that stored rows are compared with f32 on. Rows of 8 bits that are not pooled are not compared. */
+/** The texts that a model is fitted on, and stored rows are compared with f32 on. Plain rows of 8 bits need none. */
 async function textsFor(source: ModelSource, file: string | undefined): Promise<SampleTexts | undefined> {
   const { row_bits: rowBits = 8, pool_factor: poolFactor = 1 } = ownConfigOf(source);
-  if (rowBits < 8 || poolFactor > 1) return readSampleTexts(file);
+  if (rowBits < 8 || poolFactor > 1 || source.embedding !== undefined) return readSampleTexts(file);
   if (file === undefined) return undefined;
   throw inputError(
     '--texts needs rows of fewer than 8 bits or pooled ones: add --row-bits 1, 2 or 4, or --pool-factor',
   );
 }
 
-/** Adds the matrix with which codes are refined. */
-async function refine(staged: string, source: ModelSource, moment: Uint16Array): Promise<void> {
-  await writeFile(path.join(staged, momentFile), moment);
-  await writeConfig(staged, withOwn(source, { moment: momentFile }));
+/** Fits on passages what the export lacks: the mean vector of an embedding model, and the matrix with which codes are refined. */
+async function fit(
+  staged: string,
+  { embedding }: ModelSource,
+  model: ServedModel,
+  { passages }: SampleTexts,
+): Promise<OwnConfig> {
+  const { mean, moment } = await fitRows(model, passages);
+  if (model.rowBits < 8) await writeFile(path.join(staged, momentFile), moment);
+  return {
+    ...(embedding === undefined ? {} : { centring: mean }),
+    ...(model.rowBits < 8 ? { moment: momentFile } : {}),
+  };
 }
 
 async function namesFor(

@@ -27,7 +27,7 @@ export function passageRows(
     documentSequence(rules, tokenizer.encode(rules.documentLead + text).subarray(0, tokensMax)),
   );
   // Weights are for rows of queries alone.
-  return rowsOf({ ...session, tokenWeightOutput: undefined }, sequences);
+  return rowsOf({ ...session, tokenWeightOutput: undefined, tokenWeights: undefined }, sequences);
 }
 
 /** A text runs alone, and while the caller works on its rows the next one runs. */

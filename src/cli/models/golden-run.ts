@@ -61,7 +61,8 @@ export async function goldenRun(
       if (problem !== undefined) throw inputError(`a text cannot be encoded: ${problem}`);
       const { ids: inputIds } = querySequence(rules, tokenizer.encode(rules.queryLead + text));
       if (rows !== inputIds.length) throw inputError('the graph does not return one vector for each token');
-      if (model.session.tokenWeightOutput === undefined) assertUnit(vectors, model.dim);
+      const { tokenWeightOutput, tokenWeights } = model.session;
+      if (tokenWeightOutput === undefined && tokenWeights === undefined) assertUnit(vectors, model.dim);
       golden.push(goldenOf(text, inputIds, { vectors, dim: model.dim }));
     }
     const together = await documentsOf(encoder.encodeDocuments(tried, options));

@@ -1,6 +1,6 @@
 /**
- * Finds the files in which an ONNX graph keeps weights: the `external_data` of all its tensors. The messages and field
- * numbers come from `onnx.proto` (ONNX IR version 13), without fields that lead to no tensor.
+ * Reads from an ONNX graph the files in which it keeps weights (the `external_data` of all its tensors), and its inputs and
+ * outputs. The messages and field numbers come from `onnx.proto` (ONNX IR version 13), without fields that lead to neither.
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -12,7 +12,8 @@ const definition = `
   message ModelProto { optional GraphProto graph = 7; repeated TrainingInfoProto training_info = 20; repeated FunctionProto functions = 25; }
   message TrainingInfoProto { optional GraphProto initialization = 1; optional GraphProto algorithm = 2; }
   message FunctionProto { repeated NodeProto node = 7; repeated AttributeProto attribute_proto = 11; }
-  message GraphProto { repeated NodeProto node = 1; repeated TensorProto initializer = 5; repeated SparseTensorProto sparse_initializer = 15; }
+  message GraphProto { repeated NodeProto node = 1; repeated TensorProto initializer = 5; repeated SparseTensorProto sparse_initializer = 15; repeated ValueInfoProto input = 11; repeated ValueInfoProto output = 12; }
+  message ValueInfoProto { optional string name = 1; }
   message NodeProto { repeated AttributeProto attribute = 5; }
   message AttributeProto {
     optional TensorProto t = 5; repeated TensorProto tensors = 10; optional GraphProto g = 6; repeated GraphProto graphs = 11;
@@ -30,14 +31,23 @@ interface Tensor {
   readonly data_location?: number;
 }
 
+export interface GraphNames {
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+}
+
+/** The names of what a graph takes and gives. Weights count as inputs in graphs of old versions. */
+export async function graphNames(graph: string): Promise<GraphNames> {
+  const { graph: { input = [], output = [] } = {} } = (await readGraph(graph)) as {
+    readonly graph?: Readonly<Record<'input' | 'output', readonly { readonly name: string }[] | undefined>>;
+  };
+  const namesOf = (values: readonly { readonly name: string }[]): string[] => values.map(({ name }) => name);
+  return { inputs: namesOf(input), outputs: namesOf(output) };
+}
+
 /** Paths relative to the graph's directory, each once. A path that leads out of it is refused. */
 export async function graphFiles(graph: string): Promise<readonly string[]> {
-  let model: object;
-  try {
-    model = modelProto.toObject(modelProto.decode(await readFile(graph)));
-  } catch (error) {
-    throw inputError(`${graph} is not an ONNX graph: ${messageOf(error)}`, error);
-  }
+  const model = await readGraph(graph);
   const files = new Set<string>();
   for (const location of locationsIn(model)) {
     if (!isInside(location)) {
@@ -47,6 +57,14 @@ export async function graphFiles(graph: string): Promise<readonly string[]> {
     files.add(path.posix.normalize(location));
   }
   return [...files];
+}
+
+async function readGraph(graph: string): Promise<object> {
+  try {
+    return modelProto.toObject(modelProto.decode(await readFile(graph)));
+  } catch (error) {
+    throw inputError(`${graph} is not an ONNX graph: ${messageOf(error)}`, error);
+  }
 }
 
 /** Every message is an object and every repeated field a list, so one walk meets all tensors. */

@@ -1,17 +1,19 @@
 /**
- * Reads the argument of `maxsimd models add`: the directory of an export (`model.onnx`, `tokenizer.json`, and the keys of
- * `onnx_config.json`), as `pylate-onnx-export` and next-plaid write it, or one graph in it.
+ * Reads the argument of `maxsimd models add`: the directory of a ColBERT export (`model.onnx`, `tokenizer.json`, and the keys of
+ * `onnx_config.json`), as `pylate-onnx-export` and next-plaid write it, or of an embedding model (`embedding-export.ts`), or one
+ * graph in it.
  *
  * pylate-onnx-export 0.1.0 writes the keys to `config_sentence_transformers.json`, and later versions to
- * `onnx_config.json`. PyLate writes a file of the first name beside a checkpoint, too. It has fewer keys and is no export.
+ * `onnx_config.json`. Checkpoints of PyLate and sentence-transformers have a file of the first name, too, with other keys.
  */
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { issuesInWords } from '../../input/issue-words.ts';
 import { fileOfModel, sharesSchema } from '../../encoder/model/shared-files.ts';
-import { CommandFailure, inputError, messageOf } from '../failure.ts';
+import { inputError, messageOf } from '../failure.ts';
+import { type EmbeddingExport, readEmbeddingExport } from './embedding-export.ts';
 import { graphFiles, isInside } from './graph-files.ts';
+import { readJsonFile } from './json-file.ts';
 
 export interface ModelSource {
   /** Files to copy: path from the source directory, and name in the model directory. */
@@ -21,6 +23,8 @@ export interface ModelSource {
   readonly config: Readonly<Record<string, unknown>>;
   /** The manifest, if the source has one. */
   readonly manifest: SourceManifest | undefined;
+  /** An ordinary embedding model, whose mean vector is still to be fitted. */
+  readonly embedding?: Pick<EmbeddingExport, 'weights'>;
   /** Remarks for the user. */
   readonly notes: readonly string[];
 }
@@ -34,41 +38,64 @@ const manifestSchema = z.looseObject({
 
 export type SourceManifest = z.output<typeof manifestSchema>;
 
+const configSchema = z.record(z.string(), z.unknown());
 const configFiles = ['onnx_config.json', 'config_sentence_transformers.json'] as const;
+/** Where hubs keep graphs, of which `model.onnx` has f32 weights. */
+const graphsFolder = 'onnx';
 const tokenizerFiles = new Set(['tokenizer.json', 'tokenizer_config.json']);
 /** Files of a model directory, besides weights. */
 const ownFiles = new Set([...tokenizerFiles, ...configFiles, 'manifest.json', 'model.onnx']);
 
 export async function readModelSource(given: string): Promise<ModelSource> {
-  const directory = (await isDirectory(given)) ? given : path.dirname(given);
+  const directory = await directoryOf(given);
   const entries = await readdir(directory);
   if (directory === given && entries.includes('manifest.json')) return ownModel(directory);
 
-  const graph = directory === given ? graphOf(directory, entries) : path.basename(given);
+  const graph = directory === given ? await graphIn(directory, entries) : path.relative(directory, given);
   if (!graph.endsWith('.onnx')) throw inputError(`${given} is neither a directory nor an .onnx file`);
-  const { config, notes } = await configOf(directory, entries);
   if (!entries.includes('tokenizer.json')) throw inputError(`${directory} has no tokenizer.json`);
+  const described = await configOf(directory, entries);
   const weights = await graphFiles(path.join(directory, graph));
   const taken = weights.find((name) => ownFiles.has(name));
   if (taken !== undefined) throw inputError(`${graph} keeps weights in ${taken}, which is another file here`);
-  return {
+  const source = {
     directory,
     files: [
       { from: graph, to: 'model.onnx' },
-      ...[...weights, ...entries.filter((name) => tokenizerFiles.has(name))].map((name) => ({
-        from: name,
-        to: name,
-      })),
+      ...weights.map((name) => ({ from: path.join(path.dirname(graph), name), to: name })),
+      ...entries.filter((name) => tokenizerFiles.has(name)).map((name) => ({ from: name, to: name })),
     ],
-    config,
     manifest: undefined,
-    notes,
+    notes: [],
   };
+  if (described !== undefined) return { ...source, ...described };
+  const embedding = await readEmbeddingExport(directory, entries, graph);
+  return { ...source, config: embedding.config, embedding, notes: [weightsNote(embedding)] };
+}
+
+function weightsNote({ weights }: EmbeddingExport): string {
+  return weights === undefined
+    ? 'an embedding model: all tokens of a query have the same weight, because its vocabulary tells nothing of frequency'
+    : `an embedding model: tokens of a query are weighted by ${weights.source}`;
+}
+
+/** The directory of an export. A graph may lie in its folder `onnx`. */
+async function directoryOf(given: string): Promise<string> {
+  if (await isDirectory(given)) return given;
+  const parent = path.dirname(given);
+  return path.basename(parent) === graphsFolder ? path.dirname(parent) : parent;
+}
+
+async function graphIn(directory: string, entries: readonly string[]): Promise<string> {
+  if (!entries.includes(graphsFolder) || entries.some((name) => name.endsWith('.onnx')))
+    return graphOf(directory, entries);
+  const folder = path.join(directory, graphsFolder);
+  return path.join(graphsFolder, graphOf(folder, await readdir(folder)));
 }
 
 /** A model directory as this program makes it. Files that it shares with another version are copied, too. */
 async function ownModel(directory: string): Promise<ModelSource> {
-  const manifest = parse(manifestSchema, directory, await readJson(path.join(directory, 'manifest.json')));
+  const manifest = await readJsonFile(manifestSchema, path.join(directory, 'manifest.json'));
   const names = Object.keys(manifest.files);
   const strange = names.find((name) => !isInside(name));
   if (strange !== undefined) {
@@ -96,7 +123,7 @@ async function ownModel(directory: string): Promise<ModelSource> {
   return {
     directory,
     files,
-    config: await readJson(path.join(directory, 'onnx_config.json')),
+    config: await readJsonFile(configSchema, path.join(directory, 'onnx_config.json')),
     manifest,
     notes: [],
   };
@@ -115,12 +142,13 @@ function graphOf(directory: string, entries: readonly string[]): string {
   throw inputError(`${directory} has ${graphs.length} graphs; name one of them: ${graphs.join(', ')}`);
 }
 
+/** The keys of a ColBERT export; `undefined` if there are none. */
 async function configOf(
   directory: string,
   entries: readonly string[],
-): Promise<Pick<ModelSource, 'config' | 'notes'>> {
+): Promise<Pick<ModelSource, 'config' | 'notes'> | undefined> {
   for (const name of configFiles.filter((file) => entries.includes(file))) {
-    const config = await readJson(path.join(directory, name));
+    const config = await readJsonFile(configSchema, path.join(directory, name));
     if (!('embedding_dim' in config)) continue;
     const notes =
       name === configFiles[1] && config['do_query_expansion'] === false
@@ -130,7 +158,7 @@ async function configOf(
         : [];
     return { config, notes };
   }
-  throw inputError(`${directory} has no onnx_config.json with an embedding_dim`);
+  return undefined;
 }
 
 async function isDirectory(given: string): Promise<boolean> {
@@ -139,19 +167,4 @@ async function isDirectory(given: string): Promise<boolean> {
   } catch (error) {
     throw inputError(`cannot read ${given}: ${messageOf(error)}`, error);
   }
-}
-
-async function readJson(file: string): Promise<Record<string, unknown>> {
-  try {
-    return parse(z.record(z.string(), z.unknown()), file, JSON.parse(await readFile(file, 'utf8')));
-  } catch (error) {
-    if (error instanceof CommandFailure) throw error;
-    throw inputError(`cannot read ${file}: ${messageOf(error)}`, error);
-  }
-}
-
-function parse<T extends z.ZodType>(schema: T, where: string, value: unknown): z.output<T> {
-  const result = schema.safeParse(value);
-  if (!result.success) throw inputError(`${where}: ${issuesInWords(result.error)}`);
-  return result.data;
 }

@@ -127,10 +127,10 @@ function checkGraph(session: OnnxRuntime.InferenceSession, model: SessionModel):
   const surplus = session.inputNames.filter((name) => !inputs.has(name));
   if (surplus.length > 0)
     throw new Error(`the graph has inputs that the model does not name: ${surplus.join(', ')}`);
-  const outputs = ['output', model.int8Output, model.scaleOutput, model.tokenWeightOutput];
+  const outputs = [model.output, model.int8Output, model.scaleOutput, model.tokenWeightOutput];
   const missing = outputs.filter((name) => name !== undefined && !session.outputNames.includes(name));
   if (missing.length > 0) throw new Error(`the graph has no output named ${missing.join(', ')}`);
-  const output = session.outputMetadata.find(({ name }) => name === 'output');
+  const output = session.outputMetadata.find(({ name }) => name === model.output);
   const dim = output?.isTensor === true ? output.shape.at(-1) : undefined;
   if (typeof dim === 'number' && dim > 0 && dim !== model.dim) {
     throw new Error(`the graph gives vectors of ${dim} dimensions, the model says ${model.dim}`);
@@ -209,7 +209,7 @@ async function run(batch: BatchMessage): Promise<Outputs> {
   const model = data.models[batch.modelIndex]!;
   const session = sessions![batch.lone === true ? 'lone' : 'usual'][batch.modelIndex]!;
   const weights = batch.kind === 'query' ? [model.tokenWeightOutput] : [];
-  const fetches = isFused(batch, model) ? [model.int8Output, model.scaleOutput] : ['output', ...weights];
+  const fetches = isFused(batch, model) ? [model.int8Output, model.scaleOutput] : [model.output, ...weights];
   return session.run(
     feeds(batch, model),
     fetches.filter((name) => name !== undefined),
@@ -229,7 +229,8 @@ async function outputOf(batch: BatchMessage, outputs: Outputs): Promise<Made> {
     const scales = compact(batch, outputs[model.scaleOutput!]!.data as Float32Array, 1);
     return { output: { kind: 'document', vectors, scales: halfBits(scales), ...noPooling() } };
   }
-  const rows = compact(batch, outputs['output']!.data as Float32Array, model.dim);
+  const rows = compact(batch, outputs[model.output]!.data as Float32Array, model.dim);
+  if (model.normalise) normalise(rows, model.dim);
   if (batch.kind === 'document') {
     const maker = rowMakers[batch.modelIndex]!;
     const counts = rowCounts(batch);
@@ -237,11 +238,7 @@ async function outputOf(batch: BatchMessage, outputs: Outputs): Promise<Made> {
       sessions!.provider === 'cpu' ? maker.make(rows, counts) : await maker.makeLater(rows, counts);
     return { output: { kind: 'document', vectors: stored, scales: halfBits(scales), ...pooling }, tookMs };
   }
-  const weights =
-    model.tokenWeightOutput === undefined
-      ? undefined
-      : compact(batch, outputs[model.tokenWeightOutput]!.data as Float32Array, 1);
-  const offsets = weighAndOffset(rows, weights, model);
+  const offsets = weighAndOffset(rows, weightsOf(batch, outputs, model), model);
   rotations[batch.modelIndex]?.apply(rows);
   return { output: { kind: 'query', vectors: rows, offsets } };
 }
@@ -302,6 +299,24 @@ function rowCounts({ lengths, kept }: BatchMessage): Uint32Array {
     const own = kept.subarray(from, (from += length));
     return own.reduce((sum, isKept) => sum + isKept, 0);
   });
+}
+
+/** Gives each row length 1, in place. A row of zeros stays. */
+function normalise(rows: Float32Array, dim: number): void {
+  for (let from = 0; from < rows.length; from += dim) {
+    let squares = 0;
+    for (let d = from; d < from + dim; d++) squares += rows[d]! ** 2;
+    const factor = squares === 0 ? 0 : 1 / Math.sqrt(squares);
+    for (let d = from; d < from + dim; d++) rows[d]! *= factor;
+  }
+}
+
+/** f32 [rows]: the weights of the rows of queries, whose positions all yield one; `undefined` if all weights are 1. */
+function weightsOf(batch: BatchMessage, outputs: Outputs, model: SessionModel): Float32Array | undefined {
+  const { tokenWeightOutput, tokenWeights } = model;
+  if (tokenWeights !== undefined) return Float32Array.from(batch.ids, (id) => tokenWeights[id] ?? 1);
+  if (tokenWeightOutput === undefined) return undefined;
+  return compact(batch, outputs[tokenWeightOutput]!.data as Float32Array, 1);
 }
 
 /** Multiplies each row by its weight, in place. Returns f32 [rows]: the product of each row and the centring mean. */

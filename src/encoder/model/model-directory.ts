@@ -5,7 +5,7 @@
  *                      outputs `output` f32 [batch, tokens, dim], and those that `maxsimd` names
  *   tokenizer.json     Hugging Face tokenizer
  *   onnx_config.json   keys of the PyLate / next-plaid ONNX exports; our own under `maxsimd`
- *   (any other name)   optional: the matrix that `maxsimd.moment` names, f16 [dim, dim]
+ *   (any other name)   optional: the arrays that `maxsimd` names (`model-arrays.ts`)
  *   manifest.json      optional: sha256 of the files (checked here), golden vectors, and under
  *                      `variants` the graph for each provider; without it model.onnx serves all.
  *                      Files that it lists may lie beside another version (`shared-files.ts`)
@@ -20,9 +20,13 @@ import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { issuesInWords } from '../../input/issue-words.ts';
 import { hasCode } from '../../system-errors.ts';
+import { readMoment, readTokenWeights } from './model-arrays.ts';
+import { ModelDirectoryError, unreadable } from './model-directory-error.ts';
 import { fileOfModel, sharesSchema } from './shared-files.ts';
 
 const tokenId = z.number().int().nonnegative();
+
+const fileName = z.string().regex(/^[\w.-]+$/);
 
 /** Keys of the ColBERT ONNX exports. Unknown keys are ignored. */
 const onnxConfigSchema = z.looseObject({
@@ -59,10 +63,13 @@ const onnxConfigSchema = z.looseObject({
       /** One row is stored for so many token vectors of a chunk. */
       pool_factor: z.number().int().min(1).max(8).default(1),
       /** The file with which codes of fewer than 8 bits are refined: f16 [dim, dim], the moment of rotated unit vectors. */
-      moment: z
-        .string()
-        .regex(/^[\w.-]+$/)
-        .optional(),
+      moment: fileName.optional(),
+      /** The output with the token vectors, f32 [batch, tokens, dim]. */
+      output: z.string().default('output'),
+      /** The vectors of the output have any length, and the encoder gives them length 1. */
+      normalise: z.boolean().default(false),
+      /** The file with the weight of each token in a query, for a graph without `token_weight_output`: f32 [vocabulary]. */
+      token_weights: fileName.optional(),
       int8_output: z.string().optional(),
       scale_output: z.string().optional(),
       token_weight_output: z.string().optional(),
@@ -119,14 +126,12 @@ export interface ModelDirectory {
   readonly config: OnnxConfig;
   /** f16 [dim x dim]; absent when codes are not refined. */
   readonly moment: Uint16Array | undefined;
+  /** f32 [vocabulary]; absent when the graph gives them, or all are 1. */
+  readonly tokenWeights: Float32Array | undefined;
   readonly manifest: Manifest | undefined;
   /** Parsed tokenizer.json, and parsed tokenizer_config.json (empty if there is none). */
   readonly tokenizer: Readonly<Record<string, unknown>>;
   readonly tokenizerConfig: Readonly<Record<string, unknown>>;
-}
-
-export class ModelDirectoryError extends Error {
-  override readonly name = 'ModelDirectoryError';
 }
 
 /** Reads a directory and checks every file that its manifest names. Errors are `ModelDirectoryError`s. */
@@ -143,13 +148,15 @@ export async function openModelDirectory(directory: string): Promise<ModelDirect
   };
   const tokenizerConfig = await fileOf('tokenizer_config.json');
   checkConsistency(resolved, config);
+  const arrays = { directory: resolved, config, manifest, fileOf };
   return {
     directory: resolved,
     name: manifest?.name ?? path.basename(path.dirname(resolved)),
     version: manifest?.version ?? path.basename(resolved),
     graphs,
     config,
-    moment: await readMoment(resolved, config, manifest, fileOf),
+    moment: await readMoment(arrays),
+    tokenWeights: await readTokenWeights(arrays),
     manifest,
     tokenizer: await readObject(await fileOf('tokenizer.json')),
     tokenizerConfig: (await exists(tokenizerConfig)) ? await readObject(tokenizerConfig) : {},
@@ -219,40 +226,17 @@ function checkConsistency(directory: string, config: OnnxConfig): void {
   if (ours !== undefined && ours.row_bits < 8 && ours.int8_output !== undefined) {
     throw new ModelDirectoryError(`${directory}: row_bits below 8 excludes int8_output`);
   }
+  if (ours?.normalise === true && ours.int8_output !== undefined) {
+    throw new ModelDirectoryError(`${directory}: normalise excludes int8_output`);
+  }
+  if (ours?.token_weights !== undefined && ours.token_weight_output !== undefined) {
+    throw new ModelDirectoryError(`${directory}: token_weights and token_weight_output exclude each other`);
+  }
   if (ours?.centring !== undefined && ours.centring.length !== config.embedding_dim) {
     throw new ModelDirectoryError(
       `${directory}: centring has ${ours.centring.length} values, not embedding_dim`,
     );
   }
-}
-
-async function readMoment(
-  directory: string,
-  config: OnnxConfig,
-  manifest: Manifest | undefined,
-  fileOf: FileOf,
-): Promise<Uint16Array | undefined> {
-  const name = config.maxsimd?.moment;
-  if (name === undefined) return undefined;
-  if (config.maxsimd?.row_bits === 8) {
-    throw new ModelDirectoryError(`${directory}: a moment needs row_bits below 8`);
-  }
-  if (manifest !== undefined && !Object.hasOwn(manifest.files, name)) {
-    throw new ModelDirectoryError(`${directory}: the moment ${name} has no checksum in the manifest`);
-  }
-  const file = await fileOf(name);
-  const bytes = await readFile(file).catch((error: unknown) => {
-    throw unreadable(file, error);
-  });
-  const expected = config.embedding_dim ** 2 * Uint16Array.BYTES_PER_ELEMENT;
-  if (bytes.length !== expected) {
-    throw new ModelDirectoryError(`${file} has ${bytes.length} bytes, not ${expected}`);
-  }
-  const values = new Uint16Array(Uint8Array.from(bytes).buffer);
-  const infinity = 0x7c00;
-  if (values.some((bits) => (bits & infinity) === infinity))
-    throw new ModelDirectoryError(`${file} has values that are no finite numbers`);
-  return values;
 }
 
 async function exists(file: string): Promise<boolean> {
@@ -271,10 +255,6 @@ async function readJson(file: string): Promise<unknown> {
   } catch (error) {
     throw unreadable(file, error);
   }
-}
-
-function unreadable(file: string, cause: unknown): ModelDirectoryError {
-  return new ModelDirectoryError(`cannot read ${file}: ${(cause as Error).message}`, { cause });
 }
 
 async function readObject(file: string): Promise<Record<string, unknown>> {

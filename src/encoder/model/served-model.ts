@@ -5,11 +5,11 @@ import { type ColbertRules, windowTokensMax } from './colbert-rules.ts';
 import {
   type Manifest,
   type ModelDirectory,
-  ModelDirectoryError,
   type ModelGraphs,
   type OnnxConfig,
   openModelDirectory,
 } from './model-directory.ts';
+import { ModelDirectoryError } from './model-directory-error.ts';
 import {
   createTokenizer,
   type Prompt,
@@ -26,6 +26,11 @@ export interface SessionModel extends RowRules {
   readonly int8Output: string | undefined;
   readonly scaleOutput: string | undefined;
   readonly tokenWeightOutput: string | undefined;
+  /** The output with the token vectors, and whether they still need length 1. */
+  readonly output: string;
+  readonly normalise: boolean;
+  /** f32 [vocabulary]: weights of query tokens that the graph does not give. A token beyond the end has weight 1. */
+  readonly tokenWeights: Float32Array | undefined;
 }
 
 export interface ServedModel extends Pick<RowRules, 'dim' | 'rowBits' | 'poolFactor'> {
@@ -82,6 +87,9 @@ export async function loadModel(path: string, tokenizers: Tokenizers = new Map()
       int8Output: config.maxsimd?.int8_output,
       scaleOutput: config.maxsimd?.scale_output,
       tokenWeightOutput: config.maxsimd?.token_weight_output,
+      output: config.maxsimd?.output ?? 'output',
+      normalise: config.maxsimd?.normalise ?? false,
+      tokenWeights: directory.tokenWeights,
       centring:
         config.maxsimd?.centring === undefined ? undefined : Float32Array.from(config.maxsimd.centring),
       moment: directory.moment,

@@ -87,7 +87,7 @@ export type LocatedText =
 export interface TokenSpans {
   /** Why the tokens cannot be located. Then there are no spans. */
   readonly problem?: string;
-  /** u32 [rows], in UTF-16 units of the text. Start and end are equal for token vectors of special tokens. */
+  /** u32 [tokens], in UTF-16 units of the text. Start and end are equal for special tokens. Pooled rows are not known here. */
   readonly starts: Uint32Array;
   readonly ends: Uint32Array;
 }

@@ -201,7 +201,7 @@ export class EncoderCore {
         if (windowTokens > requestBounds.windowTokens) throw tooMuch(requestBounds.windowTokens, 'tokens');
         const work = positionsOf(document.ids.length);
         positions += work;
-        if (positions * storedRowBytes(model) > requestBounds.storedBytes)
+        if (rowsLeft(positions, model) * storedRowBytes(model) > requestBounds.storedBytes)
           throw tooMuch(requestBounds.storedBytes, 'bytes');
         if (!reservation.grow(work)) throw this.#full();
       }

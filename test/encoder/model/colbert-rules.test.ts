@@ -5,7 +5,8 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { EncodedDocument } from '../../../src/encoder/protocol/contract.ts';
 import { halfValues } from '../../../src/encoder/inference/halves.ts';
-import { ModelDirectoryError, openModelDirectory } from '../../../src/encoder/model/model-directory.ts';
+import { openModelDirectory } from '../../../src/encoder/model/model-directory.ts';
+import { ModelDirectoryError } from '../../../src/encoder/model/model-directory-error.ts';
 import { documentRows, pieces, quantised, queryRows } from '../../support/encoder/colbert-reference.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import {

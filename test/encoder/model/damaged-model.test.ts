@@ -7,7 +7,7 @@ import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { installedModels } from '../../../src/encoder/model/installed-models.ts';
-import { ModelDirectoryError } from '../../../src/encoder/model/model-directory.ts';
+import { ModelDirectoryError } from '../../../src/encoder/model/model-directory-error.ts';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
 import { rounds } from '../../rounds.ts';
 import { tinyModel } from '../../support/encoder/models.ts';

@@ -1,0 +1,116 @@
+/** `maxsimd models add` of an ordinary embedding model, as hubs have it: it becomes a model for late interaction. */
+import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { tokenWeightsOf } from '../../../src/cli/models/token-weights.ts';
+import { loadModel } from '../../../src/encoder/model/served-model.ts';
+import { callOptions, encodersOfTest } from '../../support/encoder/encoders.ts';
+import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import { runJsonHere } from '../../support/commands/command-process.ts';
+import type { RunOptions } from '../../support/commands/command-here.ts';
+
+const hub = path.resolve(import.meta.dirname, '../../fixtures/colbert-tiny/embedding');
+const dim = 16;
+let source: string;
+let options: RunOptions;
+
+beforeEach(async () => {
+  const directory = await newDirectory();
+  source = path.join(directory, 'an-embedding');
+  cpSync(hub, source, { recursive: true });
+  options = {
+    environment: {
+      MAXSIMD_MODELS_DIR: path.join(directory, 'models'),
+      MAXSIMD_DATA_DIR: path.join(directory, 'data'),
+    },
+  };
+});
+
+const add = (...args: string[]): ReturnType<typeof runJsonHere> =>
+  runJsonHere(['models', 'add', ...args], options);
+
+async function refused(...args: string[]): Promise<string> {
+  const { exitCode, document } = await add(...args);
+  expect(exitCode).toBe(1);
+  return document.error.message;
+}
+
+/** Writes keys of a JSON file of the export anew. */
+function change(file: string, keys: object): void {
+  const full = path.join(source, file);
+  writeFileSync(full, JSON.stringify({ ...JSON.parse(readFileSync(full, 'utf8')), ...keys }));
+}
+
+it('is installed with prompts, positions, a mean vector and weights of tokens', async () => {
+  const { document } = await add(source);
+  expect(document).toMatchObject({ name: 'an-embedding', dim, row_bits: 8, pool_factor: 1 });
+  expect(document.notes).toEqual([expect.stringContaining('weighted by ranks of the vocabulary')]);
+  const model = await loadModel(document.directory);
+  expect(model.rules.queryPositionsMax).toBe(48);
+  expect(model.session).toMatchObject({ output: 'last_hidden_state', normalise: true });
+  expect(model.session.centring?.some((value) => value !== 0)).toBe(true);
+  const { pool } = await encodersOfTest({ modelDirectories: [document.directory] });
+  const { vectors, rows } = await pool.encodeQuery('zebra', callOptions(pool));
+  const weights = Array.from({ length: rows }, (_, row) =>
+    Math.hypot(...vectors.subarray(row * dim, (row + 1) * dim)),
+  );
+  // The marks at both ends weigh nothing. Each vector is as long as its token's weight.
+  expect([weights.at(0), weights.at(-1)]).toEqual([0, 0]);
+  const pieces = [model.rules.queryHead.at(-1)!, ...model.tokenizer.encode('zebra')];
+  for (const [i, id] of pieces.entries())
+    expect(weights[i + 1]).toBeCloseTo(model.session.tokenWeights![id]!, 5);
+});
+
+it('may have few bits and pooled rows, whose codes are refined', async () => {
+  const { document } = await add(source, '--row-bits', '4', '--pool-factor', '2');
+  expect(document).toMatchObject({ row_bits: 4, pool_factor: 2, best_ten: { passages: 1_000 } });
+  expect((await loadModel(document.directory)).session.moment).toHaveLength(dim * dim);
+});
+
+it('may be named by its graph, in the folder or beside the tokenizer', async () => {
+  expect((await add(path.join(source, 'onnx/model.onnx'))).document).toMatchObject({ version: '1' });
+  renameSync(path.join(source, 'onnx/model.onnx'), path.join(source, 'graph.onnx'));
+  rmSync(path.join(source, 'onnx'), { recursive: true });
+  expect((await add(path.join(source, 'graph.onnx'))).document).toMatchObject({ version: '2' });
+});
+
+it('is refused with its reason if something is missing, or says otherwise', async () => {
+  change('config.json', { hidden_size: 32 });
+  expect(await refused(source)).toContain('16 dimensions, the model says 32');
+  change('config.json', { hidden_size: 'many' });
+  expect(await refused(source)).toContain('hidden_size');
+  rmSync(path.join(source, 'config.json'));
+  expect(await refused(source)).toContain('no config.json');
+});
+
+it('has the positions that its backbone leaves', async () => {
+  change('config.json', { model_type: 'xlm-roberta', pad_token_id: 1, max_position_embeddings: 40 });
+  const { document } = await add(source);
+  expect((await loadModel(document.directory)).rules.queryPositionsMax).toBe(38);
+});
+
+describe('weights of tokens', () => {
+  it('follow the ranks of merges in BPE, where bytes are the most frequent', () => {
+    const vocab = { '<s>': 0, a: 1, b: 2, ab: 3, abb: 4 };
+    const model = { type: 'BPE', vocab, merges: ['a b', ['ab', 'b']] };
+    const { values } = tokenWeightsOf({ added_tokens: [{ id: 0, special: true }], model })!;
+    expect(values[0]).toBe(0);
+    expect(values[1]).toBeLessThanOrEqual(values[3]!);
+    expect(values[3]).toBeLessThanOrEqual(values[4]!);
+  });
+
+  it('follow log probabilities in Unigram, where unknown text is the rarest', () => {
+    const vocab = [
+      ['<unk>', 0],
+      ['\u2581the', -3],
+      ['\u2581zebra', -12],
+    ];
+    const { values } = tokenWeightsOf({ model: { type: 'Unigram', unk_id: 0, vocab } })!;
+    expect(values[1]! * 4).toBeCloseTo(values[2]!, 5);
+    expect(values[0]).toBe(values[2]);
+  });
+
+  it('are all the same in a vocabulary of another kind', () => {
+    expect(tokenWeightsOf({ model: { type: 'WordLevel', vocab: {} } })).toBeUndefined();
+  });
+});
