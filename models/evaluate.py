@@ -20,8 +20,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
+from multiprocessing import Pool
 from pathlib import Path
 
 import bm25s
@@ -40,7 +41,7 @@ from recipes import F16, INT8, MOMENT, Recipe, named
 RANKED = 100
 BLOCK_TOKENS = 2000
 # Rows of few bits are ranked within so many best chunks of f32 rows.
-POOL = 300
+BEST_CHUNKS = 300
 # On a CPU the f16 graph casts its weights anew in every run.
 BATCH_TOKENS = {INT8: encoder.BATCH_TOKENS_MAX, F16: 8192}
 BM25 = {
@@ -74,13 +75,12 @@ def main() -> None:
     recipe = named(sys.argv[1])
     for directory in map(Path, sys.argv[2:]):
         collection = load(directory)
-        results = {}
+        known = build.known_quality(recipe)
+        results = known["results"][collection.name] = {}
         for name, result in systems(task(recipe, collection)):
             results[name] = result
             print(f"{collection.name:10} {name:46} {result}", flush=True)
-        known = build.known_quality(recipe)
-        known["results"][collection.name] = results
-        build.write_json(recipe.quality, known)
+            build.write_json(recipe.quality, known)
 
 
 def cache(recipe: Recipe, name: str) -> Path:
@@ -136,14 +136,15 @@ class Task:
         file = self.recipe.graphs / INT8
         return both_states(encoder.session(file), "output", self, digest(file))
 
-    def scores(self, query_rows: np.ndarray, rows: Rows, token_weight: np.ndarray | float = 1.0) -> np.ndarray:
-        """MaxSim of every chunk and query, f32 [chunks, queries]."""
-        best = best_matches(query_rows, rows, self.documents.offsets)
+    def scores(
+        self, query_rows: np.ndarray, rows: Rows, token_weight: np.ndarray | float = 1.0, offsets: np.ndarray | None = None
+    ) -> np.ndarray:
+        """MaxSim of every chunk and query, f32 [chunks, queries]. `offsets`: of the rows of chunks, if they are not their tokens."""
+        best = best_matches(query_rows, rows, self.documents.offsets if offsets is None else offsets)
         return np.add.reduceat(best * token_weight, self.queries.offsets[:-1], axis=1)
 
     def scores_of(self, chosen: np.ndarray, query_rows: np.ndarray, rows: Rows, offsets: np.ndarray | None = None) -> np.ndarray:
-        """MaxSim of the chosen pairs of bool [chunks, queries], the least number for the others. Query rows are weighted.
-        `offsets`: of the rows of chunks, if those are not their tokens."""
+        """MaxSim of the chosen pairs of bool [chunks, queries], the least number for the others. Query rows are weighted."""
         found = np.full(chosen.shape, np.finfo(np.float32).min, np.float32)
         tokens = np.split(np.arange(len(query_rows)), self.queries.offsets[1:-1])
         for chunk, (start, end) in enumerate(pairwise(self.documents.offsets if offsets is None else offsets)):
@@ -202,29 +203,45 @@ def few_bits_systems(at: Task) -> Systems:
 
 
 def refined_systems(at: Task) -> Systems:
-    """Rows of the shipped network with nearest and with refined codes, of all vectors and of pooled ones. 32 = the vectors."""
+    """Rows of the shipped network with nearest and with refined codes, of pooled vectors and of all. 32 = the vectors. Pooled
+    vectors are ranked exhaustively, the others within their best chunks."""
     recipe, mean, (states, query_states) = at.recipe, centring_of(at.recipe), at.int8_states
     moment = np.fromfile(recipe.target / MOMENT, "<f2").astype(np.float32).reshape(len(mean), -1)
-    turn = few_bits.rotated(np.eye(len(mean)))
-    queries, pooled, offsets = query_states * at.token_weights()[:, None], *pooled_chunks(at, recipe.pool_factor)
-    exact = at.scores(queries, lambda a, b: states[a:b].astype(np.float32))
-    yield "maxsim int8, 32 bits", at.result(exact)
+    turn, bits = few_bits.rotated(np.eye(len(mean))), recipe.row_bits
+    queries, (pooled, offsets) = query_states * at.token_weights()[:, None], pooled_states(at)
+    exact = at.scores(queries, lambda a, b: pooled[a:b].astype(np.float32), offsets=offsets)
+    yield f"maxsim int8, pooled by {recipe.pool_factor}, 32 bits", at.result(exact)
     chosen = best_of(exact)
-    for name, vectors, own_offsets in (("", states, at.documents.offsets), (f"pooled by {recipe.pool_factor}, ", pooled, offsets)):
-        for bits, matrix in ((32, None), (recipe.row_bits, None), (recipe.row_bits, moment)):
-            if bits == 32 and vectors is states:
-                continue
-            rows = lambda a, b: stored((vectors[a:b].astype(np.float32) - mean) @ turn, bits, matrix)
-            scores = at.scores_of(chosen, queries @ turn, rows, own_offsets)
-            shared = {"top-10 chunks shared with 32 bits": overlap(exact, scores)}
-            yield f"maxsim int8, {name}{bits} bits{'' if matrix is None else ', refined'}", at.result(scores) | shared
+    for name, vectors, own in ((f"pooled by {recipe.pool_factor}, ", pooled, offsets), ("", states, at.documents.offsets)):
+        for kind, matrix in ((f"{bits} bits", None), (f"{bits} bits, refined", moment)):
+            served = in_chunks(partial(stored_turned, mean=mean, turn=turn, bits=bits, moment=matrix), vectors, own)
+            scores = at.scores_of(chosen, queries @ turn, lambda a, b: served[a:b], own)
+            shared = {"top-10 chunks shared with pooled 32 bits": overlap(exact, scores)}
+            yield f"maxsim int8, {name}{kind}", at.result(scores) | shared
 
 
-def pooled_chunks(at: Task, factor: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pooled vectors f32 of every chunk by the shipped network, and their offsets [chunks + 1]."""
-    states, _ = at.int8_states
-    parts = [few_bits.pooled(states[a:b].astype(np.float32), factor)[0] for a, b in pairwise(at.documents.offsets)]
-    return np.concatenate(parts), np.cumsum([0, *map(len, parts)])
+def stored_turned(vectors: np.ndarray, mean: np.ndarray, turn: np.ndarray, bits: int, moment: np.ndarray | None) -> np.ndarray:
+    """Vectors of documents as rows that the service reads back, centred and rotated."""
+    return stored((vectors - mean) @ turn, bits, moment)
+
+
+def in_chunks(function: Callable[[np.ndarray], np.ndarray], vectors: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The results of a function for the f32 vectors of each chunk, one after the other. One process a core."""
+    with Pool() as processes:
+        return np.concatenate(list(processes.imap(function, (vectors[a:b].astype(np.float32) for a, b in pairwise(offsets)), 16)))
+
+
+def pooled_states(at: Task) -> tuple[np.ndarray, np.ndarray]:
+    """The pooled vectors of documents by the shipped network, f16 [rows, dim] in a file, and their offsets [chunks + 1]."""
+    factor, (states, _) = at.recipe.pool_factor, at.int8_states
+    path = cache(at.recipe, at.collection.name) / f"pooled-{factor}{digest(at.recipe.graphs / INT8)}.npy"
+    if not path.exists():
+        np.save(path, in_chunks(partial(pooled_halves, factor=factor), states, at.documents.offsets))
+    return np.load(path, mmap_mode="r"), np.cumsum([0, *(-(-np.diff(at.documents.offsets) // factor))])
+
+
+def pooled_halves(vectors: np.ndarray, factor: int) -> np.ndarray:
+    return few_bits.pooled(vectors, factor)[0].astype(np.float16)
 
 
 def centring_of(recipe: Recipe) -> np.ndarray:
@@ -233,8 +250,8 @@ def centring_of(recipe: Recipe) -> np.ndarray:
 
 
 def best_of(scores: np.ndarray) -> np.ndarray:
-    """The POOL best chunks of each query, bool [chunks, queries]."""
-    return scores >= np.sort(scores, axis=0)[-min(POOL, len(scores))]
+    """The BEST_CHUNKS best chunks of each query, bool [chunks, queries]."""
+    return scores >= np.sort(scores, axis=0)[-min(BEST_CHUNKS, len(scores))]
 
 
 def stored(vectors: np.ndarray, bits: int, moment: np.ndarray | None = None) -> np.ndarray:
