@@ -20,9 +20,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
-from multiprocessing import Pool
 from pathlib import Path
 
 import bm25s
@@ -136,15 +135,14 @@ class Task:
         file = self.recipe.graphs / INT8
         return both_states(encoder.session(file), "output", self, digest(file))
 
-    def scores(
-        self, query_rows: np.ndarray, rows: Rows, token_weight: np.ndarray | float = 1.0, offsets: np.ndarray | None = None
-    ) -> np.ndarray:
-        """MaxSim of every chunk and query, f32 [chunks, queries]. `offsets`: of the rows of chunks, if they are not their tokens."""
-        best = best_matches(query_rows, rows, self.documents.offsets if offsets is None else offsets)
+    def scores(self, query_rows: np.ndarray, rows: Rows, token_weight: np.ndarray | float = 1.0) -> np.ndarray:
+        """MaxSim of every chunk and query, f32 [chunks, queries]."""
+        best = best_matches(query_rows, rows, self.documents.offsets)
         return np.add.reduceat(best * token_weight, self.queries.offsets[:-1], axis=1)
 
     def scores_of(self, chosen: np.ndarray, query_rows: np.ndarray, rows: Rows, offsets: np.ndarray | None = None) -> np.ndarray:
-        """MaxSim of the chosen pairs of bool [chunks, queries], the least number for the others. Query rows are weighted."""
+        """MaxSim of the chosen pairs of bool [chunks, queries], the least number for the others. Query rows are weighted.
+        `offsets`: of the rows of chunks, if they are not their tokens."""
         found = np.full(chosen.shape, np.finfo(np.float32).min, np.float32)
         tokens = np.split(np.arange(len(query_rows)), self.queries.offsets[1:-1])
         for chunk, (start, end) in enumerate(pairwise(self.documents.offsets if offsets is None else offsets)):
@@ -203,32 +201,24 @@ def few_bits_systems(at: Task) -> Systems:
 
 
 def refined_systems(at: Task) -> Systems:
-    """Rows of the shipped network with nearest and with refined codes, of pooled vectors and of all. 32 = the vectors. Pooled
-    vectors are ranked exhaustively, the others within their best chunks."""
+    """Rows of the shipped network with nearest and with refined codes, of all vectors and of pooled ones. 32 = the vectors."""
     recipe, mean, (states, query_states) = at.recipe, centring_of(at.recipe), at.int8_states
     moment = np.fromfile(recipe.target / MOMENT, "<f2").astype(np.float32).reshape(len(mean), -1)
     turn, bits = few_bits.rotated(np.eye(len(mean))), recipe.row_bits
     queries, (pooled, offsets) = query_states * at.token_weights()[:, None], pooled_states(at)
-    exact = at.scores(queries, lambda a, b: pooled[a:b].astype(np.float32), offsets=offsets)
-    yield f"maxsim int8, pooled by {recipe.pool_factor}, 32 bits", at.result(exact)
-    chosen = best_of(exact)
-    for name, vectors, own in ((f"pooled by {recipe.pool_factor}, ", pooled, offsets), ("", states, at.documents.offsets)):
-        for kind, matrix in ((f"{bits} bits", None), (f"{bits} bits, refined", moment)):
-            served = in_chunks(partial(stored_turned, mean=mean, turn=turn, bits=bits, moment=matrix), vectors, own)
-            scores = at.scores_of(chosen, queries @ turn, lambda a, b: served[a:b], own)
-            shared = {"top-10 chunks shared with pooled 32 bits": overlap(exact, scores)}
-            yield f"maxsim int8, {name}{kind}", at.result(scores) | shared
-
-
-def stored_turned(vectors: np.ndarray, mean: np.ndarray, turn: np.ndarray, bits: int, moment: np.ndarray | None) -> np.ndarray:
-    """Vectors of documents as rows that the service reads back, centred and rotated."""
-    return stored((vectors - mean) @ turn, bits, moment)
-
-
-def in_chunks(function: Callable[[np.ndarray], np.ndarray], vectors: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The results of a function for the f32 vectors of each chunk, one after the other. One process a core."""
-    with Pool() as processes:
-        return np.concatenate(list(processes.imap(function, (vectors[a:b].astype(np.float32) for a, b in pairwise(offsets)), 16)))
+    exact = at.scores(queries, lambda a, b: states[a:b].astype(np.float32))
+    yield "maxsim int8, 32 bits", at.result(exact)
+    chosen, name = best_of(exact), f"pooled by {recipe.pool_factor}, "
+    for kind, vectors, own_offsets, own_bits, matrix in (
+        (f"{name}{bits} bits, refined", pooled, offsets, bits, moment),
+        (f"{name}{bits} bits", pooled, offsets, bits, None),
+        (f"{name}32 bits", pooled, offsets, 32, None),
+        (f"{bits} bits", states, None, bits, None),
+        (f"{bits} bits, refined", states, None, bits, moment),
+    ):
+        rows = lambda a, b: stored((vectors[a:b].astype(np.float32) - mean) @ turn, own_bits, matrix)
+        scores = at.scores_of(chosen, queries @ turn, rows, own_offsets)
+        yield f"maxsim int8, {kind}", at.result(scores) | {"top-10 chunks shared with 32 bits": overlap(exact, scores)}
 
 
 def pooled_states(at: Task) -> tuple[np.ndarray, np.ndarray]:
@@ -236,12 +226,9 @@ def pooled_states(at: Task) -> tuple[np.ndarray, np.ndarray]:
     factor, (states, _) = at.recipe.pool_factor, at.int8_states
     path = cache(at.recipe, at.collection.name) / f"pooled-{factor}{digest(at.recipe.graphs / INT8)}.npy"
     if not path.exists():
-        np.save(path, in_chunks(partial(pooled_halves, factor=factor), states, at.documents.offsets))
+        parts = (few_bits.pooled(states[a:b].astype(np.float32), factor)[0] for a, b in pairwise(at.documents.offsets))
+        np.save(path, np.concatenate([rows.astype(np.float16) for rows in parts]))
     return np.load(path, mmap_mode="r"), np.cumsum([0, *(-(-np.diff(at.documents.offsets) // factor))])
-
-
-def pooled_halves(vectors: np.ndarray, factor: int) -> np.ndarray:
-    return few_bits.pooled(vectors, factor)[0].astype(np.float16)
 
 
 def centring_of(recipe: Recipe) -> np.ndarray:
