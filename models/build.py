@@ -60,22 +60,33 @@ def build_graphs(recipe: Recipe) -> None:
 
 
 def build_rows(recipe: Recipe) -> None:
-    """A version whose graphs and tokenizer are those of another one. Its files name and check theirs; none is copied."""
-    shared = json.loads((recipe.graphs / "manifest.json").read_text())
-    for name, expected in shared["files"].items():
-        if checksum(recipe.graphs / name) != expected:
-            raise SystemExit(f"{recipe.graphs / name} is not the file of its manifest")
+    """A version whose graphs and tokenizer are those of another one, which are not copied."""
     moment = fit.moment(recipe.graphs / INT8, recipe.graphs / "tokenizer.json", WHEELS)
     (recipe.target / MOMENT).write_bytes(moment.astype("<f2").tobytes())
     config = json.loads((recipe.graphs / "onnx_config.json").read_text())
     config["maxsimd"] |= {"pool_factor": recipe.pool_factor, "moment": MOMENT}
     write_json(recipe.target / "onnx_config.json", config)
+    write_json(recipe.target / "manifest.json", manifest_of_rows(recipe))
+
+
+def manifest_of_rows(recipe: Recipe) -> dict:
+    """Names the checksums of shared files. Variants and golden values are of the graphs, before rows are pooled."""
+    shared = json.loads((recipe.graphs / "manifest.json").read_text())
+    for name, expected in shared["files"].items():
+        if checksum(recipe.graphs / name) != expected:
+            raise SystemExit(f"{recipe.graphs / name} is not the file of its manifest")
     own = {name: checksum(recipe.target / name) for name in ("onnx_config.json", MOMENT)}
-    identity = {key: shared[key] for key in ("name", "version", "licence", "dim")} | {"version": recipe.version}
-    # Variants and golden values are of the graphs, before rows are pooled.
-    measured = {"variants": shared["variants"], "quality": known_quality(recipe)["results"], "golden": shared["golden"]}
-    files = {"shares": recipe.shares, "files": shared["files"] | own}
-    write_json(recipe.target / "manifest.json", identity | files | measured)
+    return {
+        "name": recipe.name,
+        "version": recipe.version,
+        "licence": recipe.licence,
+        "dim": shared["dim"],
+        "shares": recipe.shares,
+        "files": shared["files"] | own,
+        "variants": shared["variants"],
+        "quality": known_quality(recipe)["results"],
+        "golden": shared["golden"],
+    }
 
 
 def head_of(recipe: Recipe, weights: source.Weights) -> graph.Head:

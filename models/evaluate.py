@@ -40,7 +40,7 @@ from recipes import F16, INT8, MOMENT, Recipe, named
 RANKED = 100
 BLOCK_TOKENS = 2000
 # Rows of few bits are ranked within so many best chunks of f32 rows.
-POOL = 300
+BEST_CHUNKS = 300
 # On a CPU the f16 graph casts its weights anew in every run.
 BATCH_TOKENS = {INT8: encoder.BATCH_TOKENS_MAX, F16: 8192}
 BM25 = {
@@ -74,13 +74,12 @@ def main() -> None:
     recipe = named(sys.argv[1])
     for directory in map(Path, sys.argv[2:]):
         collection = load(directory)
-        results = {}
+        known = build.known_quality(recipe)
+        results = known["results"][collection.name] = {}
         for name, result in systems(task(recipe, collection)):
             results[name] = result
             print(f"{collection.name:10} {name:46} {result}", flush=True)
-        known = build.known_quality(recipe)
-        known["results"][collection.name] = results
-        build.write_json(recipe.quality, known)
+            build.write_json(recipe.quality, known)
 
 
 def cache(recipe: Recipe, name: str) -> Path:
@@ -143,7 +142,7 @@ class Task:
 
     def scores_of(self, chosen: np.ndarray, query_rows: np.ndarray, rows: Rows, offsets: np.ndarray | None = None) -> np.ndarray:
         """MaxSim of the chosen pairs of bool [chunks, queries], the least number for the others. Query rows are weighted.
-        `offsets`: of the rows of chunks, if those are not their tokens."""
+        `offsets`: of the rows of chunks, if they are not their tokens."""
         found = np.full(chosen.shape, np.finfo(np.float32).min, np.float32)
         tokens = np.split(np.arange(len(query_rows)), self.queries.offsets[1:-1])
         for chunk, (start, end) in enumerate(pairwise(self.documents.offsets if offsets is None else offsets)):
@@ -205,26 +204,31 @@ def refined_systems(at: Task) -> Systems:
     """Rows of the shipped network with nearest and with refined codes, of all vectors and of pooled ones. 32 = the vectors."""
     recipe, mean, (states, query_states) = at.recipe, centring_of(at.recipe), at.int8_states
     moment = np.fromfile(recipe.target / MOMENT, "<f2").astype(np.float32).reshape(len(mean), -1)
-    turn = few_bits.rotated(np.eye(len(mean)))
-    queries, pooled, offsets = query_states * at.token_weights()[:, None], *pooled_chunks(at, recipe.pool_factor)
+    turn, bits = few_bits.rotated(np.eye(len(mean))), recipe.row_bits
+    queries, (pooled, offsets) = query_states * at.token_weights()[:, None], pooled_states(at)
     exact = at.scores(queries, lambda a, b: states[a:b].astype(np.float32))
     yield "maxsim int8, 32 bits", at.result(exact)
-    chosen = best_of(exact)
-    for name, vectors, own_offsets in (("", states, at.documents.offsets), (f"pooled by {recipe.pool_factor}, ", pooled, offsets)):
-        for bits, matrix in ((32, None), (recipe.row_bits, None), (recipe.row_bits, moment)):
-            if bits == 32 and vectors is states:
-                continue
-            rows = lambda a, b: stored((vectors[a:b].astype(np.float32) - mean) @ turn, bits, matrix)
-            scores = at.scores_of(chosen, queries @ turn, rows, own_offsets)
-            shared = {"top-10 chunks shared with 32 bits": overlap(exact, scores)}
-            yield f"maxsim int8, {name}{bits} bits{'' if matrix is None else ', refined'}", at.result(scores) | shared
+    chosen, name = best_of(exact), f"pooled by {recipe.pool_factor}, "
+    for kind, vectors, own_offsets, own_bits, matrix in (
+        (f"{name}{bits} bits, refined", pooled, offsets, bits, moment),
+        (f"{name}{bits} bits", pooled, offsets, bits, None),
+        (f"{name}32 bits", pooled, offsets, 32, None),
+        (f"{bits} bits", states, None, bits, None),
+        (f"{bits} bits, refined", states, None, bits, moment),
+    ):
+        rows = lambda a, b: stored((vectors[a:b].astype(np.float32) - mean) @ turn, own_bits, matrix)
+        scores = at.scores_of(chosen, queries @ turn, rows, own_offsets)
+        yield f"maxsim int8, {kind}", at.result(scores) | {"top-10 chunks shared with 32 bits": overlap(exact, scores)}
 
 
-def pooled_chunks(at: Task, factor: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pooled vectors f32 of every chunk by the shipped network, and their offsets [chunks + 1]."""
-    states, _ = at.int8_states
-    parts = [few_bits.pooled(states[a:b].astype(np.float32), factor)[0] for a, b in pairwise(at.documents.offsets)]
-    return np.concatenate(parts), np.cumsum([0, *map(len, parts)])
+def pooled_states(at: Task) -> tuple[np.ndarray, np.ndarray]:
+    """The pooled vectors of documents by the shipped network, f16 [rows, dim] in a file, and their offsets [chunks + 1]."""
+    factor, (states, _) = at.recipe.pool_factor, at.int8_states
+    path = cache(at.recipe, at.collection.name) / f"pooled-{factor}{digest(at.recipe.graphs / INT8)}.npy"
+    if not path.exists():
+        parts = (few_bits.pooled(states[a:b].astype(np.float32), factor)[0] for a, b in pairwise(at.documents.offsets))
+        np.save(path, np.concatenate([rows.astype(np.float16) for rows in parts]))
+    return np.load(path, mmap_mode="r"), np.cumsum([0, *(-(-np.diff(at.documents.offsets) // factor))])
 
 
 def centring_of(recipe: Recipe) -> np.ndarray:
@@ -233,8 +237,8 @@ def centring_of(recipe: Recipe) -> np.ndarray:
 
 
 def best_of(scores: np.ndarray) -> np.ndarray:
-    """The POOL best chunks of each query, bool [chunks, queries]."""
-    return scores >= np.sort(scores, axis=0)[-min(POOL, len(scores))]
+    """The BEST_CHUNKS best chunks of each query, bool [chunks, queries]."""
+    return scores >= np.sort(scores, axis=0)[-min(BEST_CHUNKS, len(scores))]
 
 
 def stored(vectors: np.ndarray, bits: int, moment: np.ndarray | None = None) -> np.ndarray:

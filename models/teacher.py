@@ -2,7 +2,7 @@
 
     .venv/bin/python teacher.py FILE
 
-It reads the cache that `build.sh bge-small-maxsim` fills.
+It reads the cache that `build.sh bge-small-maxsim/1` fills.
 """
 
 from __future__ import annotations
