@@ -35,20 +35,23 @@ export function addModels(program: Command, environment: ProgramEnvironment): vo
     });
   models
     .command('add')
-    .description('check a ColBERT export and install it beside the other models')
-    .argument('<directory|file>', 'an export of pylate-onnx-export or next-plaid, or a graph in it')
+    .description('check an export and install it beside the other models')
+    .argument(
+      '<directory|file>',
+      'a ColBERT export or an embedding model with its ONNX graph, or the graph in it',
+    )
     .option('--name <name>', 'name of the model (default: name of the directory)')
     .option('--version <version>', 'version of the model (default: 1, or the one after the newest)')
     .addOption(
       new Option(
         '--row-bits <bits>',
-        'bits of a stored component (default: as the export says, or 8)',
+        'bits of a stored component (default: as the export says, or 8; of wide embedding models 2)',
       ).choices(['1', '2', '4', '8']),
     )
     .addOption(
       new Option(
         '--pool-factor <n>',
-        'token vectors of a chunk that one row is stored for (default: as the export says, or 1)',
+        'token vectors of a chunk that one row is stored for (default: as the export says, or 1; of wide embedding models 3)',
       ).choices(['1', '2', '3', '4', '5', '6', '7', '8']),
     )
     .option('--texts <file>', 'texts of yours, which stored rows are compared with f32 on')

@@ -2,42 +2,20 @@
  * An index whose token vectors have two bits a component, and one whose rows are pooled and refined, too, from the first document
  * to a backup and after a crash.
  */
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { connect, expectReply, type Client } from '../../support/running/client.ts';
 import { createTenant, runCommand, runJson } from '../../support/commands/command-line.ts';
-import { halfBits } from '../../../src/encoder/inference/halves.ts';
-import { shippedModels } from '../../../src/process/installation.ts';
-import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { makeScratch, type Scratch } from '../../support/running/launch.ts';
 import { startServer, type ServerProcess } from '../../support/running/server.ts';
 import { find, makeIndex, put } from '../../support/running/requests.ts';
 import { ranked, rankedWithComponents, type Index } from '../../support/running/wire.ts';
 
-const shipped = path.join(shippedModels(), 'bge-small-maxsim/1');
 const dim = 384;
 const poolFactor = 3;
 /** Tokens of each text, with the two special ones of its only chunk. */
 const tokensOf: Readonly<Record<string, number>> = { whale: 14, bee: 13, bridge: 13 };
-
-/** The default model with pooled rows and refined codes. Returns the folder of its models. */
-function writePooledModel(root: string): string {
-  const models = path.join(root, 'models');
-  const directory = path.join(models, 'pooled/1');
-  mkdirSync(directory, { recursive: true });
-  for (const file of ['model.onnx', 'tokenizer.json'])
-    symlinkSync(path.join(shipped, file), path.join(directory, file));
-  const config = JSON.parse(readFileSync(path.join(shipped, 'onnx_config.json'), 'utf8')) as {
-    maxsimd: object;
-  };
-  const maxsimd = { ...config.maxsimd, pool_factor: poolFactor, moment: 'moment.f16' };
-  writeFileSync(path.join(directory, 'onnx_config.json'), JSON.stringify({ ...config, maxsimd }));
-  const diagonal = Float32Array.from({ length: dim * dim }, (_, at) => Number(at % (dim + 1) === 0) / dim);
-  writeFileSync(path.join(directory, 'moment.f16'), halfBits(diagonal));
-  return models;
-}
 
 const documents = [
   { doc_id: 'whale', text: 'The blue whale is the largest animal known to have existed.' },
@@ -53,8 +31,12 @@ async function exitCode({ data }: Scratch, ...args: readonly string[]): Promise<
 }
 
 describe.each([
-  { name: 'rows of two bits', model: 'bge-small-maxsim', rowsOf: (tokens: number) => tokens },
-  { name: 'pooled rows', model: 'pooled', rowsOf: (tokens: number) => Math.ceil(tokens / poolFactor) },
+  { name: 'rows of two bits', model: 'bge-small-maxsim/1', rowsOf: (tokens: number) => tokens },
+  {
+    name: 'pooled rows',
+    model: 'bge-small-maxsim/2',
+    rowsOf: (tokens: number) => Math.ceil(tokens / poolFactor),
+  },
 ])('$name', ({ model, rowsOf }) => {
   let env: Readonly<Record<string, string>>;
   let scratch: Scratch;
@@ -64,7 +46,7 @@ describe.each([
 
   beforeAll(async () => {
     scratch = await makeScratch();
-    env = { MAXSIMD_MODEL: model, MAXSIMD_MODELS_DIR: writePooledModel(await newDirectory()) };
+    env = { MAXSIMD_MODEL: model };
     server = await startServer({ scratch, env });
     ({ client } = await createTenant(server));
     index = await makeIndex(client);
