@@ -4,13 +4,13 @@ import { shape, words, type Drawing, type Picture } from './svg.ts';
 /** As the service with its default model answers; a test compares it. */
 export const example = {
   query: 'how do insects communicate?',
-  text: 'Honey bees dance to tell each other where flowers are.',
+  text: 'Bees dance to tell others the way to flowers, and ants leave scents on their paths',
   matches: [
-    { token: 'how', found: 'other', similarity: 0.51 },
-    { token: 'do', found: 'each', similarity: 0.555 },
-    { token: 'insects', found: 'bees', similarity: 0.721 },
-    { token: 'communicate', found: 'tell', similarity: 0.683 },
-    { token: '?', found: '.', similarity: 0.534 },
+    { token: 'how', found: 'tell', similarity: 0.53 },
+    { token: 'do', found: 'tell', similarity: 0.54 },
+    { token: 'insects', found: 'Bees', similarity: 0.724 },
+    { token: 'communicate', found: 'tell', similarity: 0.718 },
+    { token: '?', found: 'the', similarity: 0.554 },
   ],
 } as const;
 
@@ -24,7 +24,7 @@ const score = matches.reduce((sum, { similarity }) => sum + similarity, 0).toFix
 
 export const alignment: Picture = {
   title: 'Why this score',
-  caption: `Each token of the query takes its most similar token of the text. The five similarities add up to the score, ${score}. No word of the query is in the text.`,
+  caption: `Each token of the query takes its most similar vector of the text. A vector may stand for several tokens (Bees and ants share one), and is drawn at the token nearest to it. The five similarities add up to the score, ${score}. No word of the query is in the text.`,
   description: `${matches.map(({ token, found, similarity }) => `${token} finds ${found}, ${similarity}`).join('; ')}. Query: ${query} Text: ${text}`,
   draw,
 };

@@ -109,7 +109,7 @@ async function searchOn(indexId: string): Promise<void> {
 
 beforeAll(async () => {
   // A few documents fill a segment: merges go on all the time.
-  server = await startServer({ sharedEncoder: true, constants: { segmentTokenVectorsMax: 128 } });
+  server = await startServer({ sharedEncoder: true, constants: { segmentTokenVectorsMax: 48 } });
   tenant = await createTenant(server);
   const indexes = [await makeIndex(tenant.client), await makeIndex(tenant.client)];
   writers = Array.from({ length: writersCount }, (_writer, place) => {

@@ -45,7 +45,7 @@ describe('kill -9 of the api process', () => {
   let scratch: Scratch;
   let encoders: SpawnedEncoders;
   /** A segment holds a few documents. */
-  const constants = { segmentTokenVectorsMax: 256 };
+  const constants = { segmentTokenVectorsMax: 96 };
   let env: Readonly<Record<string, string>>;
   let server: ServerProcess;
   let client: Client;

@@ -70,7 +70,7 @@ async function expectCondemned(indexId: string): Promise<void> {
 
 beforeAll(async () => {
   scratch = await makeScratch();
-  server = await startServer({ scratch, sharedEncoder: true, constants: { segmentTokenVectorsMax: 64 } });
+  server = await startServer({ scratch, sharedEncoder: true, constants: { segmentTokenVectorsMax: 24 } });
   tenant = await createTenant(server);
   ({ client } = tenant);
   otherId = await makeSealed();
@@ -100,7 +100,7 @@ describe('a segment beneath an open index', { timeout: 300_000 }, () => {
       bytes[4096]! ^= 1;
       await writeFile(file, bytes);
     }
-    server = await startServer({ scratch, sharedEncoder: true, constants: { segmentTokenVectorsMax: 64 } });
+    server = await startServer({ scratch, sharedEncoder: true, constants: { segmentTokenVectorsMax: 24 } });
     client = connect(server.url, tenant.key);
     await expectCondemned(id);
   });

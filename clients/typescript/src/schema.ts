@@ -184,7 +184,7 @@ export interface components {
             /** @description The fields that are invalid, and why. */
             readonly issues?: readonly components["schemas"]["Issue"][];
         };
-        /** @description Where it lies in the text that was submitted, in Unicode code points, `end` excluded. A word that is cut at the border of a chunk counts whole. Absent for special tokens, where the tokenizer cannot say, and for documents that were upserted before there were ranges. */
+        /** @description Where it lies in the text that was submitted, in Unicode code points, `end` excluded. A word that is cut at the border of a chunk counts whole. Absent for special tokens, for tokens of the query without weight, where the tokenizer cannot say, and for documents that were upserted before there were ranges. */
         readonly TextRange: {
             readonly start: number;
             readonly end: number;

@@ -238,7 +238,8 @@ function componentsText(components: ResultComponents): string {
     per_query_token: Array.from(similarities, (similarity, tokenIndex) => ({
       token_index: tokenIndex,
       document_token_index: documentTokens[tokenIndex] ?? 0,
-      ...rangesOf(places[tokenIndex]),
+      // A token without weight matches everything alike.
+      ...(similarity === 0 ? {} : rangesOf(places[tokenIndex])),
       similarity,
     })),
     candidate_score: candidateScore,

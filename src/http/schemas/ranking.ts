@@ -118,7 +118,7 @@ const TextRange = z.strictObject({ start: z.int().min(0), end: z.int().min(1) })
   id: 'TextRange',
   ...addition,
   description:
-    'Where it lies in the text that was submitted, in Unicode code points, `end` excluded. A word that is cut at the border of a chunk counts whole. Absent for special tokens, where the tokenizer cannot say, and for documents that were upserted before there were ranges.',
+    'Where it lies in the text that was submitted, in Unicode code points, `end` excluded. A word that is cut at the border of a chunk counts whole. Absent for special tokens, for tokens of the query without weight, where the tokenizer cannot say, and for documents that were upserted before there were ranges.',
 });
 
 const TokenMatch = z

@@ -12,7 +12,7 @@ import { runHere, type RunOptions } from '../../support/commands/command-here.ts
 
 const documents = 40;
 /** Several documents of twenty tokens fill a segment. */
-const constants = { segmentTokenVectorsMax: 128 };
+const constants = { segmentTokenVectorsMax: 48 };
 
 let server: ServerProcess;
 let client: Client;
