@@ -256,6 +256,7 @@ describe('models', () => {
     const { document } = await json('models', 'list');
     expect(document.data.map(({ name }: { name: string }) => name)).toEqual([
       'bge-small-maxsim',
+      'bge-small-maxsim',
       'colbert-tiny',
       'minilm-l6-maxsim',
     ]);
