@@ -9,7 +9,7 @@ import { runtimeVersion } from '../../src/encoder/inference/cuda/cuda-library.ts
 import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
 import { Rotation } from '../../src/encoder/inference/rows.ts';
 import type { RowShape } from '../../src/contracts/row-shape.ts';
-import { modelDirectoryOf } from '../../src/app/model-choice.ts';
+import { modelDirectoryOf } from '../../src/app/models/model-choice.ts';
 import { describeEnvironment } from '../lib/environment.ts';
 import { type Device, deviceName } from '../lib/model/device.ts';
 import { installedVersion, installLocked } from '../lib/install-locked.ts';

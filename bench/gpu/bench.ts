@@ -9,7 +9,7 @@ import { parseConfig } from '../../src/app/config.ts';
 import { cudaProblem, runtimeVersion } from '../../src/encoder/inference/cuda/cuda-library.ts';
 import { documentSequence } from '../../src/encoder/model/colbert-rules.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
-import { modelDirectoryOf } from '../../src/app/model-choice.ts';
+import { modelDirectoryOf } from '../../src/app/models/model-choice.ts';
 import { agreementOf, type Agreement } from '../lib/model/agreement.ts';
 import { type Device, deviceName } from '../lib/model/device.ts';
 import { type Feeds, feedsOf, openSession, settingsFor } from '../lib/model/onnxruntime-session.ts';

@@ -4,7 +4,7 @@
  * use of a kernel shows among the first shapes. The cost of each new shape shows everywhere.
  */
 import { parseConfig } from '../../src/app/config.ts';
-import { modelDirectoryOf } from '../../src/app/model-choice.ts';
+import { modelDirectoryOf } from '../../src/app/models/model-choice.ts';
 import { cudaProblem, runtimeVersion } from '../../src/encoder/inference/cuda/cuda-library.ts';
 import { SessionPool } from '../../src/encoder/inference/session-pool.ts';
 import type { BatchKind } from '../../src/encoder/inference/session-protocol.ts';

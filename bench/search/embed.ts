@@ -14,7 +14,7 @@ import { tokenWindows } from '../../src/encoder/model/chunker.ts';
 import { documentSequence } from '../../src/encoder/model/colbert-rules.ts';
 import { loadModel, type ServedModel } from '../../src/encoder/model/served-model.ts';
 import type { ChunkingParameters, EncodedDocument } from '../../src/encoder/protocol/contract.ts';
-import { modelDirectoryOf } from '../../src/app/model-choice.ts';
+import { modelDirectoryOf } from '../../src/app/models/model-choice.ts';
 import { startEncoder, type Encoders } from '../lib/model/encoder-pool.ts';
 import type { Query } from './corpus.ts';
 import { EmbeddingWriter } from './embedding-directory.ts';

@@ -9,13 +9,17 @@ import type { RunningService, ServiceDeps } from '../service/create-service.ts';
 import { MemoryLimiter } from '../service/limits/memory-limiter.ts';
 import { steadyNowMs } from '../service/limits/steady-clock.ts';
 import type { Config } from './config.ts';
+import type { ModelReference } from './models/default-model.ts';
+import type { Encoders } from './encoders.ts';
 
 export interface Backend extends Pick<ServiceDeps, 'keyPepper' | 'limiter' | 'blobs'> {
   readonly catalog: Catalog;
   /** The name of this process among the nodes of a cluster. */
   readonly node?: string;
-  /** From now on the reports of this process to others describe this service. */
-  serves(service: Pick<RunningService, 'statistics'>): void;
+  /** The models that each other live node serves. */
+  othersOffer(): readonly (readonly ModelReference[])[];
+  /** From now on the reports of this process to others describe this service and these encoders. */
+  serves(service: Pick<RunningService, 'statistics'>, encoders: Pick<Encoders, 'offered'>): void;
   /** Tenants, by month, whose usage waits in memory to be written. */
   usageWaiting(): number;
   /** This process takes no more requests. */
@@ -47,6 +51,7 @@ export async function openDataDirectory(config: Config, logger: Logger): Promise
     keyPepper: catalog.keyPepper(),
     limiter,
     blobs,
+    othersOffer: () => [],
     serves: () => undefined,
     usageWaiting: () => catalog.usageWaiting(),
     leave: () => Promise.resolve(),

@@ -12,10 +12,12 @@ import { programVersion } from '../process/installation.ts';
 import type { Logger } from '../observation/logging.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { removeGarbage } from '../service/garbage.ts';
-import { nodeReport } from '../service/node-report.ts';
+import { nodeReport, readNodeReport } from '../service/node-report.ts';
 import { RedisLimiter } from '../service/limits/redis-limiter.ts';
 import type { Backend } from './backend.ts';
 import { readPepper, type Config } from './config.ts';
+import type { ModelReference } from './models/default-model.ts';
+import { choiceOf } from './models/model-choice.ts';
 import { observeCluster, registerClusterState, type ClusterObserver } from './telemetry/cluster-metrics.ts';
 
 export interface Cluster extends Backend {
@@ -58,16 +60,20 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
   });
   const node = { id: randomUUID(), name: `${hostname()}:${process.pid}` };
   const version = programVersion();
-  let nodes = 1;
+  const { name: defaultModel } = choiceOf(config);
+  let others: readonly (readonly ModelReference[])[] = [];
   let followed: () => readonly FollowedIndex[] = () => [];
+  let offered: () => readonly ModelReference[] = () => [];
   const beat = async (): Promise<void> => {
-    const report = await nodeReport({ version, catalog, cache, followed: followed() });
-    nodes = await catalog.heartbeat({ ...node, report: JSON.stringify(report) }, nodeLiveMs);
+    const report = await nodeReport({ version, catalog, cache, followed: followed(), models: offered() });
+    const reports = await catalog.heartbeat({ ...node, report: JSON.stringify(report) }, nodeLiveMs);
+    others = reports.map((text) => readNodeReport(text)?.models ?? [{ name: defaultModel, version: '1' }]);
   };
+  const nodes = (): number => others.length + 1;
   await beat();
-  const connecting = connectLimiter(config.MAXSIMD_LIMITER_URL, observer, logger, () => nodes);
+  const connecting = connectLimiter(config.MAXSIMD_LIMITER_URL, observer, logger, nodes);
   const limiter = starting.adopt(await connecting, (opened) => opened.close());
-  registerClusterState(metrics, { cache, limiter, nodes: () => nodes });
+  registerClusterState(metrics, { cache, limiter, nodes });
   const replacedKeptMs = config.MAXSIMD_REPLACED_KEPT_SECONDS * 1000;
   const collectGarbage = async (): Promise<void> =>
     observer.garbageRemoved(await removeGarbage(catalog, objects, replacedKeptMs));
@@ -85,9 +91,12 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
     keyPepper,
     limiter,
     blobs: { catalog, objects, cache, nodeId: node.id, replacedKeptMs, events: observer.events },
-    nodes: () => nodes,
-    serves(service) {
+    nodes,
+    // A node that does not serve yet has none.
+    othersOffer: () => others.filter((models) => models.length > 0),
+    serves(service, encoders) {
       followed = () => service.statistics().followed;
+      offered = () => encoders.offered();
     },
     usageWaiting: () => 0,
     async leave() {

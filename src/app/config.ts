@@ -113,11 +113,13 @@ const configShape = {
     .string()
     .default('bge-small-maxsim')
     .describe(
-      'Default model of new indexes, always loaded: `<name>` (its newest version) or `<name>/<version>`.',
+      'Default model of new indexes, always loaded: `<name>` (the newest version that every node serves) or `<name>/<version>`.',
     ),
   MAXSIMD_MODELS_LOADED: wholeNumber(1, 64)
     .default(4)
-    .describe('Model versions that are loaded at a time, the default model included.'),
+    .describe(
+      'Models that are loaded at a time, the default model included. Versions with the same graph count once.',
+    ),
   MAXSIMD_ENCODERS: list
     .refine(
       (addresses) =>

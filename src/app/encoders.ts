@@ -7,12 +7,15 @@ import type { EncoderPool, EncoderStatistics } from '../encoder/protocol/contrac
 import type { Logger } from '../observation/logging.ts';
 import { isLocalAddress } from '../loopback.ts';
 import { type ModelUses, startLocalEncoders } from './local-encoders.ts';
+import type { ModelReference } from './models/default-model.ts';
 
 /** Statistics of an encoder under a name that its replacement keeps. */
 export type NamedStatistics = EncoderStatistics & { readonly name: string };
 
 export interface Encoders {
   readonly pool: EncoderPool;
+  /** The model versions that any request may name: those that are installed, or those that every encoder elsewhere serves. */
+  offered(): readonly ModelReference[];
   /**
    * Resolves when an encoder serves the default model, and those of models with indexes serve or have failed. Rejects when
    * none can serve the default model.
@@ -68,7 +71,8 @@ async function remoteEncoders(
   // Awaited once everything else is up.
   ready.catch(() => undefined);
   return {
-    pool: pool,
+    pool,
+    offered: () => pool.modelsOfAll(),
     ready,
     statistics: async () =>
       (await pool.statistics()).map((reported) => ({ ...reported, name: reported.address })),

@@ -1,11 +1,11 @@
-/** Encoders on this machine: a group of supervised processes for each model version in use (`model-groups.ts`). */
+/** Encoders on this machine: a group of supervised processes for each graph in use (`models/model-groups.ts`). */
 import { createHash } from 'node:crypto';
 import type { Catalog } from '../catalog/contract.ts';
 import { modelFoldersOf, type Config } from './config.ts';
 import type { Encoders } from './encoders.ts';
 import { createEncoderPool } from '../encoder/client/pool.ts';
 import type { EndpointEvent } from '../encoder/client/endpoint.ts';
-import { type InstalledModel, installedModels } from '../encoder/model/installed-models.ts';
+import { type InstalledModel, installedModels, withSameGraph } from '../encoder/model/installed-models.ts';
 import type { Provider } from '../encoder/protocol/contract.ts';
 import {
   superviseEncoders,
@@ -14,8 +14,8 @@ import {
 } from '../encoder/supervision/supervisor.ts';
 import { passLogLine, type Logger } from '../observation/logging.ts';
 import { encoderMemoryBytes } from './memory.ts';
-import { chosenModel } from './model-choice.ts';
-import { type GroupChange, type ModelGroup, ModelGroups } from './model-groups.ts';
+import { chosenModel } from './models/model-choice.ts';
+import { type GroupChange, type ModelGroup, ModelGroups } from './models/model-groups.ts';
 
 /** How long a group may take to serve: it loads, verifies and warms up a model first. */
 const readyMsMax = 240_000;
@@ -36,21 +36,22 @@ export async function startLocalEncoders(
 ): Promise<Omit<Encoders, 'events'>> {
   const folders = modelFoldersOf(config);
   const defaultModel = await chosenModel(config);
+  const { models: atStart } = await installedModels(folders);
   const places = placesOf(config);
   let groupsLoaded = 1;
-  const start = async (model: InstalledModel): Promise<ModelGroup> => {
-    const isDefault = model === defaultModel;
+  const start = async (models: readonly InstalledModel[]): Promise<ModelGroup> => {
+    const isDefault = models.some(({ directory }) => directory === defaultModel.directory);
     const supervisor = await superviseEncoders({
       ...places,
-      name: isDefault ? options.name : `${options.name}-${digestOf(model)}`,
-      modelDirectories: [model.directory],
+      name: isDefault ? options.name : `${options.name}-${digestOf(models[0]!)}`,
+      modelDirectories: models.map(({ directory }) => directory),
       threads: config.MAXSIMD_ENCODER_THREADS,
       residentBytesMax: () => encoderMemoryBytes(config, places.processes) / groupsLoaded,
       logLevel: config.MAXSIMD_LOG_LEVEL,
       onLog: (line) => passLogLine(`${line}\n`),
     });
     return groupOf({
-      model,
+      models,
       isDefault,
       supervisor,
       healWaitMs: config.encoderWaitMs,
@@ -58,7 +59,7 @@ export async function startLocalEncoders(
     });
   };
 
-  const first = await start(defaultModel);
+  const first = await start(withSameGraph(atStart, defaultModel));
   const groups = new ModelGroups({
     first,
     installed: async () => (await installedModels(folders)).models,
@@ -80,6 +81,8 @@ export async function startLocalEncoders(
   ready.catch(() => undefined);
   return {
     pool: groups,
+    // A version that is installed later becomes the default with the next start.
+    offered: () => atStart,
     ready,
     statistics: () => groups.statistics(),
     close: () => groups.close(),
@@ -88,13 +91,14 @@ export async function startLocalEncoders(
 
 /** The processes run already: nothing may fail before there is something to close. */
 function groupOf(started: {
-  readonly model: InstalledModel;
+  readonly models: readonly InstalledModel[];
   readonly isDefault: boolean;
   readonly supervisor: EncoderSupervisor;
   readonly healWaitMs: number;
   readonly onEvent: (event: EndpointEvent) => void;
 }): ModelGroup {
-  const { model, isDefault, supervisor, healWaitMs, onEvent } = started;
+  const { models, isDefault, supervisor, healWaitMs, onEvent } = started;
+  const [model] = models as readonly [InstalledModel];
   const admitted = Promise.withResolvers<void>();
   const pool = createEncoderPool({
     addresses: supervisor.addresses,
@@ -117,7 +121,7 @@ function groupOf(started: {
   ready.catch(() => undefined);
   const prefix = isDefault ? 'local' : `local-${model.name}/${model.version}`;
   return {
-    model,
+    models,
     pool,
     ready,
     statistics: async () =>
@@ -133,8 +137,12 @@ function groupOf(started: {
   };
 }
 
-function logChange(logger: Logger, { change, model, loaded, error }: GroupChange): void {
-  const fields = { model: model.name, model_version: model.version, loaded };
+function logChange(logger: Logger, { change, models, loaded, error }: GroupChange): void {
+  const fields = {
+    model: models[0]!.name,
+    model_version: models.map(({ version }) => version).join(', '),
+    loaded,
+  };
   if (change === 'failed') logger.error({ ...fields, err: error }, 'a model cannot be loaded');
   else logger.info(fields, `model ${change}`);
 }

@@ -10,6 +10,7 @@ import type { Catalog } from '../catalog/contract.ts';
 import { openDataDirectory, type Backend } from './backend.ts';
 import { apiThreadsOf, ConfigError, isClustered, modelFoldersOf, type Config } from './config.ts';
 import { findInstalled, installedModels } from '../encoder/model/installed-models.ts';
+import { followDefaultModel } from './models/default-model.ts';
 import { greetFirstTenant } from './first-tenant.ts';
 import { lastAnswersMs, openFront, type Front } from './front/front.ts';
 import { openThreadedFront } from './front/threaded-front.ts';
@@ -27,11 +28,11 @@ import { createMetrics, type Metrics } from '../observation/metrics.ts';
 import { checkPorts, listenAt, listenForMetrics } from './ports.ts';
 import { createMetricsServer } from './telemetry/metrics-server.ts';
 import { engineMemoryBytes } from './memory.ts';
-import { choiceOf } from './model-choice.ts';
+import { choiceOf, newestInstalled } from './models/model-choice.ts';
 import type { EncoderModel } from '../encoder/protocol/contract.ts';
 import { EncoderStartFailure } from '../encoder/supervision/supervisor.ts';
 import { createService, type RunningService } from '../service/create-service.ts';
-import { defaultModel } from '../service/indexes/served-models.ts';
+import { defaultModel, type ModelChoice } from '../service/indexes/served-models.ts';
 import { defaultRecallSettings, type RecallSettings } from '../index/recall/measuring.ts';
 import { registerServiceMetrics } from './telemetry/service-metrics.ts';
 import { onShutdown } from './shutdown.ts';
@@ -81,7 +82,7 @@ async function start(config: Config, { asked, ignored }: Life): Promise<void> {
   const listeners = await openListeners(state, running, tls);
 
   await warnOfMissingModels(config, running.backend.catalog, logger);
-  const model = await untilServed(state, running.encoders);
+  const model = await untilServed(state, running);
   const url = await listen(config, listeners);
   endWhenAsked(state, running, listeners);
 
@@ -100,6 +101,7 @@ interface Running {
   readonly engine: NativeEngine;
   readonly encoders: Encoders;
   readonly service: RunningService;
+  readonly modelOfMoment: () => ModelChoice;
 }
 
 async function openService({ config, asked, logger, metrics, opened }: Start): Promise<Running> {
@@ -127,11 +129,18 @@ async function openService({ config, asked, logger, metrics, opened }: Start): P
   const encoders = opened.adopt(await startEncoders(config, logger, backend.catalog), (started) =>
     started.close(),
   );
+  const modelOfMoment = followDefaultModel({
+    choice: choiceOf(config),
+    own: () => encoders.offered(),
+    others: () => backend.othersOffer(),
+    installed: (await newestInstalled(config))?.version,
+    logger,
+  });
   const service = await createService({
     ...backend,
     encoders: encoders.pool,
     engine,
-    defaultModel: choiceOf(config),
+    defaultModel: modelOfMoment,
     exactTokenVectorsMax: config.exactTokenVectorsMax,
     indexSettings: {
       segmentTokenVectorsMax: config.segmentTokenVectorsMax,
@@ -148,10 +157,10 @@ async function openService({ config, asked, logger, metrics, opened }: Start): P
       logger.error({ err: error, job, index_id: indexId }, 'background work failed'),
   });
   opened.defer(() => service.drain());
-  backend.serves(service);
+  backend.serves(service, encoders);
   opened.defer(watchEngineDevice(engine, logger));
   registerServiceMetrics(metrics, { service, backend, engine, encoders });
-  return { backend, engine, encoders, service };
+  return { backend, engine, encoders, service, modelOfMoment };
 }
 
 function recallSettingsOf({ MAXSIMD_RECALL_TARGET: target, measuresAll }: Config): RecallSettings {
@@ -219,7 +228,8 @@ async function frontOf(
 }
 
 /** The default model, once an encoder serves it. */
-async function untilServed({ config, asked }: Start, encoders: Encoders): Promise<EncoderModel> {
+async function untilServed({ config, asked }: Start, running: Running): Promise<EncoderModel> {
+  const { encoders, modelOfMoment } = running;
   await unlessAsked(asked, encoders.ready).catch((error: unknown) => {
     throw error instanceof EncoderStartFailure
       ? new ConfigError(
@@ -228,7 +238,7 @@ async function untilServed({ config, asked }: Start, encoders: Encoders): Promis
       : error;
   });
   // If an encoder goes away just now, its replacement is waited for, as during a request.
-  return defaultModel(encoders.pool, choiceOf(config), { deadlineMs: Infinity, signal: asked });
+  return defaultModel(encoders.pool, modelOfMoment(), { deadlineMs: Infinity, signal: asked });
 }
 
 /** Returns the address of the API. */

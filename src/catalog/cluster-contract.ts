@@ -42,7 +42,7 @@ export interface ClusterNode {
   readonly id: string;
   /** For people: its address, or its host and process. */
   readonly name: string;
-  /** Numbers for people (`maxsimd cluster status`), as JSON. */
+  /** The models that it serves, and numbers for people (`maxsimd cluster status`), as JSON. */
   readonly report: string;
 }
 
@@ -115,8 +115,8 @@ export interface ClusterCatalog extends Catalog {
   /** Deletes the rows of segments whose objects are deleted. */
   forgetGarbage(segmentIds: readonly number[]): Promise<void>;
 
-  /** Notes that a node lives. Returns how many nodes were seen within `liveMs`, itself included. */
-  heartbeat(node: ClusterNode, liveMs: number): Promise<number>;
+  /** Notes that a node lives. Returns the reports of the others that were seen within `liveMs`. */
+  heartbeat(node: ClusterNode, liveMs: number): Promise<readonly string[]>;
   /** Removes a node that ends. */
   leave(nodeId: string): Promise<void>;
   listNodes(): Promise<readonly ClusterNodeRow[]>;

@@ -46,7 +46,8 @@ export interface ServiceDeps {
   readonly limiter: Limiter;
   /** API keys are hashed with it; 32 bytes. */
   readonly keyPepper: Uint8Array;
-  readonly defaultModel: ModelChoice;
+  /** The default model of the moment. */
+  readonly defaultModel: () => ModelChoice;
   /** Token vectors that one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
   /** Called with a failure that nobody waits for. */

@@ -6,6 +6,8 @@ import type { BlobCache } from '../index/storage/blob-cache.ts';
 
 export const nodeReportSchema = z.object({
   version: z.string(),
+  /** Empty before the node serves, and absent from releases that serve version 1 of each model alone. */
+  models: z.array(z.object({ name: z.string(), version: z.string() })).optional(),
   cache: z.object({ bytes: z.number(), bytes_max: z.number(), files: z.number() }),
   indexes: z.object({
     open: z.number(),
@@ -17,12 +19,14 @@ export type NodeReport = z.output<typeof nodeReportSchema>;
 
 export interface ReportingNode {
   readonly version: string;
+  readonly models: readonly { readonly name: string; readonly version: string }[];
   readonly catalog: Pick<ClusterCatalog, 'readHead'>;
   readonly cache: Pick<BlobCache, 'statistics'>;
   readonly followed: readonly FollowedIndex[];
 }
 
-export async function nodeReport({ version, catalog, cache, followed }: ReportingNode): Promise<NodeReport> {
+export async function nodeReport(node: ReportingNode): Promise<NodeReport> {
+  const { version, models, catalog, cache, followed } = node;
   const { bytes, bytesMax, files } = cache.statistics;
   const behind = await Promise.all(
     followed.map(async ({ indexId, generation }) => {
@@ -32,6 +36,7 @@ export async function nodeReport({ version, catalog, cache, followed }: Reportin
   );
   return {
     version,
+    models: models.map(({ name, version: modelVersion }) => ({ name, version: modelVersion })),
     cache: { bytes, bytes_max: bytesMax, files },
     indexes: { open: followed.length, behind_max: Math.max(0, ...behind) },
   };

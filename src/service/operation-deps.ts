@@ -35,7 +35,7 @@ export interface OperationDeps {
   readonly usage: UsageRecorder;
   readonly versions: VersionResolver;
   readonly expiry: Expiry;
-  readonly defaultModel: ModelChoice;
+  readonly defaultModel: () => ModelChoice;
   readonly nowMs: () => number;
 }
 

@@ -19,7 +19,7 @@ const sql = statements({
   releaseLease: `UPDATE indexes SET lease_node = NULL, lease_until = NULL WHERE id = $1 AND lease_fence = $2`,
   beat: `INSERT INTO nodes (id, name, report, schema_version) VALUES ($1, $2, $3, $4)
     ON CONFLICT (id) DO UPDATE SET report = excluded.report, seen_at = now()`,
-  countNodes: `SELECT count(*) AS count, epoch_1() AS epoch FROM nodes
+  liveNodes: `SELECT id, report, epoch_1() AS epoch FROM nodes
     WHERE seen_at > now() - $1 * ${milliseconds}`,
 });
 
@@ -44,9 +44,11 @@ export function nodeCatalog(database: Database, epochs: Epochs, schemaVersion: n
 
     async heartbeat({ id, name, report }, liveMs) {
       await database.rows(sql.beat, [id, name, report, schemaVersion]);
-      const [row] = await database.rows<{ count: number; epoch: string }>(sql.countNodes, [liveMs]);
-      if (row !== undefined) epochs.note(row.epoch);
-      return row?.count ?? 1;
+      const live = await database.rows<{ id: string; report: string; epoch: string }>(sql.liveNodes, [
+        liveMs,
+      ]);
+      if (live[0] !== undefined) epochs.note(live[0].epoch);
+      return live.filter((node) => node.id !== id).map((node) => node.report);
     },
 
     async leave(nodeId) {

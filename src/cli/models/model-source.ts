@@ -9,11 +9,12 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { issuesInWords } from '../../input/issue-words.ts';
+import { fileOfModel, sharesSchema } from '../../encoder/model/shared-files.ts';
 import { CommandFailure, inputError, messageOf } from '../failure.ts';
 import { graphFiles, isInside } from './graph-files.ts';
 
 export interface ModelSource {
-  /** Files to copy: name in the source directory, and in the model directory. */
+  /** Files to copy: path from the source directory, and name in the model directory. */
   readonly files: readonly { readonly from: string; readonly to: string }[];
   readonly directory: string;
   /** Content of `onnx_config.json`. */
@@ -28,6 +29,7 @@ const manifestSchema = z.looseObject({
   name: z.string().optional(),
   version: z.union([z.string(), z.number().transform(String)]).optional(),
   files: z.record(z.string(), z.unknown()),
+  shares: sharesSchema.optional(),
 });
 
 export type SourceManifest = z.output<typeof manifestSchema>;
@@ -64,7 +66,7 @@ export async function readModelSource(given: string): Promise<ModelSource> {
   };
 }
 
-/** A model directory as this program makes it. */
+/** A model directory as this program makes it. Files that it shares with another version are copied, too. */
 async function ownModel(directory: string): Promise<ModelSource> {
   const manifest = parse(manifestSchema, directory, await readJson(path.join(directory, 'manifest.json')));
   const names = Object.keys(manifest.files);
@@ -74,8 +76,14 @@ async function ownModel(directory: string): Promise<ModelSource> {
       `${directory}: the manifest names a file outside the directory: ${JSON.stringify(strange)}`,
     );
   }
-  for (const graph of names.filter((name) => name.endsWith('.onnx'))) {
-    const weights = await graphFiles(path.join(directory, graph));
+  const files = await Promise.all(
+    names.map(async (name) => ({
+      from: path.relative(directory, await fileOfModel(directory, manifest.shares, name)),
+      to: name,
+    })),
+  );
+  for (const { from, to: graph } of files.filter(({ to }) => to.endsWith('.onnx'))) {
+    const weights = await graphFiles(path.join(directory, from));
     const unlisted = weights.find(
       (name) => !names.includes(path.posix.join(path.posix.dirname(graph), name)),
     );
@@ -87,7 +95,7 @@ async function ownModel(directory: string): Promise<ModelSource> {
   }
   return {
     directory,
-    files: names.map((name) => ({ from: name, to: name })),
+    files,
     config: await readJson(path.join(directory, 'onnx_config.json')),
     manifest,
     notes: [],

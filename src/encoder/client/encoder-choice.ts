@@ -83,6 +83,15 @@ export class EncoderChoice {
     return [...models.values()];
   }
 
+  /** Those that each encoder serves that is up. */
+  modelsOfAll(): readonly EncoderModel[] {
+    const served = this.admitted().map(({ models }) => models);
+    const [first = [], ...others] = served;
+    return first.filter(({ name, version }) =>
+      others.every((models) => models.some((model) => model.name === name && model.version === version)),
+    );
+  }
+
   /** Each model version that was ever served. */
   known(): readonly EncoderModel[] {
     return [...this.#known.values()];

@@ -51,11 +51,13 @@ const awaitedModelRetrySeconds = 5;
 
 const endsEncoderMessage = 'the encoder ends when it runs this text';
 
-export function createEncoderPool(options: EncoderPoolOptions): EncoderPool {
+export type SharedEncoderPool = EncoderPool & Pick<EncoderChoice, 'modelsOfAll'>;
+
+export function createEncoderPool(options: EncoderPoolOptions): SharedEncoderPool {
   return new GrpcEncoderPool(options);
 }
 
-class GrpcEncoderPool implements EncoderPool {
+class GrpcEncoderPool implements SharedEncoderPool {
   readonly #choice: EncoderChoice;
   readonly #healWaitMs: number;
   readonly #waitingMax: number;
@@ -76,6 +78,10 @@ class GrpcEncoderPool implements EncoderPool {
 
   models(): readonly EncoderModel[] {
     return this.#choice.models();
+  }
+
+  modelsOfAll(): readonly EncoderModel[] {
+    return this.#choice.modelsOfAll();
   }
 
   ready(): boolean {

@@ -50,7 +50,7 @@ if (sessions !== undefined) {
   });
 }
 
-/** A session of each model. */
+/** The session of each model. */
 interface Sessions {
   readonly provider: 'cpu' | 'cuda';
   readonly usual: readonly OnnxRuntime.InferenceSession[];
@@ -79,11 +79,22 @@ async function open(): Promise<Sessions | undefined> {
   return undefined;
 }
 
+/** One session for models with the same graph. */
 async function createSessions(
   provider: 'cpu' | 'cuda',
   threads: number,
 ): Promise<OnnxRuntime.InferenceSession[]> {
-  return Promise.all(data.models.map(async (model) => createSession(model, provider, threads)));
+  const opened = new Map<string, Promise<OnnxRuntime.InferenceSession>>();
+  return Promise.all(
+    data.models.map(async (model) => {
+      const { sha256 } = model.graphs[provider];
+      const opening = opened.get(sha256) ?? createSession(model, provider, threads);
+      opened.set(sha256, opening);
+      const session = await opening;
+      checkGraph(session, model);
+      return session;
+    }),
+  );
 }
 
 async function createSession(
@@ -91,7 +102,7 @@ async function createSession(
   provider: 'cpu' | 'cuda',
   threads: number,
 ): Promise<OnnxRuntime.InferenceSession> {
-  const session = await InferenceSession.create(model.graphs[provider].file, {
+  return InferenceSession.create(model.graphs[provider].file, {
     executionProviders: provider === 'cuda' ? [{ name: 'cuda', deviceId: data.deviceId }, 'cpu'] : ['cpu'],
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
@@ -104,8 +115,6 @@ async function createSession(
     // must not keep cores busy that the search engine uses. This is the setting `session.force_spinning_stop`.
     extra: { session: { force_spinning_stop: '1' } },
   });
-  checkGraph(session, model);
-  return session;
 }
 
 /** Throws when inputs, outputs or dimensions differ from the model's configuration. */

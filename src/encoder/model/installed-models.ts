@@ -12,10 +12,12 @@ export interface InstalledModel {
   readonly name: string;
   readonly version: string;
   readonly directory: string;
+  /** The version whose graph it has (`shared-files.ts`), which may be its own. */
+  readonly graphVersion: string;
 }
 
 export interface InstalledModels {
-  /** Sorted by name, and then by version, as numbers: `2` before `10`. */
+  /** Sorted by name, and then by version. */
   readonly models: readonly InstalledModel[];
   /** Directories of exports that are not installed. */
   readonly flat: readonly string[];
@@ -31,6 +33,9 @@ const telling = new Set([
 ]);
 
 const order = new Intl.Collator('en', { numeric: true });
+
+/** As numbers: `2` comes before `10`. */
+export const compareVersions = (a: string, b: string): number => order.compare(a, b);
 
 /** Reads the folders. A folder that does not exist counts as empty. */
 export async function installedModels(folders: readonly string[]): Promise<InstalledModels> {
@@ -54,7 +59,7 @@ export async function installedModels(folders: readonly string[]): Promise<Insta
   }
   return {
     models: [...models.values()].toSorted(
-      (a, b) => order.compare(a.name, b.name) || order.compare(a.version, b.version),
+      (a, b) => order.compare(a.name, b.name) || compareVersions(a.version, b.version),
     ),
     flat,
   };
@@ -70,22 +75,37 @@ export function findInstalled(
   );
 }
 
+/** The versions that one session of the runtime serves, the given one included: those with the same graph. */
+export function withSameGraph(
+  models: readonly InstalledModel[],
+  { name, graphVersion }: InstalledModel,
+): readonly InstalledModel[] {
+  return models.filter((model) => model.name === name && model.graphVersion === graphVersion);
+}
+
+type Names = Omit<InstalledModel, 'directory'>;
+
 /** Name and version of the manifest, which count when the model is loaded too. A broken manifest is reported only then. */
 async function namesOf(
   directory: string,
   fromPath: { readonly name: string; readonly version: string },
-): Promise<{ readonly name: string; readonly version: string }> {
+): Promise<Names> {
   try {
     const text = await readFile(path.join(directory, 'manifest.json'), 'utf8');
-    const { name, version } = JSON.parse(text) as { readonly name?: unknown; readonly version?: unknown };
+    const manifest = JSON.parse(text) as Partial<Record<'name' | 'version' | 'shares', unknown>>;
+    const version = versionIn(manifest.version) ?? fromPath.version;
     return {
-      name: typeof name === 'string' ? name : fromPath.name,
-      version:
-        typeof version === 'string' || typeof version === 'number' ? String(version) : fromPath.version,
+      name: typeof manifest.name === 'string' ? manifest.name : fromPath.name,
+      version,
+      graphVersion: versionIn(manifest.shares) ?? version,
     };
   } catch {
-    return fromPath;
+    return { ...fromPath, graphVersion: fromPath.version };
   }
+}
+
+function versionIn(value: unknown): string | undefined {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
 }
 
 async function isModel(directory: string): Promise<boolean> {

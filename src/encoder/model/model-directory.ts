@@ -7,7 +7,8 @@
  *   onnx_config.json   keys of the PyLate / next-plaid ONNX exports; our own under `maxsimd`
  *   (any other name)   optional: the matrix that `maxsimd.moment` names, f16 [dim, dim]
  *   manifest.json      optional: sha256 of the files (checked here), golden vectors, and under
- *                      `variants` the graph for each provider; without it model.onnx serves all
+ *                      `variants` the graph for each provider; without it model.onnx serves all.
+ *                      Files that it lists may lie beside another version (`shared-files.ts`)
  *
  * Name and version come from the manifest, or from the last two parts of the path.
  */
@@ -19,6 +20,7 @@ import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { issuesInWords } from '../../input/issue-words.ts';
 import { hasCode } from '../../system-errors.ts';
+import { fileOfModel, sharesSchema } from './shared-files.ts';
 
 const tokenId = z.number().int().nonnegative();
 
@@ -80,6 +82,7 @@ const manifestSchema = z.looseObject({
   version: z.union([z.string().min(1), z.number().int().transform(String)]).optional(),
   /** File -> its sha256 in hexadecimal, or an object with that. */
   files: z.record(z.string(), fileEntry).default({}),
+  shares: sharesSchema.optional(),
   golden: z.unknown().optional(),
   /** Graphs of the same model. Of several for a provider the first counts. */
   variants: z
@@ -129,16 +132,16 @@ export class ModelDirectoryError extends Error {
 /** Reads a directory and checks every file that its manifest names. Errors are `ModelDirectoryError`s. */
 export async function openModelDirectory(directory: string): Promise<ModelDirectory> {
   const resolved = path.resolve(directory);
-  const inside = (file: string): string => path.join(resolved, file);
-  const config = await readAs(onnxConfigSchema, inside('onnx_config.json'));
-  const manifest = (await exists(inside('manifest.json')))
-    ? await readAs(manifestSchema, inside('manifest.json'))
-    : undefined;
-  if (manifest !== undefined) await verifyFiles(resolved, manifest);
+  const manifestFile = path.join(resolved, 'manifest.json');
+  const manifest = (await exists(manifestFile)) ? await readAs(manifestSchema, manifestFile) : undefined;
+  const fileOf: FileOf = (name) => fileOfModel(resolved, manifest?.shares, name);
+  const config = await readAs(onnxConfigSchema, await fileOf('onnx_config.json'));
+  if (manifest !== undefined) await verifyFiles(manifest, fileOf);
   const graphs = {
-    cpu: await graphFor('cpu', resolved, manifest),
-    cuda: await graphFor('cuda', resolved, manifest),
+    cpu: await graphFor('cpu', resolved, manifest, fileOf),
+    cuda: await graphFor('cuda', resolved, manifest, fileOf),
   };
+  const tokenizerConfig = await fileOf('tokenizer_config.json');
   checkConsistency(resolved, config);
   return {
     directory: resolved,
@@ -146,14 +149,15 @@ export async function openModelDirectory(directory: string): Promise<ModelDirect
     version: manifest?.version ?? path.basename(resolved),
     graphs,
     config,
-    moment: await readMoment(resolved, config, manifest),
+    moment: await readMoment(resolved, config, manifest, fileOf),
     manifest,
-    tokenizer: await readObject(inside('tokenizer.json')),
-    tokenizerConfig: (await exists(inside('tokenizer_config.json')))
-      ? await readObject(inside('tokenizer_config.json'))
-      : {},
+    tokenizer: await readObject(await fileOf('tokenizer.json')),
+    tokenizerConfig: (await exists(tokenizerConfig)) ? await readObject(tokenizerConfig) : {},
   };
 }
+
+/** The path of a file of the model. */
+type FileOf = (name: string) => Promise<string>;
 
 /** sha256 of a file, in hexadecimal. */
 async function fileChecksum(file: string): Promise<string> {
@@ -170,6 +174,7 @@ async function graphFor(
   provider: 'cpu' | 'cuda',
   directory: string,
   manifest: Manifest | undefined,
+  fileOf: FileOf,
 ): Promise<ModelGraph> {
   const variant = manifest?.variants.find((each) => each.provider === provider);
   const name = variant?.file ?? 'model.onnx';
@@ -177,7 +182,7 @@ async function graphFor(
   if (variant !== undefined && entry === undefined) {
     throw new ModelDirectoryError(`${directory}: the variant ${name} has no checksum in the manifest`);
   }
-  const file = path.join(directory, name);
+  const file = await fileOf(name);
   if (!(await exists(file))) throw new ModelDirectoryError(`${directory} has no ${name}`);
   return {
     file,
@@ -190,11 +195,11 @@ function checksumOf(entry: z.output<typeof fileEntry>): string {
   return (typeof entry === 'string' ? entry : entry.sha256).toLowerCase();
 }
 
-async function verifyFiles(directory: string, manifest: Manifest): Promise<void> {
+async function verifyFiles(manifest: Manifest, fileOf: FileOf): Promise<void> {
   await Promise.all(
-    Object.entries(manifest.files).map(async ([file, entry]) => {
+    Object.entries(manifest.files).map(async ([name, entry]) => {
       const expected = checksumOf(entry);
-      const full = path.join(directory, file);
+      const full = await fileOf(name);
       const actual = await fileChecksum(full);
       if (actual !== expected) {
         throw new ModelDirectoryError(`${full} has sha256 ${actual}, its manifest says ${expected}`);
@@ -225,6 +230,7 @@ async function readMoment(
   directory: string,
   config: OnnxConfig,
   manifest: Manifest | undefined,
+  fileOf: FileOf,
 ): Promise<Uint16Array | undefined> {
   const name = config.maxsimd?.moment;
   if (name === undefined) return undefined;
@@ -234,7 +240,7 @@ async function readMoment(
   if (manifest !== undefined && !Object.hasOwn(manifest.files, name)) {
     throw new ModelDirectoryError(`${directory}: the moment ${name} has no checksum in the manifest`);
   }
-  const file = path.join(directory, name);
+  const file = await fileOf(name);
   const bytes = await readFile(file).catch((error: unknown) => {
     throw unreadable(file, error);
   });

@@ -22,13 +22,17 @@ const goldenSchema = z.array(
   }),
 );
 
-/** Runs the batches of `warmUpBatches`, one after the other. */
+/** Runs the batches of `warmUpBatches` in each graph, one after the other. */
 export async function warmUp(
   core: EncoderCore,
   provider: 'cpu' | 'cuda',
   limits: SchedulerOptions,
 ): Promise<void> {
+  const graphs = new Set<string>();
   for (const [index, model] of core.models.entries()) {
+    const { sha256 } = model.session.graphs[provider];
+    if (graphs.has(sha256)) continue;
+    graphs.add(sha256);
     const { rules, tokenizer } = model;
     const filler = tokenizer.encode('a')[0] ?? 0;
     for (const { kind, texts, tokens } of warmUpBatches(model, provider, limits)) {

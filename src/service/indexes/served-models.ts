@@ -6,7 +6,7 @@ import type { CreateIndexRequest, RequestContext } from '../contract.ts';
 
 const retryAfterSeconds = 5;
 
-/** A model of the configuration. `version` absent = the one that the encoders serve. */
+/** The default model. `version` absent = the one that the encoders serve. */
 export interface ModelChoice {
   readonly name: string;
   readonly version?: string;

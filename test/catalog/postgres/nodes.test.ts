@@ -424,13 +424,13 @@ describe('garbage', () => {
 });
 
 describe('nodes', () => {
-  it('are counted while they are heard of', async () => {
+  it('hear of each other while they live', async () => {
     const [a, b] = nodes;
-    const node = (id: string) => ({ id, name: id, program: 'test', report: '{}' });
-    expect(await a.heartbeat(node('a'), 60_000)).toBe(1);
-    expect(await b.heartbeat(node('b'), 60_000)).toBe(2);
+    const node = (id: string) => ({ id, name: id, program: 'test', report: `"of ${id}"` });
+    expect(await a.heartbeat(node('a'), 60_000)).toEqual([]);
+    expect(await b.heartbeat(node('b'), 60_000)).toEqual(['"of a"']);
     await queryDatabase(url, `UPDATE nodes SET seen_at = now() - interval '2 minutes' WHERE id = 'a'`);
-    expect(await b.heartbeat(node('b'), 60_000)).toBe(1);
+    expect(await b.heartbeat(node('b'), 60_000)).toEqual([]);
     expect((await a.listNodes()).map(({ id }) => id)).toEqual(['a', 'b']);
     await b.leave('b');
     expect((await a.listNodes()).map(({ id }) => id)).toEqual(['a']);

@@ -213,10 +213,12 @@ describe('cluster status', () => {
     // With a search it has followed its own commit.
     await one.found();
     await own.catalog.createSegment({ id: 1_000_000, indexId: own.indexId, blob: `${own.indexId}/late.seg` });
+    const model = { name: 'bge-small-maxsim', version: '2' };
     const report = async (node: Node) =>
       JSON.stringify(
         await nodeReport({
           version: '1.2.3',
+          models: [model],
           catalog: own.catalog,
           cache: node.cache,
           followed: [node.index().statistics().followed!],
@@ -231,7 +233,7 @@ describe('cluster status', () => {
     const node = (name: string, behind: number) => ({
       name,
       live: true,
-      report: { version: '1.2.3', cache, indexes: { open: 1, behind_max: behind } },
+      report: { version: '1.2.3', models: [model], cache, indexes: { open: 1, behind_max: behind } },
     });
     // Beside the late one: a writer has the name of its next delta made beforehand, while its last commit is answered.
     const uploads = 2;

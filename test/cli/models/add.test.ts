@@ -75,6 +75,25 @@ it('an export becomes version 1 of a model of its name, with checksums and golde
   expect(again.document.error.message).toContain('a version never changes');
 });
 
+it('files that a version shares with another one are copied', async () => {
+  await add(source);
+  const installed = path.join(models, 'an-export');
+  const sharing = path.join(installed, '2');
+  mkdirSync(sharing);
+  for (const name of ['manifest.json', 'onnx_config.json'])
+    cpSync(path.join(installed, '1', name), path.join(sharing, name));
+  const manifest = JSON.parse(readFileSync(path.join(sharing, 'manifest.json'), 'utf8'));
+  writeFileSync(
+    path.join(sharing, 'manifest.json'),
+    JSON.stringify({ ...manifest, version: '2', shares: '1' }),
+  );
+  expect((await runJsonHere(['models', 'verify'], options)).document).toMatchObject({ damaged: 0 });
+  const elsewhere = path.join(directory, 'elsewhere');
+  options = { environment: { ...options.environment, MAXSIMD_MODELS_DIR: elsewhere } };
+  expect(await add(sharing)).toMatchObject({ exitCode: 0, document: { version: '2' } });
+  await expect(loadModel(path.join(elsewhere, 'an-export/2'))).resolves.toMatchObject({ version: '2' });
+});
+
 it('an encoder that computes something else of the golden texts does not serve', async () => {
   await add(source);
   const installed = path.join(models, 'an-export/1');

@@ -118,6 +118,7 @@ async function installTiny(directory: string): Promise<void> {
     JSON.stringify({
       name: 'tiny',
       version: '1',
+      shares: '1',
       files: { 'model.onnx': { sha256, bytes: 10_147 } },
       variants: [{ file: 'model.onnx', provider: 'cuda', golden_tolerance: 0.1 }],
       golden: {},

@@ -1,12 +1,17 @@
 /** Groups of encoders come and go: what is loaded, what makes room, what is refused. The clock is the test's. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { type GroupChange, type ModelGroup, ModelGroups } from '../../src/app/model-groups.ts';
-import type { EncoderModel } from '../../src/encoder/protocol/contract.ts';
-import { wordModel, WordEncoder } from '../support/encoder/word-encoder.ts';
+import { type GroupChange, type ModelGroup, ModelGroups } from '../../../src/app/models/model-groups.ts';
+import type { InstalledModel } from '../../../src/encoder/model/installed-models.ts';
+import type { EncoderModel } from '../../../src/encoder/protocol/contract.ts';
+import { wordModel, WordEncoder } from '../../support/encoder/word-encoder.ts';
 
-const names = ['first', 'second', 'third', 'fourth'];
+const oneEach = ['first', 'second', 'third', 'fourth'].map((name) => installedModel(name));
 const limits = { deadlineMs: Infinity, signal: new AbortController().signal };
 const idleMs = 600_000;
+
+function installedModel(name: string, version = '1'): InstalledModel {
+  return { name, version, directory: '', graphVersion: '1' };
+}
 
 interface FakeGroup extends ModelGroup {
   readonly pool: WordEncoder;
@@ -14,15 +19,19 @@ interface FakeGroup extends ModelGroup {
 }
 
 /** Groups that serve at once, where `ready` says nothing else. */
-function stage(ready: (name: string) => Promise<void> = async () => undefined, withIndexes: string[] = []) {
+function stage(
+  ready: (name: string) => Promise<void> = async () => undefined,
+  withIndexes: string[] = [],
+  installed: readonly InstalledModel[] = oneEach,
+) {
   const started: FakeGroup[] = [];
   const changes: string[] = [];
-  const start = (name: string): FakeGroup => {
+  const start = (models: readonly InstalledModel[]): FakeGroup => {
     const encoder = new WordEncoder();
-    const model: EncoderModel = { ...wordModel, name };
-    encoder.served = [model];
+    const [{ name }] = models as readonly [InstalledModel];
+    encoder.served = models.map(({ version }): EncoderModel => ({ ...wordModel, name, version }));
     const group: FakeGroup = {
-      model: { name, version: '1', directory: '' },
+      models,
       pool: encoder,
       ready: ready(name),
       closed: false,
@@ -36,17 +45,18 @@ function stage(ready: (name: string) => Promise<void> = async () => undefined, w
     return group;
   };
   const groups = new ModelGroups({
-    first: start('first'),
-    installed: async () => names.map((name) => ({ name, version: '1', directory: '' })),
+    first: start([installedModel('first')]),
+    installed: async () => installed,
     withIndexes: async () => withIndexes.map((name) => ({ name, version: '1' })),
-    start: async ({ name }) => start(name),
+    start: async (models) => start(models),
     loadedMax: 3,
     idleMs,
-    onChange: ({ change, model, loaded }: GroupChange) => changes.push(`${change} ${model.name} ${loaded}`),
+    onChange: ({ change, models, loaded }: GroupChange) =>
+      changes.push(`${change} ${models[0]!.name} ${loaded}`),
   });
   const use = async (name: string): Promise<string | undefined> =>
     (await groups.awaitModel({ name, version: '1' }, limits))?.name;
-  const open = (): string[] => started.filter(({ closed }) => !closed).map(({ model }) => model.name);
+  const open = (): string[] => started.filter(({ closed }) => !closed).map(({ models }) => models[0]!.name);
   return { groups, started, changes, use, open };
 }
 
@@ -147,6 +157,23 @@ it('a model that does not load says why, and is tried again later', async () => 
   await expect(use('second')).resolves.toBe('second');
   await groups.close();
   served.mockRestore();
+});
+
+it('versions with one graph are one group; one that is installed later has another', async () => {
+  const sharing = [installedModel('second'), installedModel('second', '2')];
+  const { groups, open, changes } = stage(undefined, [], sharing);
+  const use = async (version?: string): Promise<string | undefined> =>
+    (await groups.awaitModel({ name: 'second', version }, limits))?.version;
+  await expect(Promise.all([use('2'), use('1'), use()])).resolves.toEqual(['2', '1', '2']);
+  expect(open()).toEqual(['first', 'second']);
+  expect(groups.models().map(({ name, version }) => `${name}/${version}`)).toEqual([
+    'first/1',
+    'second/1',
+    'second/2',
+  ]);
+  sharing.push(installedModel('second', '3'));
+  await expect(Promise.all([use('3'), use('3'), use('2')])).resolves.toEqual(['3', '3', '2']);
+  expect(changes).toEqual(['loading second 2', 'loaded second 2', 'loading second 3', 'loaded second 3']);
 });
 
 it('closing ends every group, and nothing is loaded any more', async () => {

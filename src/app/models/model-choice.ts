@@ -1,7 +1,7 @@
 /** The installed model that `MAXSIMD_MODEL` names. */
-import { ConfigError, modelFoldersOf, type Config } from './config.ts';
-import { findInstalled, type InstalledModel, installedModels } from '../encoder/model/installed-models.ts';
-import type { ModelChoice } from '../service/indexes/served-models.ts';
+import { ConfigError, modelFoldersOf, type Config } from '../config.ts';
+import { findInstalled, type InstalledModel, installedModels } from '../../encoder/model/installed-models.ts';
+import type { ModelChoice } from '../../service/indexes/served-models.ts';
 
 /** Its name and, if given, its version. */
 export function choiceOf(config: Config): ModelChoice {
@@ -9,7 +9,13 @@ export function choiceOf(config: Config): ModelChoice {
   return version === undefined ? { name } : { name, version };
 }
 
-/** Without a version, the newest. */
+/** Without a version, the newest. `undefined` if it is not installed, as where encoders run elsewhere. */
+export async function newestInstalled(config: Config): Promise<InstalledModel | undefined> {
+  const { models } = await installedModels(modelFoldersOf(config));
+  return findInstalled(models, choiceOf(config));
+}
+
+/** The same. Rejects with a `ConfigError` if it is not installed. */
 export async function chosenModel(config: Config): Promise<InstalledModel> {
   const folders = modelFoldersOf(config);
   const { models, flat } = await installedModels(folders);

@@ -1,13 +1,14 @@
 /**
- * The encoders of several model versions behind the `EncoderPool` contract. A group is the encoders of one version. The
- * groups of models that have indexes start with the service. Another one starts when a request needs it, and ends when
- * it was not used for a while and no index has its model. The group of the default model always stays.
+ * The encoders of several model versions behind the `EncoderPool` contract. A group is the encoders of one graph, and serves all
+ * versions that have it. The groups of models that have indexes start with the service. Another one starts when a request needs
+ * it, and ends when it was not used for a while and no index has a model of it. The group of the default model always stays.
  *
  * The number of loaded groups is bounded. If another one is needed, the group that was idle longest ends. A group keeps its
  * place for some seconds, so that two tenants with two models do not replace each other's groups all the time.
  */
-import type { NamedStatistics } from './encoders.ts';
-import { unavailable } from '../encoder/client/tries.ts';
+import type { ModelReference } from './default-model.ts';
+import type { NamedStatistics } from '../encoders.ts';
+import { unavailable } from '../../encoder/client/tries.ts';
 import type {
   EncodedDocument,
   EncodedQuery,
@@ -17,11 +18,12 @@ import type {
   TokenSpans,
   EncoderPool,
   EncoderModel,
-} from '../encoder/protocol/contract.ts';
-import { findInstalled, type InstalledModel } from '../encoder/model/installed-models.ts';
+} from '../../encoder/protocol/contract.ts';
+import { findInstalled, type InstalledModel, withSameGraph } from '../../encoder/model/installed-models.ts';
 
 export interface ModelGroup {
-  readonly model: InstalledModel;
+  /** All have one graph. */
+  readonly models: readonly InstalledModel[];
   readonly pool: EncoderPool;
   /** Resolves when they serve, rejects when they cannot. */
   readonly ready: Promise<void>;
@@ -34,20 +36,18 @@ export interface ModelGroupsOptions {
   readonly installed: () => Promise<readonly InstalledModel[]>;
   /** The model versions that indexes have, those of most indexes first. */
   readonly withIndexes: () => Promise<readonly ModelReference[]>;
-  readonly start: (model: InstalledModel) => Promise<ModelGroup>;
+  readonly start: (models: readonly InstalledModel[]) => Promise<ModelGroup>;
   /** Loaded groups, the first included. */
   readonly loadedMax: number;
   readonly idleMs: number;
   readonly onChange: (change: GroupChange) => void;
 }
 
-type ModelReference = Pick<InstalledModel, 'name' | 'version'>;
-
 type Change = 'loading' | 'loaded' | 'unloaded' | 'failed';
 
 export interface GroupChange {
   readonly change: Change;
-  readonly model: InstalledModel;
+  readonly models: readonly InstalledModel[];
   readonly loaded: number;
   readonly error: unknown;
 }
@@ -61,15 +61,15 @@ const failureMs = 60_000;
 const loadingRetrySeconds = 5;
 
 class Loaded {
-  readonly model: InstalledModel;
+  readonly models: readonly InstalledModel[];
   readonly group: Promise<ModelGroup>;
   started: ModelGroup | undefined;
   serves = false;
   #calls = 0;
   #leftAt = performance.now();
 
-  constructor(model: InstalledModel, group: Promise<ModelGroup>) {
-    this.model = model;
+  constructor(models: readonly InstalledModel[], group: Promise<ModelGroup>) {
+    this.models = models;
     this.group = group.then((started) => (this.started = started));
     // Requests that wait for the group see its failure.
     this.group.catch(() => undefined);
@@ -92,10 +92,10 @@ class Loaded {
 export class ModelGroups implements EncoderPool {
   readonly #options: ModelGroupsOptions;
   readonly #first: ModelGroup;
-  /** All but the first, by name and version. */
-  readonly #loaded = new Map<string, Loaded>();
+  /** All but the first. */
+  readonly #loaded = new Set<Loaded>();
   readonly #ends = new Set<Promise<void>>();
-  /** Why models failed to load the last time. */
+  /** Why graphs failed to load the last time. */
   readonly #failures = new Map<string, { readonly at: number; readonly reason: string }>();
   readonly #sweep: NodeJS.Timeout;
   #closed: Promise<void> | undefined;
@@ -110,11 +110,14 @@ export class ModelGroups implements EncoderPool {
   async loadWithIndexes(): Promise<void> {
     const { installed, withIndexes, loadedMax } = this.#options;
     const [models, wanted] = await Promise.all([installed(), withIndexes()]);
-    const found = wanted
-      .filter((model) => keyOf(model) !== keyOf(this.#first.model))
-      .map((model) => findInstalled(models, model))
-      .filter((model) => model !== undefined);
-    const groups = found.slice(0, loadedMax - 1).map(async (model) => (await this.#load(model).group).ready);
+    const groups: Promise<void>[] = [];
+    for (const { name, version } of wanted) {
+      const model = findInstalled(models, { name, version });
+      if (model === undefined || this.#isReached(model)) continue;
+      if (this.#loaded.size + 1 === loadedMax) break;
+      this.#load(model, models);
+      groups.push(this.#loadedWith(model)!.group.then(async ({ ready }) => ready));
+    }
     await Promise.allSettled(groups);
   }
 
@@ -131,14 +134,13 @@ export class ModelGroups implements EncoderPool {
     limits: Limits,
   ): Promise<EncoderModel | undefined> {
     const { name, version } = wanted;
-    const { model: firstModel, pool } = this.#first;
-    if (name === firstModel.name && (version ?? firstModel.version) === firstModel.version) {
-      return pool.awaitModel({ name, version: firstModel.version }, limits);
-    }
-    const loaded = version === undefined ? undefined : this.#loaded.get(keyOf({ name, version }));
-    if (loaded !== undefined) return this.#served(loaded, limits);
-    const model = findInstalled(await this.#options.installed(), wanted);
-    return model === undefined ? undefined : this.#served(this.#load(model), limits);
+    const known = version === undefined ? undefined : { name, version };
+    if (known !== undefined && this.#isReached(known)) return this.#served(known, limits);
+    const installed = await this.#options.installed();
+    const model = findInstalled(installed, wanted);
+    if (model === undefined) return undefined;
+    this.#load(model, installed);
+    return this.#served(model, limits);
   }
 
   async countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]> {
@@ -178,44 +180,53 @@ export class ModelGroups implements EncoderPool {
 
   async #close(): Promise<void> {
     clearInterval(this.#sweep);
-    for (const loaded of this.#loaded.values()) this.#end(loaded);
+    for (const loaded of this.#loaded) this.#end(loaded);
     await Promise.all([this.#first.close(), ...this.#ends]);
   }
 
   #groups(): readonly ModelGroup[] {
-    const others = [...this.#loaded.values()].map(({ started }) => started);
+    const others = [...this.#loaded].map(({ started }) => started);
     return [this.#first, ...others.filter((group) => group !== undefined)];
   }
 
-  /** Starts a group if there is room. */
-  #load(model: InstalledModel): Loaded {
-    const key = keyOf(model);
-    const before = this.#loaded.get(key);
-    if (before !== undefined) return before;
+  /** Whether a group serves a version, or is being loaded for it. */
+  #isReached(model: ModelReference): boolean {
+    return hasModel(this.#first.models, model) || this.#loadedWith(model) !== undefined;
+  }
+
+  /** The group, other than the first, of a version. */
+  #loadedWith(model: ModelReference): Loaded | undefined {
+    return [...this.#loaded].find(({ models }) => hasModel(models, model));
+  }
+
+  /** Starts a group for a version and those with its graph, if it has none and there is room. */
+  #load(model: InstalledModel, installed: readonly InstalledModel[]): void {
+    if (this.#isReached(model)) return;
     if (this.#closed !== undefined) throw unavailable('the encoders are closed');
-    const failure = this.#failures.get(key);
+    const failure = this.#failures.get(graphOf(model));
     if (failure !== undefined && performance.now() - failure.at < failureMs) {
       throw notLoading(model, failure.reason);
     }
     this.#makeRoom(model);
+    // A version that was installed later than the others has a group of its own.
+    const models = withSameGraph(installed, model).filter((each) => !this.#isReached(each));
     // A group that is ending still has its memory, and its socket if it is of the same model.
-    const group = Promise.all(this.#ends).then(async () => this.#options.start(model));
-    const loaded = new Loaded(model, group);
-    this.#loaded.set(key, loaded);
-    this.#tell('loading', model);
+    const group = Promise.all(this.#ends).then(async () => this.#options.start(models));
+    const loaded = new Loaded(models, group);
+    this.#loaded.add(loaded);
+    this.#tell('loading', models);
     void this.#follow(loaded);
-    return loaded;
   }
 
   #makeRoom(model: InstalledModel): void {
     const { loadedMax } = this.#options;
     if (this.#loaded.size + 1 < loadedMax) return;
-    const longestIdle = [...this.#loaded.values()]
+    const longestIdle = [...this.#loaded]
       .filter(({ idleMs }) => idleMs >= placeMs)
       .toSorted((a, b) => b.idleMs - a.idleMs)[0];
     if (longestIdle === undefined) {
       throw unavailable(
-        `${nameOf(model)} is not loaded and has no room: at most ${loadedMax} model versions are loaded at a time`,
+        `${nameOf(model)} is not loaded and has no room: at most ${loadedMax} models are loaded at a time`,
         { seconds: placeMs / 1000 },
       );
     }
@@ -223,26 +234,27 @@ export class ModelGroups implements EncoderPool {
   }
 
   async #follow(loaded: Loaded): Promise<void> {
-    const key = keyOf(loaded.model);
+    const key = graphOf(loaded.models[0]!);
     try {
       await (
         await loaded.group
       ).ready;
       loaded.serves = true;
       this.#failures.delete(key);
-      this.#tell('loaded', loaded.model);
+      this.#tell('loaded', loaded.models);
     } catch (error) {
       // The group was ended before it served.
-      if (this.#loaded.get(key) !== loaded) return;
+      if (!this.#loaded.has(loaded)) return;
       this.#failures.set(key, { at: performance.now(), reason: (error as Error).message });
-      this.#tell('failed', loaded.model, error);
+      this.#tell('failed', loaded.models, error);
       this.#end(loaded);
     }
   }
 
   /** The model, once its group serves it within a short time. */
-  async #served(loaded: Loaded, limits: Limits): Promise<EncoderModel | undefined> {
-    const { model } = loaded;
+  async #served(model: ModelReference, limits: Limits): Promise<EncoderModel | undefined> {
+    const loaded = this.#loadedWith(model);
+    if (loaded === undefined) return this.#first.pool.awaitModel(model, limits);
     loaded.enter();
     try {
       const { pool } = await loaded.group;
@@ -250,7 +262,7 @@ export class ModelGroups implements EncoderPool {
     } catch (error) {
       limits.signal.throwIfAborted();
       if (loaded.serves) throw error;
-      const failure = this.#failures.get(keyOf(model));
+      const failure = this.#failures.get(graphOf(loaded.models[0]!));
       if (failure !== undefined) throw notLoading(model, failure.reason);
       throw unavailable(`${nameOf(model)} is being loaded`, { seconds: loadingRetrySeconds });
     } finally {
@@ -260,28 +272,29 @@ export class ModelGroups implements EncoderPool {
 
   async #endIdle(): Promise<void> {
     const isIdle = ({ idleMs }: Loaded): boolean => idleMs >= this.#options.idleMs;
-    if (![...this.#loaded.values()].some(isIdle)) return;
+    if (![...this.#loaded].some(isIdle)) return;
     // If the catalog cannot be read, all stay until the next time.
     const kept = await this.#options.withIndexes().catch(() => undefined);
     if (kept === undefined) return;
-    const keys = new Set(kept.map(keyOf));
-    for (const [key, loaded] of this.#loaded) if (isIdle(loaded) && !keys.has(key)) this.#end(loaded);
+    for (const loaded of this.#loaded) {
+      if (isIdle(loaded) && !kept.some((model) => hasModel(loaded.models, model))) this.#end(loaded);
+    }
   }
 
   #end(loaded: Loaded): void {
-    this.#loaded.delete(keyOf(loaded.model));
+    this.#loaded.delete(loaded);
     const end = loaded.group
       .then(async (group) => group.close())
       .catch(() => undefined)
       .finally(() => this.#ends.delete(end));
     this.#ends.add(end);
-    this.#tell('unloaded', loaded.model);
+    this.#tell('unloaded', loaded.models);
   }
 
   /** The group of a call whose model was awaited; absent = the first group. */
   #holding({ model }: EncodeOptions): Loaded | undefined {
-    if (keyOf(model) === keyOf(this.#first.model)) return undefined;
-    const loaded = this.#loaded.get(keyOf(model));
+    if (hasModel(this.#first.models, model)) return undefined;
+    const loaded = this.#loadedWith(model);
     if (loaded !== undefined) return loaded;
     throw unavailable(`${nameOf(model)} is no longer loaded`);
   }
@@ -296,19 +309,23 @@ export class ModelGroups implements EncoderPool {
     }
   }
 
-  #tell(change: Change, model: InstalledModel, error?: unknown): void {
-    this.#options.onChange({ change, model, loaded: this.#loaded.size + 1, error });
+  #tell(change: Change, models: readonly InstalledModel[], error?: unknown): void {
+    this.#options.onChange({ change, models, loaded: this.#loaded.size + 1, error });
   }
 }
 
-function notLoading(model: InstalledModel, reason: string): Error {
+function notLoading(model: ModelReference, reason: string): Error {
   return unavailable(`${nameOf(model)} is installed but cannot be loaded: ${reason}`, {
     seconds: failureMs / 1000,
   });
 }
 
-function keyOf({ name, version }: ModelReference): string {
-  return `${name}/${version}`;
+function hasModel(models: readonly ModelReference[], { name, version }: ModelReference): boolean {
+  return models.some((model) => model.name === name && model.version === version);
+}
+
+function graphOf({ name, graphVersion }: InstalledModel): string {
+  return `${name}/${graphVersion}`;
 }
 
 function nameOf({ name, version }: ModelReference): string {
