@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -36,18 +38,21 @@ GOLDEN = (
     ("document", "Late interaction scores a document by the best match of every query token."),
     ("document", "x"),
 )
-
-
 GOLDEN_OF_MANY_LANGUAGES = (("document", "Το <s> δεν είναι σύμβολο: 안녕하세요, العالم!"),)
 
 
 def main() -> None:
     recipe = named(sys.argv[1])
-    recipe.target.mkdir(parents=True, exist_ok=True)
+    # Servers of a checkout find every model that lies there, so a model is put there when it is whole.
+    staged = replace(recipe, staged=True)
+    staged.target.mkdir(parents=True, exist_ok=True)
     if recipe.shares is None:
-        build_graphs(recipe)
+        build_graphs(staged)
     else:
-        build_rows(recipe)
+        build_rows(staged)
+    shutil.rmtree(recipe.target, ignore_errors=True)
+    recipe.target.parent.mkdir(exist_ok=True)
+    staged.target.rename(recipe.target)
     print(f"{recipe.target}: {sum(file.stat().st_size for file in recipe.target.iterdir())} bytes")
 
 

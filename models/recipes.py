@@ -22,6 +22,7 @@ class Recipe:
     shares: the version whose graphs and tokenizer this one has; None = its own.
     pool_factor: how many vectors of a chunk become one row. refined: whether codes are.
     prefixes: text before each query and document. texts: what the recipe is fitted on.
+    staged: the directory is in the cache as long as it is being built.
     """
 
     name: str
@@ -36,10 +37,11 @@ class Recipe:
     vocabulary: source.Vocabulary = source.WORD_PIECES
     prefixes: tuple[str, str] = ("", "")
     texts: Callable[[Path], Sequence[fit_text.Passage]] = fit_text.passages
+    staged: bool = False
 
     @property
     def target(self) -> Path:
-        return HERE / self.name / self.version
+        return (self.cache / "staged" if self.staged else HERE / self.name) / self.version
 
     @property
     def graphs(self) -> Path:

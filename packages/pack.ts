@@ -52,7 +52,9 @@ export async function packService(directory: string): Promise<string[]> {
   const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', directory];
   await Promise.all(staged.map(async (stage) => run('npm', args, { cwd: stage })));
   const service = readdirSync(directory).toSorted();
-  const further = furtherModels.filter((name) => existsSync(path.join(root, 'models', name, '1/manifest.json')));
+  const further = furtherModels.filter((name) =>
+    existsSync(path.join(root, 'models', name, '1/manifest.json')),
+  );
   await Promise.all(further.map(async (name) => run('npm', args, { cwd: stageFurtherModel(name) })));
   return service;
 }
