@@ -142,7 +142,7 @@ async function startEncoder(logFile: string): Promise<RunningServer> {
       `--listen=127.0.0.1:${port}`,
       '--provider=cpu',
       '--log-level=warn',
-      `--model-dir=${path.join(root, 'models/bge-small-maxsim/1')}`,
+      ...['2', '1'].map((version) => `--model-dir=${path.join(root, 'models/bge-small-maxsim', version)}`),
     ],
     port,
     logFile,

@@ -1,4 +1,5 @@
 /** Loads a model for serving: its tokenizer, its rules, and the parameters of its sessions. */
+import { createHash } from 'node:crypto';
 import type { RowRules } from '../inference/rows.ts';
 import { type ColbertRules, windowTokensMax } from './colbert-rules.ts';
 import {
@@ -38,19 +39,27 @@ export interface ServedModel extends Pick<RowRules, 'dim' | 'rowBits' | 'poolFac
   readonly golden: Manifest['golden'];
 }
 
+/** Tokenizers in memory, by a digest of their options. */
+type Tokenizers = Map<string, Pick<ServedModel, 'tokenizer' | 'tokenizerOptions'>>;
+
+/** Loads models. Those with the same tokenizer have one in memory. Errors are `ModelDirectoryError`s. */
+export async function loadModels(paths: readonly string[]): Promise<readonly ServedModel[]> {
+  const tokenizers: Tokenizers = new Map();
+  return Promise.all(paths.map(async (path) => loadModel(path, tokenizers)));
+}
+
 /** Reads and checks a model directory. Errors are `ModelDirectoryError`s. */
-export async function loadModel(path: string): Promise<ServedModel> {
+export async function loadModel(path: string, tokenizers: Tokenizers = new Map()): Promise<ServedModel> {
   const directory = await openModelDirectory(path);
   const { config } = directory;
   const prefixes = [config.query_prefix, config.document_prefix].map((prefix) => prefix ?? '');
-  const tokenizerOptions: TokenizerOptions = {
+  const { tokenizer, tokenizerOptions } = sharedTokenizer(directory, tokenizers, {
     tokenizer: directory.tokenizer,
     tokenizerConfig: directory.tokenizerConfig,
     specialStrings: prefixes.flatMap((prefix) => [prefix, prefix.trim()]),
     lowercase: config.do_lower_case,
     strip: config.maxsimd?.prompts !== true,
-  };
-  const tokenizer = usableTokenizer(directory, tokenizerOptions);
+  });
   const rules = colbertRules(directory, tokenizer);
   const shape = {
     dim: config.embedding_dim,
@@ -79,6 +88,19 @@ export async function loadModel(path: string): Promise<ServedModel> {
     },
     golden: directory.manifest?.golden,
   };
+}
+
+function sharedTokenizer(
+  directory: ModelDirectory,
+  tokenizers: Tokenizers,
+  tokenizerOptions: TokenizerOptions,
+): Pick<ServedModel, 'tokenizer' | 'tokenizerOptions'> {
+  const digest = createHash('sha256').update(JSON.stringify(tokenizerOptions)).digest('hex');
+  const known = tokenizers.get(digest);
+  if (known !== undefined) return known;
+  const made = { tokenizer: usableTokenizer(directory, tokenizerOptions), tokenizerOptions };
+  tokenizers.set(digest, made);
+  return made;
 }
 
 /** The library does not check the file. So any error of it means that the file is of no tokenizer that it knows. */

@@ -18,7 +18,7 @@ import { EncoderCore } from '../scheduling/encoder-core.ts';
 import { LoopDelay } from './loop-delay.ts';
 import { createEncoderServer } from './encoder-server.ts';
 import { startDocumentTokenizer } from '../model/tokenizer/document-tokenizer.ts';
-import { loadModel } from '../model/served-model.ts';
+import { loadModels } from '../model/served-model.ts';
 import { SessionPool } from '../inference/session-pool.ts';
 import { removeSocketDirectory } from '../protocol/socket-directory.ts';
 import { tuning } from './tuning.ts';
@@ -67,7 +67,7 @@ function parsed(args: readonly string[]): EncoderArguments | undefined {
 async function start(options: EncoderArguments, asked: AbortSignal): Promise<void> {
   collectYoungBuffers();
   const startedAt = performance.now();
-  const models = await Promise.all(options['model-dir'].map(async (directory) => loadModel(directory)));
+  const models = await loadModels(options['model-dir']);
   asked.throwIfAborted();
   const loop = new LoopDelay();
   const pool = await SessionPool.open({

@@ -8,7 +8,7 @@ import { rowBytes } from '../../../src/contracts/row-shape.ts';
 import { halfValues } from '../../../src/encoder/inference/halves.ts';
 import { callOptions, encodeAll, type Encoders, startEncoders } from '../../support/encoder/encoders.ts';
 import { eventually } from '../../support/running/eventually.ts';
-import { defaultModel, minilmModel } from '../../support/encoder/models.ts';
+import { defaultModel, minilmModel, plainModel } from '../../support/encoder/models.ts';
 import { componentsOf } from '../../../bench/lib/vectors.ts';
 
 const chunking = { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 };
@@ -21,6 +21,10 @@ const sentences = prose.split('. ').map((sentence) => sentence.trim());
 const models = [
   {
     directory: defaultModel,
+    served: { name: 'bge-small-maxsim', version: '2', dim: 384, rowBits: 2, windowTokensMax: 510 },
+  },
+  {
+    directory: plainModel,
     served: { name: 'bge-small-maxsim', version: '1', dim: 384, rowBits: 2, windowTokensMax: 510 },
   },
   {
@@ -29,7 +33,7 @@ const models = [
   },
 ];
 
-describe.each(models)('$served.name', ({ directory, served }) => {
+describe.each(models)('$served.name version $served.version', ({ directory, served }) => {
   let encoders: Encoders;
   let probe: EncoderProbe;
   beforeAll(async () => {
@@ -134,7 +138,9 @@ describe.each(models)('$served.name', ({ directory, served }) => {
       Math.hypot(...vectors.subarray(q * served.dim, (q + 1) * served.dim)),
     );
     const wanted = lengths.reduce((sum, length) => sum + length, 0);
-    expect(Math.abs((await maxSim(text, document!)) / wanted - 1)).toBeLessThan(0.02);
+    // A pooled row lies between the vectors that it stands for.
+    const isPooled = document!.scales.length < rows;
+    expect(Math.abs((await maxSim(text, document!)) / wanted - 1)).toBeLessThan(isPooled ? 0.1 : 0.02);
   });
 
   it('refuses the worst legal upsert early, in bounded memory, and answers queries meanwhile', async () => {

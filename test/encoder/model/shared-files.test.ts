@@ -2,11 +2,13 @@
 import { createHash } from 'node:crypto';
 import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { installedModels, withSameGraph } from '../../../src/encoder/model/installed-models.ts';
 import { loadModel } from '../../../src/encoder/model/served-model.ts';
+import { EncoderProbe } from '../../../src/encoder/supervision/encoder-probe.ts';
 import { encodeAll, encodersOfTest } from '../../support/encoder/encoders.ts';
-import { tinyModel } from '../../support/encoder/models.ts';
+import { defaultModel, plainModel, tinyModel } from '../../support/encoder/models.ts';
+import { hangMs } from '../../support/running/eventually.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 
 const configFile = 'onnx_config.json';
@@ -48,6 +50,18 @@ describe('a version that shares the files of another one', () => {
       return document!.chunkRows[0]!;
     };
     expect(await rowsOf('2')).toBe(Math.ceil((await rowsOf('1')) / 2));
+  });
+
+  it('runs in the session of the other one, and so takes no memory for a graph', async () => {
+    const bytesOf = async (...modelDirectories: string[]): Promise<number> => {
+      const { supervisor } = await encodersOfTest({ modelDirectories });
+      const probe = new EncoderProbe(supervisor.addresses[0]!);
+      onTestFinished(() => probe.close());
+      await supervisor.ready;
+      return (await probe.statistics(hangMs))!.residentBytes;
+    };
+    const [alone, both] = [await bytesOf(plainModel), await bytesOf(plainModel, defaultModel)];
+    expect(both / alone).toBeLessThan(1.2);
   });
 
   it('is refused if a shared file is another one, or is missing', async () => {

@@ -1,9 +1,11 @@
-/** A node of the next version comes while one of this version serves, and stays when that one is stopped. */
+/** Nodes of two versions serve side by side, and new indexes are such that both can search them. */
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { startCluster, startNode, type LocalCluster } from '../../../deploy/local/cluster.ts';
+import { nodeLiveMs } from '../../../src/catalog/cluster-contract.ts';
 import { openPostgresCatalog } from '../../../src/catalog/postgres/open-catalog.ts';
 import { catalogMigrations } from '../../../src/catalog/postgres/schema.ts';
 import { HttpNode } from '../../support/cluster/history/http-node.ts';
@@ -12,7 +14,8 @@ import { newKeyedTenant } from '../../support/cluster/history/tenants.ts';
 import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { connect } from '../../support/running/client.ts';
-import { makeIndex } from '../../support/running/requests.ts';
+import { hangMs } from '../../support/running/eventually.ts';
+import { find, makeIndex, put } from '../../support/running/requests.ts';
 import { seededRandom } from '../../../bench/lib/seeded-random.ts';
 
 /** Each has one request under way at most. */
@@ -26,15 +29,21 @@ beforeAll(async () => {
 }, serversMs);
 afterAll(() => cluster.stop());
 
-/** Clients that write, delete and search at the old node, and at whatever node is added, and check what they find. */
-async function startLoad() {
-  const old = new HttpNode(cluster.nodes[0]!);
+/** A tenant of its own, and the catalog of the cluster. */
+async function startClient() {
   const { MAXSIMD_CATALOG_URL: url = '', MAXSIMD_KEY_PEPPER_FILE: pepperFile = '' } = cluster.environment;
   const keyPepper = await readFile(pepperFile);
   const catalog = await openPostgresCatalog({ url, keyPepper });
   onTestFinished(() => catalog.close());
   const tenant = await newKeyedTenant(catalog, keyPepper, { inputTokens: 1_000_000_000_000n });
-  const { id: indexId } = await makeIndex(connect(cluster.nodes[0]!.url, tenant.apiKey));
+  return { url, catalog, tenant, client: connect(cluster.nodes[0]!.url, tenant.apiKey) };
+}
+
+/** Clients that write, delete and search at the old node, and at whatever node is added, and check what they find. */
+async function startLoad() {
+  const old = new HttpNode(cluster.nodes[0]!);
+  const { url, tenant, client } = await startClient();
+  const { id: indexId } = await makeIndex(client);
   const nodes = [old];
   const seed = Date.now() % 1_000_000;
   const load = new Load({ nodes, writer: { ...tenant, indexId }, random: seededRandom(seed) });
@@ -57,6 +66,30 @@ async function startNext(migration: 'expanding' | 'lying'): Promise<HttpNode> {
   onTestFinished(() => node.stop());
   return new HttpNode(node);
 }
+
+it('a new index has the newest version of the model that every node serves', async () => {
+  const { client, catalog } = await startClient();
+  const makeNext = async (): Promise<string> => (await makeIndex(client)).model_version;
+  expect(await makeNext()).toBe('2');
+  // The release before says nothing of models.
+  const report = JSON.stringify({
+    version: '0.0.0',
+    cache: { bytes: 0, bytes_max: 1, files: 0 },
+    indexes: { open: 0, behind_max: 0 },
+  });
+  const old = { id: randomUUID(), name: 'old:1', report };
+  const beat = (): Promise<unknown> => catalog.heartbeat(old, nodeLiveMs);
+  await beat();
+  const beats = setInterval(() => void beat(), nodeLiveMs / 5);
+  await expect.poll(makeNext, { timeout: hangMs }).toBe('1');
+  const index = await makeIndex(client);
+  await put(client, index.id, [{ doc_id: 'bee', text: 'Honey bees dance.' }]);
+  expect((await find(client, index.id, { query: 'insects' })).results).toMatchObject([{ doc_id: 'bee' }]);
+  clearInterval(beats);
+  await catalog.leave(old.id);
+  await expect.poll(makeNext, { timeout: hangMs }).toBe('2');
+  expect((await find(client, index.id, { query: 'insects' })).results).toMatchObject([{ doc_id: 'bee' }]);
+});
 
 it('no request fails while a node of the next version migrates and serves beside one of this', async () => {
   const { url, old, nodes, load, loading, more } = await startLoad();

@@ -23,7 +23,7 @@ export async function startEncoderProcess(): Promise<EncoderProcess> {
       '--listen=127.0.0.1:0',
       '--provider=cpu',
       '--log-level=error',
-      ...['bge-small-maxsim/1', 'minilm-l6-maxsim/1'].map(
+      ...['bge-small-maxsim/2', 'bge-small-maxsim/1', 'minilm-l6-maxsim/1'].map(
         (name) => `--model-dir=${path.join(repositoryRoot, 'models', name)}`,
       ),
     ],

@@ -7,15 +7,18 @@ import {
   type TokenizerReply,
   type TokenizerRequest,
 } from './document-tokenizer.ts';
-import { createTokenizer } from './tokenizer.ts';
+import { createTokenizer, type Tokenizer, type TokenizerOptions } from './tokenizer.ts';
 
 assertInvariant(parentPort !== null, 'the document worker runs in a worker thread');
 const port = parentPort;
+/** Models with the same tokenizer have the same object of options. */
+const tokenizers = new Map<TokenizerOptions, Tokenizer>();
 const tokenize = documentTokenizer(
-  (workerData as readonly TokenizedModel[]).map(({ documentLead, options }) => ({
-    rules: { documentLead },
-    tokenizer: createTokenizer(options),
-  })),
+  (workerData as readonly TokenizedModel[]).map(({ documentLead, options }) => {
+    const tokenizer = tokenizers.get(options) ?? createTokenizer(options);
+    tokenizers.set(options, tokenizer);
+    return { rules: { documentLead }, tokenizer };
+  }),
 );
 const open = new Map<number, AbortController>();
 
