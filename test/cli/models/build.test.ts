@@ -39,7 +39,9 @@ it('a script that fails is a failure, with its exit code', async () => {
 it('is stopped by the signal', async () => {
   const { script } = await scriptThatEndsWith(0);
   const stopped = AbortSignal.abort(new Error('stop'));
-  await expect(buildModel('bge-small', { script, signal: stopped })).rejects.toThrow('The operation was aborted');
+  await expect(buildModel('bge-small', { script, signal: stopped })).rejects.toThrow(
+    'The operation was aborted',
+  );
 });
 
 it.each(['e5-small-multilingual', 'e5-small-multilingual-maxsim', 'e5-small-multilingual/1'])(
