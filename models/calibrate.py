@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
 import encoder
-import fit_text
 import graph
 from source import Weights
 
@@ -36,22 +33,20 @@ class Observed(graph.LinearF32):
         return super().product(at, name, x, weight, bias)
 
 
-def steps(weights: Weights, tokenizer_file: Path, wheels: Path) -> dict[str, graph.Steps]:
+def steps(weights: Weights, fit_sequences: list[encoder.Pieces]) -> dict[str, graph.Steps]:
+    """Takes the first of the fit text."""
     observed = Observed()
     model = graph.build(weights, None, observed)
     names = list(observed.values.values())
     model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
-    ranges = _ranges(model, names, tokenizer_file, wheels)
+    ranges = _ranges(model, names, fit_sequences[:PASSAGES])
     return {point: _steps(*ranges[value], observed.weights[point]) for point, value in observed.values.items()}
 
 
 def _ranges(
-    model: onnx.ModelProto, names: list[str], tokenizer_file: Path, wheels: Path
+    model: onnx.ModelProto, names: list[str], sequences: list[encoder.Pieces]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """The least and the greatest number of each channel of each value."""
-    texts = [f"{title} {body}" for title, body in fit_text.passages(wheels)[:PASSAGES]]
-    contents = encoder.pieces(encoder.tokenizer(tokenizer_file), texts)
-    sequences = [encoder.framed(content[: encoder.WINDOW_TOKENS]) for content in contents]
     found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for _, rows in encoder.run(encoder.session(model), sequences, names):
         for name, values in zip(names, rows):

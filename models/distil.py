@@ -32,7 +32,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import fit
-from source import HEADS, HIDDEN, INNER, LAYER_NORM_EPSILON, POSITIONS, VOCABULARY
+from source import HEADS, HIDDEN, INNER, LAYER_NORM_EPSILON, POSITIONS, WORD_PIECES
 
 TAKEN = (1, 3, 5, 7, 9, 11)
 WIDTHS = (None, 64, 96, 128, 192, 256)  # None: the states themselves
@@ -67,7 +67,7 @@ class Layer(nn.Module):
 class Network(nn.Module):
     def __init__(self, layers: int) -> None:
         super().__init__()
-        self.words, self.positions = nn.Embedding(VOCABULARY, HIDDEN), nn.Embedding(POSITIONS, HIDDEN)
+        self.words, self.positions = nn.Embedding(WORD_PIECES.size, HIDDEN), nn.Embedding(POSITIONS, HIDDEN)
         self.norm = nn.LayerNorm(HIDDEN, LAYER_NORM_EPSILON)
         self.layers = nn.ModuleList(Layer() for _ in range(layers))
 
@@ -133,7 +133,7 @@ class Lesson:
         teacher.load_state_dict(weights)
         self.teacher = teacher.to(device, torch.float16 if device == "cuda" else torch.float32).requires_grad_(False)
         self.student = Student(weights).to(device)
-        self.token_weights = torch.from_numpy(fit.token_weights()).to(device)
+        self.token_weights = torch.from_numpy(fit.token_weights(WORD_PIECES)).to(device)
         self.documents, self.queries = (Text(text, kind, device) for kind in ("docs", "queries"))
         # Many CPUs have no products of bf16.
         self.narrow = lambda: torch.autocast(device, torch.bfloat16, enabled=device == "cuda")

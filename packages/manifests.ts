@@ -5,10 +5,12 @@
  *       @maxsimd/models              the shipped models, `<name>/<version>/`
  *       @maxsimd/<platform>          optional: addon, SQLite extension, ONNX Runtime of one platform
  *       @maxsimd/node-<platform>     optional, and installed under an older Node alone: Node itself
+ *     @maxsimd/<model>               a model that is not in the repository; users install it beside maxsimd
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
+import { packageOfModel } from '../src/process/installation.ts';
 
 export const root = path.resolve(import.meta.dirname, '..');
 
@@ -66,6 +68,15 @@ export function modelsManifest(): Manifest {
   return {
     name: '@maxsimd/models',
     description: 'The models of maxsimd',
+    ...shared,
+  };
+}
+
+/** A model that is not in the repository. */
+export function furtherModelManifest(name: string): Manifest {
+  return {
+    name: packageOfModel(name),
+    description: `${name}, a model for maxsimd`,
     ...shared,
   };
 }

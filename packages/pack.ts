@@ -1,12 +1,13 @@
 /** Collects the files of each package of the service under `build/packages`, and packs them with `npm pack`, like the clients. */
 import { execFile, execFileSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { packFrameworks, packPython, packTypeScript } from '../clients/tools/pack.ts';
 import {
   bundled,
   bundledManifest,
+  furtherModelManifest,
   type Manifest,
   modelsManifest,
   nodeManifest,
@@ -15,6 +16,7 @@ import {
   programManifest,
   root,
 } from './manifests.ts';
+import { furtherModels } from '../src/process/installation.ts';
 
 const stages = path.join(root, 'build', 'packages');
 const run = promisify(execFile);
@@ -37,7 +39,10 @@ export async function packAll(directory: string): Promise<Packed> {
   return { service, client, frameworks, wheel };
 }
 
-/** Empties the directory and packs the service of this platform into it. Returns the names of the files, `maxsimd-*.tgz`. */
+/**
+ * Empties the directory and packs the service of this platform into it, and beside it the further models that are built. Returns the
+ * names of the service's files, `maxsimd-*.tgz`.
+ */
 export async function packService(directory: string): Promise<string[]> {
   for (const emptied of [stages, directory]) {
     rmSync(emptied, { recursive: true, force: true });
@@ -46,7 +51,12 @@ export async function packService(directory: string): Promise<string[]> {
   const staged = [stageProgram(), stageModels(), stagePlatform(), stageNode()];
   const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', directory];
   await Promise.all(staged.map(async (stage) => run('npm', args, { cwd: stage })));
-  return readdirSync(directory).toSorted();
+  const service = readdirSync(directory).toSorted();
+  const further = furtherModels.filter((name) =>
+    existsSync(path.join(root, 'models', name, '1/manifest.json')),
+  );
+  await Promise.all(further.map(async (name) => run('npm', args, { cwd: stageFurtherModel(name) })));
+  return service;
 }
 
 function stageProgram(): string {
@@ -65,6 +75,12 @@ function stageProgram(): string {
 function stageModels(): string {
   const stage = stageOf(modelsManifest());
   copy(path.join(root, 'models'), stage, ['bge-small-maxsim', 'minilm-l6-maxsim']);
+  return stage;
+}
+
+function stageFurtherModel(name: string): string {
+  const stage = stageOf(furtherModelManifest(name));
+  copy(path.join(root, 'models'), stage, [name]);
   return stage;
 }
 

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { dnsNameOf } from '../encoder/client/dns-name.ts';
 import { defaultIndexSettings } from '../index/index-settings.ts';
 import { defaultRecallSettings } from '../index/recall/measuring.ts';
-import { shippedModels } from '../process/installation.ts';
+import { packagedModels, shippedModels } from '../process/installation.ts';
 import { removedSettings } from './removed-settings.ts';
 import {
   fitting,
@@ -344,9 +344,9 @@ export function isClustered(config: Pick<Config, 'MAXSIMD_CATALOG_URL'>): boolea
 /** Folders of installed models: `models add` installs into the first, the second is in the package. */
 export function modelFoldersOf(
   config: Pick<Config, 'MAXSIMD_MODELS_DIR' | 'MAXSIMD_DATA_DIR'>,
-): readonly [string, string] {
+): readonly [string, string, ...string[]] {
   const own = config.MAXSIMD_MODELS_DIR || path.join(config.MAXSIMD_DATA_DIR, 'models');
-  return [path.resolve(own), shippedModels()];
+  return [path.resolve(own), shippedModels(), ...packagedModels()];
 }
 
 export function describeConfig(): readonly {

@@ -15,6 +15,7 @@ export type FailureCode =
   | 'too_many_keys'
   | 'not_confirmed'
   | 'verification_failed'
+  | 'build_failed'
   | 'compaction_failed'
   | 'backup_failed'
   | 'archive_refused'

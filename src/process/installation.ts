@@ -9,6 +9,8 @@ import path from 'node:path';
 const root = path.resolve(import.meta.dirname, '../..');
 const platformPackage = `@maxsimd/${process.platform}-${process.arch}`;
 const modelsPackage = '@maxsimd/models';
+/** Models that are not in the repository, because they are large. A checkout builds them, and each has a package of its own. */
+export const furtherModels: readonly string[] = ['e5-small-multilingual-maxsim'];
 const requireHere = createRequire(import.meta.url);
 
 /** Whether this is a checkout: no package holds the sources of the addon. */
@@ -50,6 +52,27 @@ export function consoleDirectory(): string {
 
 export function shippedModels(): string {
   return isCheckout ? path.join(root, 'models') : path.dirname(manifestOf(modelsPackage));
+}
+
+export function packageOfModel(name: string): string {
+  return `@maxsimd/${name}`;
+}
+
+/** The folders of the models besides those of `shippedModels`: one for each package that is installed. */
+export function packagedModels(): string[] {
+  if (isCheckout) return [];
+  return furtherModels.flatMap((name) => {
+    try {
+      return [path.dirname(requireHere.resolve(`${packageOfModel(name)}/package.json`))];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** The script that builds a model. No package has it. */
+export function buildScript(): string | undefined {
+  return isCheckout ? path.join(root, 'models', 'build.sh') : undefined;
 }
 
 function manifestOf(name: string): string {

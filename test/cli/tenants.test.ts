@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runJson, runJsonHere } from '../support/commands/command-process.ts';
 import { runHere, type RunOptions } from '../support/commands/command-here.ts';
+import { furtherModels } from '../../src/process/installation.ts';
 import { nameTenant } from '../support/stages/older-names.ts';
 
 let directory: string;
@@ -254,12 +255,15 @@ describe('models', () => {
     cpSync(tiny, path.join(own, 'an-export'), { recursive: true });
     options = { environment: { ...options.environment, MAXSIMD_MODELS_DIR: own } };
     const { document } = await json('models', 'list');
-    expect(document.data.map(({ name }: { name: string }) => name)).toEqual([
+    const names = new Set(document.data.map(({ name }: { name: string }) => name));
+    expect([...names].filter((name) => !furtherModels.includes(name as string))).toEqual([
       'bge-small-maxsim',
       'bge-small-maxsim',
       'colbert-tiny',
       'minilm-l6-maxsim',
     ]);
+    // A model that this checkout has not built.
+    expect(document.available).toEqual(furtherModels.filter((name) => !names.has(name)));
     expect(document.not_installed).toEqual([path.join(own, 'an-export')]);
     const printed = await runHere(['models', 'list'], options);
     expect(printed.stdout).toContain('maxsimd models add');

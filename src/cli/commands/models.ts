@@ -13,13 +13,13 @@ interface AddWords {
 
 export function addModels(program: Command, environment: ProgramEnvironment): void {
   const models = program.command('models').description('models on this machine');
-  const folders = async (): Promise<readonly [string, string]> => {
+  const folders = async (): Promise<readonly [string, string, ...string[]]> => {
     const { modelFoldersOf } = await import('../../app/config.ts');
     return modelFoldersOf(environment.config());
   };
   models
     .command('list')
-    .description('show the installed models')
+    .description('show the installed models, and those that can be had')
     .addOption(jsonOption())
     .action(async () => {
       const { listModels } = await import('../models/list.ts');
@@ -32,6 +32,22 @@ export function addModels(program: Command, environment: ProgramEnvironment): vo
     .action(async () => {
       const { verifyModels } = await import('../models/list.ts');
       environment.report(await verifyModels(await folders()));
+    });
+  models
+    .command('build')
+    .description('build a model that does not come with the program')
+    .argument('<name>', 'name of a recipe, with or without -maxsim, such as e5-small-multilingual')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      '\nRuns models/build.sh, which is in a checkout only and needs Python 3.11. It fetches pinned packages, checks them, and writes\n' +
+        'models/NAME/VERSION. Elsewhere the command names the package with the model.',
+    )
+    .action(async (name: string) => {
+      const { buildModel } = await import('../models/build.ts');
+      const { buildScript } = await import('../../process/installation.ts');
+      const how = { script: buildScript(), signal: environment.interruption() };
+      environment.report(await buildModel(name, how));
     });
   models
     .command('add')

@@ -33,7 +33,7 @@ const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
 /** Installs the model in the first of the folders. */
 export async function addModel(
-  folders: readonly [string, string],
+  folders: readonly [string, ...string[]],
   given: string,
   options: AddOptions,
   progressTo: ProgressTo,

@@ -3,6 +3,7 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { installedModels } from '../../encoder/model/installed-models.ts';
 import { openModelDirectory } from '../../encoder/model/model-directory.ts';
+import { furtherModels } from '../../process/installation.ts';
 import { CommandFailure, messageOf } from '../failure.ts';
 import { mebibytes, table, type CommandResult } from '../output.ts';
 
@@ -11,9 +12,13 @@ export async function listModels(folders: readonly string[]): Promise<CommandRes
   const models = await Promise.all(
     found.map(async (model) => ({ ...model, bytes: await sizeOf(model.directory) })),
   );
-  const hints = flat.map((directory) => `not installed: ${directory} (maxsimd models add ${directory})`);
+  const available = furtherModels.filter((further) => !found.some(({ name }) => name === further));
+  const hints = [
+    ...flat.map((directory) => `not installed: ${directory} (maxsimd models add ${directory})`),
+    ...available.map((name) => `not installed: ${name} (maxsimd models build ${name})`),
+  ];
   return {
-    document: { data: models, not_installed: flat },
+    document: { data: models, not_installed: flat, available },
     text: [
       table(
         ['model', 'version', 'MiB', 'directory'],
