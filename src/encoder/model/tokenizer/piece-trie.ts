@@ -1,19 +1,23 @@
 /**
  * The pieces of a vocabulary by their text, as a double-array trie (Aoe, "An Efficient Digital Search Algorithm by Using a
- * Double-Array Structure", 1989). The child of node `s` by character `c` is `base[s] + c`, if the `parent` of that node is `s`.
- * Finding the longest piece takes one step per character in one block of memory, and makes no strings. A map of strings would have
- * to be asked for every length, from the longest on.
+ * Double-Array Structure", 1989). The child of node `s` by character `c` is `link[s] + c`, if the `parent` of that node is `s`.
+ * A step takes one look-up in one block of memory, and makes no strings. A map of strings would have to be asked for every length.
+ *
+ * A node has two numbers, because large vocabularies have a million nodes. The piece of a node without children stands in its
+ * `link`. The piece of a node with children stands in a child of its own, number 0, which no character has.
  */
 import { assertInvariant } from '../../../errors.ts';
 
-/** The piece of a node that has none. */
-const none = -1;
+/** The piece of a node that has none, and the child that a node does not have. */
+export const none = -1;
+export const root = 1;
 /** The fields of a node, and their number. */
-const base = 0;
+const link = 0;
 const parent = 1;
-const piece = 2;
-const stride = 4;
-const root = 1;
+const stride = 2;
+/** In `parent`: the node has a piece. */
+const pieceFlag = 1 << 30;
+const nodesMax = 1 << 28;
 const utf16Units = 1 << 16;
 /** Where more than this share of nodes is in use, no room for several children is sought any more. */
 const crowded = 0.9;
@@ -24,12 +28,13 @@ export class PieceTrie {
   /** UTF-16 unit -> its number from 1 on, so that those in use lie close together; 0 = in no piece. */
   readonly #numbers = new Uint16Array(utf16Units);
   #characters = 0;
-  /** [base, parent, piece, unused] of each node; parent 0 = free. */
+  /** [link, parent] of each node; parent 0 = free. `link`: where its children lie, or -1 minus its piece if it has no children. */
   #nodes = new Int32Array(stride * 1024);
   /** No node below this one is free. */
   #firstFree = 0;
   /** Few nodes below this one are free. */
   #roomFrom = 0;
+  #nodesUsed = 0;
 
   /** The last of equal texts counts. Empty texts are ignored. */
   constructor(pieces: Iterable<readonly [string, number]>) {
@@ -40,27 +45,42 @@ export class PieceTrie {
     // Every offset is 1 or more.
     this.#firstFree = this.#roomFrom = root + this.#characters + 1;
     this.#reserve(root);
-    this.#nodes.set([0, root, none], root * stride);
+    this.#nodes.set([none, root], root * stride);
     this.#build(texts, ids);
+    this.#nodes = this.#nodes.slice(0, stride * (this.#nodesUsed + 1));
   }
 
   /** Finds the longest piece that `text[from, to)` begins with. Sets `found` and returns its end; `from` if there is none. */
   longest(text: string, from: number, to: number): number {
-    const nodes = this.#nodes;
-    const numbers = this.#numbers;
     let node = root;
     let end = from;
     for (let at = from; at < to; at++) {
-      const number = numbers[text.charCodeAt(at)]!;
-      const next = nodes[node * stride + base]! + number;
-      if (number === 0 || nodes[next * stride + parent] !== node) break;
-      node = next;
-      const id = nodes[node * stride + piece]!;
+      node = this.child(node, text.charCodeAt(at));
+      if (node === none) break;
+      const id = this.pieceOf(node);
       if (id === none) continue;
       this.found = id;
       end = at + 1;
     }
     return end;
+  }
+
+  /** The node that the UTF-16 unit leads to; `none` if no piece goes on like that. */
+  child(node: number, unit: number): number {
+    const nodes = this.#nodes;
+    const number = this.#numbers[unit]!;
+    const children = nodes[node * stride + link]!;
+    if (number === 0 || children < 0) return none;
+    const next = children + number;
+    return (nodes[next * stride + parent]! & ~pieceFlag) === node ? next : none;
+  }
+
+  /** The id of the piece that ends at the node, or `none`. */
+  pieceOf(node: number): number {
+    const nodes = this.#nodes;
+    if ((nodes[node * stride + parent]! & pieceFlag) === 0) return none;
+    const children = nodes[node * stride + link]!;
+    return children < 0 ? none - children : nodes[children * stride + link]!;
   }
 
   #number(text: string): void {
@@ -76,7 +96,7 @@ export class PieceTrie {
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
       const { node, last, depth } = next;
       let { first } = next;
-      if (texts[first]?.length === depth) this.#nodes[node * stride + piece] = ids.get(texts[first++]!)!;
+      const piece = texts[first]?.length === depth ? ids.get(texts[first++]!)! : none;
       const children: { number: number; first: number; last: number }[] = [];
       for (let at = first; at < last; at++) {
         const number = this.#numbers[texts[at]!.charCodeAt(depth)]!;
@@ -84,10 +104,16 @@ export class PieceTrie {
         if (child?.number === number) child.last = at + 1;
         else children.push({ number, first: at, last: at + 1 });
       }
-      if (children.length === 0) continue;
-      const offset = this.#place(children.map(({ number }) => number));
-      this.#nodes[node * stride + base] = offset;
-      for (const child of children) this.#nodes.set([0, node, none], (offset + child.number) * stride);
+      if (piece !== none) this.#nodes[node * stride + parent]! |= pieceFlag;
+      if (children.length === 0) {
+        this.#nodes[node * stride + link] = none - piece;
+        continue;
+      }
+      const numbers = children.map(({ number }) => number);
+      const offset = this.#place(piece === none ? numbers : [0, ...numbers]);
+      this.#nodes[node * stride + link] = offset;
+      if (piece !== none) this.#nodes.set([piece, node], offset * stride);
+      for (const child of children) this.#nodes.set([none, node], (offset + child.number) * stride);
       for (const { number, first: from, last: to } of children) {
         pending.push({ node: offset + number, first: from, last: to, depth: depth + 1 });
       }
@@ -118,7 +144,8 @@ export class PieceTrie {
 
   /** Grows the array for the node. So a look-up at any offset in use stays within it. */
   #reserve(node: number): void {
-    assertInvariant(node < 2 ** 28, 'a vocabulary fits');
+    assertInvariant(node < nodesMax, 'a vocabulary fits');
+    this.#nodesUsed = Math.max(this.#nodesUsed, node);
     if (node * stride < this.#nodes.length) return;
     const larger = new Int32Array(Math.max(2 * this.#nodes.length, (node + 1) * stride));
     larger.set(this.#nodes);
