@@ -9,8 +9,8 @@
 import { assertInvariant } from '../../../errors.ts';
 
 /** The piece of a node that has none, and the child that a node does not have. */
-export const none = -1;
-export const root = 1;
+const none = -1;
+const root = 1;
 /** The fields of a node, and their number. */
 const link = 0;
 const parent = 1;
@@ -20,11 +20,14 @@ const pieceFlag = 1 << 30;
 const nodesMax = 1 << 28;
 const utf16Units = 1 << 16;
 /** Where more than this share of nodes is in use, no room for several children is sought any more. */
-const crowded = 0.9;
+const crowded = 0.5;
 
 export class PieceTrie {
   /** The id of the piece that `longest` found last. */
   found = none;
+  /** The pieces that `all` found last, and where each ends. */
+  readonly ids: Int32Array;
+  readonly ends: Int32Array;
   /** UTF-16 unit -> its number from 1 on, so that those in use lie close together; 0 = in no piece. */
   readonly #numbers = new Uint16Array(utf16Units);
   #characters = 0;
@@ -36,86 +39,104 @@ export class PieceTrie {
   #roomFrom = 0;
   #nodesUsed = 0;
 
-  /** The last of equal texts counts. Empty texts are ignored. */
+  /** The last of equal texts counts. Empty texts are ignored. Pieces in frequent use come first: then their nodes lie together. */
   constructor(pieces: Iterable<readonly [string, number]>) {
-    const ids = new Map(pieces);
-    ids.delete('');
-    const texts = [...ids.keys()].toSorted();
-    for (const text of texts) this.#number(text);
+    const tree = new PieceTree();
+    let longest = 0;
+    for (const [text, id] of pieces) {
+      for (let at = 0; at < text.length; at++) {
+        const unit = text.charCodeAt(at);
+        if (this.#numbers[unit] === 0) this.#numbers[unit] = ++this.#characters;
+      }
+      if (text !== '') tree.add(text, id);
+      longest = Math.max(longest, text.length);
+    }
+    this.ids = new Int32Array(longest);
+    this.ends = new Int32Array(longest);
     // Every offset is 1 or more.
     this.#firstFree = this.#roomFrom = root + this.#characters + 1;
     this.#reserve(root);
     this.#nodes.set([none, root], root * stride);
-    this.#build(texts, ids);
+    this.#build(tree);
     this.#nodes = this.#nodes.slice(0, stride * (this.#nodesUsed + 1));
   }
 
   /** Finds the longest piece that `text[from, to)` begins with. Sets `found` and returns its end; `from` if there is none. */
   longest(text: string, from: number, to: number): number {
+    const nodes = this.#nodes;
+    const numbers = this.#numbers;
     let node = root;
+    let children = nodes[root * stride + link]!;
+    let last = root;
     let end = from;
-    for (let at = from; at < to; at++) {
-      node = this.child(node, text.charCodeAt(at));
-      if (node === none) break;
-      const id = this.pieceOf(node);
-      if (id === none) continue;
-      this.found = id;
+    for (let at = from; at < to && children >= 0; at++) {
+      const number = numbers[text.charCodeAt(at)]!;
+      const next = children + number;
+      const above = nodes[next * stride + parent]!;
+      if (number === 0 || (above & ~pieceFlag) !== node) break;
+      node = next;
+      children = nodes[node * stride + link]!;
+      if (above === (above & ~pieceFlag)) continue;
+      last = node;
       end = at + 1;
     }
+    if (end > from) this.found = this.#pieceOf(nodes[last * stride + link]!);
     return end;
   }
 
-  /** The node that the UTF-16 unit leads to; `none` if no piece goes on like that. */
-  child(node: number, unit: number): number {
+  /** Finds all pieces that `text[from, to)` begins with, from short to long. Sets `ids` and `ends`, and returns their number. */
+  all(text: string, from: number, to: number): number {
     const nodes = this.#nodes;
-    const number = this.#numbers[unit]!;
-    const children = nodes[node * stride + link]!;
-    if (number === 0 || children < 0) return none;
-    const next = children + number;
-    return (nodes[next * stride + parent]! & ~pieceFlag) === node ? next : none;
-  }
-
-  /** The id of the piece that ends at the node, or `none`. */
-  pieceOf(node: number): number {
-    const nodes = this.#nodes;
-    if ((nodes[node * stride + parent]! & pieceFlag) === 0) return none;
-    const children = nodes[node * stride + link]!;
-    return children < 0 ? none - children : nodes[children * stride + link]!;
-  }
-
-  #number(text: string): void {
-    for (let at = 0; at < text.length; at++) {
-      const unit = text.charCodeAt(at);
-      if (this.#numbers[unit] === 0) this.#numbers[unit] = ++this.#characters;
+    const numbers = this.#numbers;
+    let node = root;
+    let children = nodes[root * stride + link]!;
+    let count = 0;
+    for (let at = from; at < to && children >= 0; at++) {
+      const number = numbers[text.charCodeAt(at)]!;
+      const next = children + number;
+      const above = nodes[next * stride + parent]!;
+      if (number === 0 || (above & ~pieceFlag) !== node) break;
+      node = next;
+      children = nodes[node * stride + link]!;
+      if (above === (above & ~pieceFlag)) continue;
+      this.ids[count] = children < 0 ? none - children : nodes[children * stride + link]!;
+      this.ends[count++] = at + 1;
     }
+    return count;
   }
 
-  /** Places the sorted texts node by node. `pending` holds nodes with the range of texts that lead through them. */
-  #build(texts: readonly string[], ids: ReadonlyMap<string, number>): void {
-    const pending = [{ node: root, first: 0, last: texts.length, depth: 0 }];
-    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-      const { node, last, depth } = next;
-      let { first } = next;
-      const piece = texts[first]?.length === depth ? ids.get(texts[first++]!)! : none;
-      const children: { number: number; first: number; last: number }[] = [];
-      for (let at = first; at < last; at++) {
-        const number = this.#numbers[texts[at]!.charCodeAt(depth)]!;
-        const child = children.at(-1);
-        if (child?.number === number) child.last = at + 1;
-        else children.push({ number, first: at, last: at + 1 });
-      }
+  /** The piece of a node that has one. `children`: its link. */
+  #pieceOf(children: number): number {
+    return children < 0 ? none - children : this.#nodes[children * stride + link]!;
+  }
+
+  /** Places the children of each node of the tree, in the order in which the nodes came. */
+  #build(tree: PieceTree): void {
+    /** Node of the tree -> node here. */
+    const placed = new Int32Array(tree.nodes);
+    placed[0] = root;
+    const numbers: number[] = [];
+    for (let each = 0; each < tree.nodes; each++) {
+      const node = placed[each]!;
+      const piece = tree.pieces[each]!;
       if (piece !== none) this.#nodes[node * stride + parent]! |= pieceFlag;
-      if (children.length === 0) {
+      const first = tree.firstChildren[each]!;
+      if (first === none) {
         this.#nodes[node * stride + link] = none - piece;
         continue;
       }
-      const numbers = children.map(({ number }) => number);
-      const offset = this.#place(piece === none ? numbers : [0, ...numbers]);
+      numbers.length = 0;
+      if (piece !== none) numbers.push(0);
+      for (let child = first; child !== none; child = tree.siblings[child]!) {
+        numbers.push(this.#numbers[tree.units[child]!]!);
+      }
+      numbers.sort((some, other) => some - other);
+      const offset = this.#place(numbers);
       this.#nodes[node * stride + link] = offset;
       if (piece !== none) this.#nodes.set([piece, node], offset * stride);
-      for (const child of children) this.#nodes.set([none, node], (offset + child.number) * stride);
-      for (const { number, first: from, last: to } of children) {
-        pending.push({ node: offset + number, first: from, last: to, depth: depth + 1 });
+      for (let child = first; child !== none; child = tree.siblings[child]!) {
+        placed[child] = offset + this.#numbers[tree.units[child]!]!;
+        this.#nodes.set([none, node], placed[child]! * stride);
       }
     }
   }
@@ -150,5 +171,69 @@ export class PieceTrie {
     const larger = new Int32Array(Math.max(2 * this.#nodes.length, (node + 1) * stride));
     larger.set(this.#nodes);
     this.#nodes = larger;
+  }
+}
+
+/** A trie that grows: nodes by number, in the order in which they come. Node 0 is the root. */
+class PieceTree {
+  nodes = 1;
+  pieces = new Int32Array(1024).fill(none);
+  units = new Uint16Array(1024);
+  firstChildren = new Int32Array(1024).fill(none);
+  siblings = new Int32Array(1024).fill(none);
+  #parents = new Int32Array(1024);
+  /** Children by parent and unit: a hash table with open addressing; 0 = free. It is at least twice as long as there are nodes. */
+  #table = new Int32Array(4096);
+
+  add(text: string, id: number): void {
+    let node = 0;
+    for (let at = 0; at < text.length; at++) node = this.#child(node, text.charCodeAt(at));
+    this.pieces[node] = id;
+  }
+
+  #child(node: number, unit: number): number {
+    let slot = this.#slot(node, unit);
+    if (this.#table[slot] !== 0) return this.#table[slot]!;
+    if (this.nodes === this.units.length) {
+      this.#grow();
+      slot = this.#slot(node, unit);
+    }
+    const child = this.nodes++;
+    this.units[child] = unit;
+    this.#parents[child] = node;
+    this.siblings[child] = this.firstChildren[node]!;
+    this.firstChildren[node] = child;
+    this.#table[slot] = child;
+    return child;
+  }
+
+  /** The place of the child in the table, or the free one that it would take. */
+  #slot(node: number, unit: number): number {
+    const last = this.#table.length - 1;
+    const hash = Math.imul(node, 0x9e3779b1) ^ Math.imul(unit, 0x85ebca6b);
+    for (let slot = (hash ^ (hash >>> 15)) & last; ; slot = (slot + 1) & last) {
+      const child = this.#table[slot]!;
+      if (child === 0 || (this.#parents[child] === node && this.units[child] === unit)) return slot;
+    }
+  }
+
+  #grow(): void {
+    const size = 2 * this.units.length;
+    const larger = (numbers: Int32Array): Int32Array<ArrayBuffer> => {
+      const grown = new Int32Array(size).fill(none);
+      grown.set(numbers);
+      return grown;
+    };
+    this.pieces = larger(this.pieces);
+    this.firstChildren = larger(this.firstChildren);
+    this.siblings = larger(this.siblings);
+    this.#parents = larger(this.#parents);
+    const units = new Uint16Array(size);
+    units.set(this.units);
+    this.units = units;
+    this.#table = new Int32Array(4 * size);
+    for (let child = 1; child < this.nodes; child++) {
+      this.#table[this.#slot(this.#parents[child]!, this.units[child]!)] = child;
+    }
   }
 }

@@ -7,7 +7,7 @@
  * Two things make it fast. Where two characters follow one another in no piece, every cut has an end between them. So the parts of
  * a word between such places are cut by themselves. And most parts are pieces: whether such a piece stays whole is remembered.
  */
-import { none, root, type PieceTrie } from './piece-trie.ts';
+import type { PieceTrie } from './piece-trie.ts';
 
 export interface UnigramVocabulary {
   readonly pieces: PieceTrie;
@@ -189,19 +189,17 @@ function extend(
     // No piece ends within a character.
     if (sum === -Infinity) continue;
     const character = start + ((text.charCodeAt(start) & 0xfc00) === 0xd800 ? 2 : 1);
+    const count = pieces.all(text, start, to);
     let isKnown = false;
-    for (let node = root, at = start; at < to;) {
-      node = pieces.child(node, text.charCodeAt(at));
-      if (node === none) break;
-      at += 1;
-      const id = pieces.pieceOf(node);
-      if (id === none) continue;
-      if (at === character) isKnown = true;
+    for (let piece = 0; piece < count; piece++) {
+      const end = pieces.ends[piece]!;
+      const id = pieces.ids[piece]!;
+      if (end === character) isKnown = true;
       const candidate = sum + scores[id]!;
-      if (candidate <= sums[at - from]!) continue;
-      sums[at - from] = candidate;
-      starts[at - from] = start;
-      ids[at - from] = id;
+      if (candidate <= sums[end - from]!) continue;
+      sums[end - from] = candidate;
+      starts[end - from] = start;
+      ids[end - from] = id;
     }
     const end = character - from;
     if (isKnown || sum + unknownScore <= sums[end]!) continue;

@@ -7,7 +7,7 @@
  * loses the mark.
  */
 import { compose, composes, isPassed, type ComposedPart } from './composition.ts';
-import { none, PieceTrie } from './piece-trie.ts';
+import { PieceTrie } from './piece-trie.ts';
 
 export interface UnigramTextOptions {
   /** Text -> its replacement. */
@@ -25,6 +25,8 @@ export type UnigramNormalizer = (text: string, into: NormalText) => Generator<vo
 export const wordMark = '▁';
 export const wordStart = ' ';
 const space = 0x20;
+/** The end of a run whose units come from one unit each. */
+const unitByUnit = -1;
 const marks = /([ ▁])/;
 
 /** The treatment of a character. 0 = not computed yet. */
@@ -46,7 +48,7 @@ export class NormalText {
   /** The sum of the parts. */
   #length = wordStart.length;
   #end: End = 'beginning';
-  /** For each run its place in `text`, and its source. Where `#ends` is `none`, each unit comes from one unit. */
+  /** For each run its place in `text`, and its source. Where `#ends` is `unitByUnit`, each unit comes from one unit. */
   readonly #places: number[] = [0];
   readonly #starts: number[] = [0];
   readonly #ends: number[] = [0];
@@ -63,7 +65,7 @@ export class NormalText {
   /** Adds `source[from, to)`, in which a space is the beginning of a word. */
   copy(source: string, from: number, to: number): void {
     if (from === to) return;
-    this.#push(source.slice(from, to), from, none);
+    this.#push(source.slice(from, to), from, unitByUnit);
     this.#end = source.charCodeAt(to - 1) === space ? 'space' : 'character';
   }
 
@@ -101,9 +103,9 @@ export class NormalText {
       return run;
     };
     return {
-      startOf: (at) => starts[find(at)]! + (ends[run] === none ? at - places[run]! : 0),
+      startOf: (at) => starts[find(at)]! + (ends[run] === unitByUnit ? at - places[run]! : 0),
       /** The end of the unit before `at`. */
-      endOf: (at) => (ends[find(at - 1)] === none ? starts[run]! + at - places[run]! : ends[run]!),
+      endOf: (at) => (ends[find(at - 1)] === unitByUnit ? starts[run]! + at - places[run]! : ends[run]!),
     };
   }
 

@@ -8,7 +8,7 @@
  */
 import { z } from 'zod';
 import { charsmapEntries } from './charsmap.ts';
-import { none, PieceTrie } from './piece-trie.ts';
+import { PieceTrie } from './piece-trie.ts';
 import type { FoundPlaces } from './token-places.ts';
 import type { DescribedTokenizer, Steps, TokenizerParts } from './tokenizer-parts.ts';
 import { PiecePairs, UnigramCutter, type CutPieces, type UnigramVocabulary } from './unigram-pieces.ts';
