@@ -19,8 +19,8 @@ const stride = 2;
 const pieceFlag = 1 << 30;
 const nodesMax = 1 << 28;
 const utf16Units = 1 << 16;
-/** Where more than this share of nodes is in use, no room for several children is sought any more. */
-const crowded = 0.5;
+/** If so many nodes are passed before there is room for several children, none is sought there any more. */
+const passedMax = 50;
 
 export class PieceTrie {
   /** The id of the piece that `longest` found last. */
@@ -147,16 +147,11 @@ export class PieceTrie {
     while (!this.#isFree(this.#firstFree)) this.#firstFree++;
     // A single child fits between the nodes of others.
     const from = numbers.length === 1 ? this.#firstFree : this.#roomFrom;
-    let taken = 0;
-    for (let node = from; ; node++) {
-      const offset = node - anchor;
-      if (!this.#isFree(node)) taken++;
-      else if (numbers.every((number) => this.#isFree(offset + number))) {
-        if (numbers.length > 1 && taken >= crowded * (node - from)) this.#roomFrom = node;
-        this.#reserve(offset + this.#characters);
-        return offset;
-      }
-    }
+    let node = from;
+    while (!numbers.every((number) => this.#isFree(node - anchor + number))) node++;
+    if (numbers.length > 1 && node - from > passedMax) this.#roomFrom = node;
+    this.#reserve(node - anchor + this.#characters);
+    return node - anchor;
   }
 
   #isFree(node: number): boolean {

@@ -13,7 +13,12 @@ import { plainAscii } from './bert-text.ts';
 import { libraryParts } from './library-tokenizer.ts';
 import { withoutOuterSpace } from './outer-space.ts';
 import type { FoundPlaces, TokenPlaces } from './token-places.ts';
-import { tokenizerSchema, type DescribedTokenizer, type Steps, type TokenizerParts } from './tokenizer-parts.ts';
+import {
+  tokenizerSchema,
+  type DescribedTokenizer,
+  type Steps,
+  type TokenizerParts,
+} from './tokenizer-parts.ts';
 import { unigramParts } from './unigram.ts';
 
 export interface Tokenizer {
@@ -169,4 +174,3 @@ function promptOf(
   const words = holdsSpace ? text : text.trimEnd();
   return { ids: idsWithSpecials(words), lead: text.slice(words.length) };
 }
-

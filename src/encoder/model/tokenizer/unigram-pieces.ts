@@ -85,12 +85,7 @@ export class UnigramCutter {
    * Appends the pieces of the word `text[from, to)`. Of a long word it returns the steps that do so, between which the event loop
    * may have a turn.
    */
-  cut(
-    text: string,
-    from: number,
-    to: number,
-    into: CutPieces,
-  ): Generator<void, void, undefined> | undefined {
+  cut(text: string, from: number, to: number, into: CutPieces): Generator<void, void, undefined> | undefined {
     if (to - from > shortUnits) return this.#cutLong(text, from, to, into);
     const word = into.ids.length;
     for (let at = from; at < to;) at = this.#cutPart(text, at, to, word, into);
@@ -120,7 +115,7 @@ export class UnigramCutter {
     const { ids, ends } = into;
     const longest = pieces.longest(text, at, to);
     const { found } = pieces;
-    const isPiece = longest > at && this.#partEnd(text, longest, longest + 1 < to ? longest + 1 : to) === longest;
+    const isPiece = longest > at && this.#isPartEnd(text, longest, to);
     if (isPiece && this.#known[found] === wholeness.whole) {
       ids.push(found);
       ends.push(longest);
@@ -140,11 +135,17 @@ export class UnigramCutter {
     return end;
   }
 
+  #isPartEnd(text: string, at: number, to: number): boolean {
+    const { pairs, isExact } = this.#vocabulary;
+    return at === to || (isExact && !pairs.has(text, at));
+  }
+
   /** The first end of a part at or behind `at`. */
   #partEnd(text: string, at: number, to: number): number {
     const { pairs, isExact } = this.#vocabulary;
+    if (!isExact) return Math.max(at, to);
     let end = at;
-    while (end < to && (!isExact || pairs.has(text, end))) end++;
+    while (end < to && pairs.has(text, end)) end++;
     return end;
   }
 }

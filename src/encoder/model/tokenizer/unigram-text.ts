@@ -35,6 +35,8 @@ const kinds = { kept: 1, space: 2, replaced: 3, joins: 4, passed: 5 } as const;
 const charactersMax = 32;
 /** Characters of a step, which takes at most about 1 ms. */
 const stepCharacters = 4096;
+/** A character that may be replaced or composed takes as long as so many others. */
+const replacedCost = 16;
 
 /** The end of the normalised text: behind a character, a space, or a mark that is written out, or at the beginning. */
 type End = 'character' | 'space' | 'mark' | 'beginning';
@@ -141,12 +143,12 @@ export function unigramNormalizer(options: UnigramTextOptions): UnigramNormalize
 
   /** Normalises `text[from, ...)` up to a place at or after `enough`, and returns that place. */
   const normalizeStep = (text: string, from: number, into: NormalText): number => {
-    const enough = from + stepCharacters;
+    let enough = from + stepCharacters;
     let at = from;
     while (at < text.length) {
       const unit = text.charCodeAt(at);
       const kind = kindsKnown[unit]! || kindAt(text, at);
-      if (at >= enough && kind < kinds.joins) break;
+      if (at >= enough && (kind < kinds.joins || at === from)) break;
       if (kind === kinds.kept) {
         at += (unit & 0xfc00) === 0xd800 ? 2 : 1;
         continue;
@@ -172,6 +174,7 @@ export function unigramNormalizer(options: UnigramTextOptions): UnigramNormalize
       into.copy(text, from, start);
       table.replaceIn(text, start, end, into);
       from = at = end;
+      enough -= replacedCost * (end - start);
     }
     into.copy(text, from, at);
     return at;

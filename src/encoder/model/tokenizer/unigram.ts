@@ -12,7 +12,13 @@ import { PieceTrie } from './piece-trie.ts';
 import type { FoundPlaces } from './token-places.ts';
 import type { DescribedTokenizer, Steps, TokenizerParts } from './tokenizer-parts.ts';
 import { PiecePairs, UnigramCutter, type CutPieces, type UnigramVocabulary } from './unigram-pieces.ts';
-import { NormalText, unigramNormalizer, wordMark, wordStart, type UnigramTextOptions } from './unigram-text.ts';
+import {
+  NormalText,
+  unigramNormalizer,
+  wordMark,
+  wordStart,
+  type UnigramTextOptions,
+} from './unigram-text.ts';
 
 /** An unknown character has the least score of the vocabulary less this. */
 const unknownPenalty = 10;
@@ -84,7 +90,8 @@ export function unigramParts(
   const text = textOptions(described);
   const frame = frameOf(described.post_processor);
   const found = model.safeParse(described.model);
-  if (!found.success || text === undefined || frame === undefined || !added.every(isSpecial)) return undefined;
+  if (!found.success || text === undefined || frame === undefined || !added.every(isSpecial))
+    return undefined;
   const { vocab, unk_id: unknownId } = found.data;
   const specials = new Map(added.map(({ content, id }) => [content, id]));
   const vocabulary = vocabularyOf(vocab, unknownId, specials);
@@ -163,7 +170,8 @@ function vocabularyOf(
     given[id] = score;
     least = Math.min(least, score);
     // A normalised text is well-formed, and each of its spaces stands for a mark.
-    if (id === unknownId || specials.has(piece) || piece.includes(wordStart) || !piece.isWellFormed()) continue;
+    if (id === unknownId || specials.has(piece) || piece.includes(wordStart) || !piece.isWellFormed())
+      continue;
     const text = piece.replaceAll(wordMark, wordStart);
     pieces.push([text, id]);
     pairs.add(text);
