@@ -11,6 +11,7 @@ import {
 } from './model-directory.ts';
 import {
   createTokenizer,
+  packedOptions,
   type Prompt,
   type Tokenizer,
   type TokenizerOptions,
@@ -43,14 +44,13 @@ export async function loadModel(path: string): Promise<ServedModel> {
   const directory = await openModelDirectory(path);
   const { config } = directory;
   const prefixes = [config.query_prefix, config.document_prefix].map((prefix) => prefix ?? '');
-  const tokenizerOptions: TokenizerOptions = {
+  const { tokenizer, tokenizerOptions } = usableTokenizer(directory, {
     tokenizer: directory.tokenizer,
     tokenizerConfig: directory.tokenizerConfig,
     specialStrings: prefixes.flatMap((prefix) => [prefix, prefix.trim()]),
     lowercase: config.do_lower_case,
     strip: config.maxsimd?.prompts !== true,
-  };
-  const tokenizer = usableTokenizer(directory, tokenizerOptions);
+  });
   const rules = colbertRules(directory, tokenizer);
   const shape = {
     dim: config.embedding_dim,
@@ -82,9 +82,13 @@ export async function loadModel(path: string): Promise<ServedModel> {
 }
 
 /** The library does not check the file. So any error of it means that the file is of no tokenizer that it knows. */
-function usableTokenizer({ directory }: ModelDirectory, options: TokenizerOptions): Tokenizer {
+function usableTokenizer(
+  { directory }: ModelDirectory,
+  options: TokenizerOptions,
+): Pick<ServedModel, 'tokenizer' | 'tokenizerOptions'> {
   try {
-    return createTokenizer(options);
+    const tokenizerOptions = packedOptions(options);
+    return { tokenizer: createTokenizer(tokenizerOptions), tokenizerOptions };
   } catch (error) {
     throw new ModelDirectoryError(`${directory}: the tokenizer cannot be used: ${(error as Error).message}`, {
       cause: error,

@@ -22,6 +22,14 @@ const utf16Units = 1 << 16;
 /** If so many nodes are passed before there is room for several children, none is sought there any more. */
 const passedMax = 50;
 
+/** The arrays of a trie. They lie in shared memory, so that two threads need them once. */
+export interface PieceTables {
+  readonly numbers: Uint16Array;
+  readonly nodes: Int32Array;
+  /** The most units of a piece. */
+  readonly unitsMax: number;
+}
+
 export class PieceTrie {
   /** The id of the piece that `longest` found last. */
   found = none;
@@ -29,10 +37,10 @@ export class PieceTrie {
   readonly ids: Int32Array;
   readonly ends: Int32Array;
   /** UTF-16 unit -> its number from 1 on, so that those in use lie close together; 0 = in no piece. */
-  readonly #numbers = new Uint16Array(utf16Units);
+  readonly #numbers: Uint16Array;
   #characters = 0;
   /** [link, parent] of each node; parent 0 = free. `link`: where its children lie, or -1 minus its piece if it has no children. */
-  #nodes = new Int32Array(stride * 1024);
+  #nodes: Int32Array = new Int32Array(stride * 1024);
   /** No node below this one is free. */
   #firstFree = 0;
   /** Few nodes below this one are free. */
@@ -40,25 +48,39 @@ export class PieceTrie {
   #nodesUsed = 0;
 
   /** The last of equal texts counts. Empty texts are ignored. Pieces in frequent use come first: then their nodes lie together. */
-  constructor(pieces: Iterable<readonly [string, number]>) {
+  constructor(pieces: Iterable<readonly [string, number]> | PieceTables) {
+    if ('nodes' in pieces) {
+      this.#numbers = pieces.numbers;
+      this.#nodes = pieces.nodes;
+      this.ids = new Int32Array(pieces.unitsMax);
+      this.ends = new Int32Array(pieces.unitsMax);
+      return;
+    }
+    this.#numbers = new Uint16Array(new SharedArrayBuffer(2 * utf16Units));
     const tree = new PieceTree();
-    let longest = 0;
+    let unitsMax = 0;
     for (const [text, id] of pieces) {
       for (let at = 0; at < text.length; at++) {
         const unit = text.charCodeAt(at);
         if (this.#numbers[unit] === 0) this.#numbers[unit] = ++this.#characters;
       }
       if (text !== '') tree.add(text, id);
-      longest = Math.max(longest, text.length);
+      unitsMax = Math.max(unitsMax, text.length);
     }
-    this.ids = new Int32Array(longest);
-    this.ends = new Int32Array(longest);
+    this.ids = new Int32Array(unitsMax);
+    this.ends = new Int32Array(unitsMax);
     // Every offset is 1 or more.
     this.#firstFree = this.#roomFrom = root + this.#characters + 1;
     this.#reserve(root);
     this.#nodes.set([none, root], root * stride);
     this.#build(tree);
-    this.#nodes = this.#nodes.slice(0, stride * (this.#nodesUsed + 1));
+    const used = this.#nodes.subarray(0, stride * (this.#nodesUsed + 1));
+    this.#nodes = new Int32Array(new SharedArrayBuffer(used.byteLength));
+    this.#nodes.set(used);
+  }
+
+  get tables(): PieceTables {
+    return { numbers: this.#numbers, nodes: this.#nodes, unitsMax: this.ids.length };
   }
 
   /** Finds the longest piece that `text[from, to)` begins with. Sets `found` and returns its end; `from` if there is none. */

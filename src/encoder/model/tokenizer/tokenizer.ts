@@ -19,7 +19,7 @@ import {
   type Steps,
   type TokenizerParts,
 } from './tokenizer-parts.ts';
-import { unigramParts } from './unigram.ts';
+import { packUnigram, unigramParts } from './unigram.ts';
 
 export interface Tokenizer {
   /** Ids before and after a text, by the tokenizer's template (`CLS`, `SEP`). */
@@ -61,12 +61,22 @@ export interface TokenizerOptions {
 /** The time between two turns of the event loop. */
 const turnMs = 2;
 
+/** The same options with a large vocabulary in shared memory: threads that build the tokenizer need it once. */
+export function packedOptions(options: TokenizerOptions): TokenizerOptions {
+  return { ...options, tokenizer: packUnigram(options.tokenizer, specialsBy(options)) };
+}
+
 export function createTokenizer(options: TokenizerOptions): Tokenizer {
   const described = tokenizerSchema.parse(options.tokenizer);
-  const isSpecial = (token: DescribedTokenizer['added_tokens'][number]): boolean =>
-    token.special || options.specialStrings.includes(token.content);
+  const isSpecial = specialsBy(options);
   const parts = unigramParts(described, isSpecial) ?? libraryParts(options, described, isSpecial);
   return tokenizerOf(parts, options, described.added_tokens);
+}
+
+/** Whether an added token is never found in a text. */
+function specialsBy({ specialStrings }: TokenizerOptions) {
+  return (token: DescribedTokenizer['added_tokens'][number]): boolean =>
+    token.special || specialStrings.includes(token.content);
 }
 
 function tokenizerOf(

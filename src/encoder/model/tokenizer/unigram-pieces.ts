@@ -45,16 +45,17 @@ const wholeness = { notKnown: 0, whole: 1, cut: 2 } as const;
 /** Pairs of UTF-16 units that follow one another in pieces. A few other pairs seem to be among them, because hashes are kept. */
 export class PiecePairs {
   static readonly #bits = 22;
-  readonly #words: Int32Array;
+  /** A bit for each hash, in memory that threads may share. */
+  readonly words: Int32Array;
 
-  constructor(words = new Int32Array(2 ** PiecePairs.#bits / 32)) {
-    this.#words = words;
+  constructor(words: Int32Array = new Int32Array(new SharedArrayBuffer(2 ** PiecePairs.#bits / 8))) {
+    this.words = words;
   }
 
   add(piece: string): void {
     for (let at = 1; at < piece.length; at++) {
       const hash = PiecePairs.#hash(piece.charCodeAt(at - 1), piece.charCodeAt(at));
-      this.#words[hash >>> 5]! |= 1 << (hash & 31);
+      this.words[hash >>> 5]! |= 1 << (hash & 31);
     }
   }
 
@@ -62,7 +63,7 @@ export class PiecePairs {
   has(text: string, at: number): boolean {
     const unit = text.charCodeAt(at);
     const hash = PiecePairs.#hash(text.charCodeAt(at - 1), unit);
-    return (this.#words[hash >>> 5]! & (1 << (hash & 31))) !== 0 || (unit & 0xfc00) === 0xdc00;
+    return (this.words[hash >>> 5]! & (1 << (hash & 31))) !== 0 || (unit & 0xfc00) === 0xdc00;
   }
 
   static #hash(first: number, second: number): number {
