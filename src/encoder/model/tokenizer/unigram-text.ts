@@ -18,6 +18,8 @@ export interface UnigramTextOptions {
   readonly joinsSpaces: boolean;
 }
 
+export type WhiteSpaceOptions = Omit<UnigramTextOptions, 'entries'>;
+
 /** Normalises a text in steps. It yields where the event loop may have a turn. */
 export type UnigramNormalizer = (text: string, into: NormalText) => Generator<void, void, undefined>;
 
@@ -45,7 +47,7 @@ type End = 'character' | 'space' | 'mark' | 'beginning';
 export class NormalText {
   /** Normalised. Each word begins with `wordStart`. */
   text = wordStart;
-  readonly #options: UnigramTextOptions;
+  readonly #options: WhiteSpaceOptions;
   readonly #parts: string[] = [wordStart];
   /** The sum of the parts. */
   #length = wordStart.length;
@@ -55,7 +57,7 @@ export class NormalText {
   readonly #starts: number[] = [0];
   readonly #ends: number[] = [0];
 
-  constructor(options: UnigramTextOptions) {
+  constructor(options: WhiteSpaceOptions) {
     this.#options = options;
   }
 
@@ -121,6 +123,7 @@ export class NormalText {
 }
 
 export function unigramNormalizer(options: UnigramTextOptions): UnigramNormalizer {
+  const { joinsSpaces } = options;
   const table = replacementTable(options);
   const kindsKnown = new Uint8Array(0x110000);
   const kindAt = (text: string, at: number): number => {
@@ -155,7 +158,7 @@ export function unigramNormalizer(options: UnigramTextOptions): UnigramNormalize
       }
       if (kind === kinds.space) {
         const isSecond = at === from ? into.isAfterSpace : text.charCodeAt(at - 1) === space;
-        if (!isSecond || (at > from && !options.joinsSpaces)) at += 1;
+        if (!isSecond || (at > from && !joinsSpaces)) at += 1;
         else {
           into.copy(text, from, at);
           into.replace(wordStart, at, at + 1);
@@ -206,7 +209,8 @@ function replacementTable({ entries, splitsAtWhiteSpace }: UnigramTextOptions): 
     const character = String.fromCodePoint(code);
     if (code === space) return kinds.space;
     if (composes(code) || further.has(code)) return kinds.joins;
-    if (entries.has(character) || character === wordMark) return kinds.replaced;
+    const isKnown = trie.longest(character, 0, character.length) === character.length;
+    if (isKnown || character === wordMark) return kinds.replaced;
     if (withSpaces(character) !== character) return kinds.replaced;
     return isPassed(code) ? kinds.passed : kinds.kept;
   };

@@ -247,19 +247,21 @@ function idOfPiece(pieces: PieceTrie, token: string): number | undefined {
 }
 
 function stepsOf(
-  options: UnigramTextOptions,
+  text: UnigramTextOptions,
   vocabulary: UnigramVocabulary,
 ): Required<Pick<TokenizerParts, 'steps' | 'locate'>> {
-  const normalize = unigramNormalizer(options);
+  const normalize = unigramNormalizer(text);
+  // A table may have 200,000 entries. They are not kept twice.
+  const options = { splitsAtWhiteSpace: text.splitsAtWhiteSpace, joinsSpaces: text.joinsSpaces };
   const cutter = new UnigramCutter(vocabulary);
-  const steps: Steps = function* (text, ids) {
+  const steps: Steps = function* (given, ids) {
     const normal = new NormalText(options);
-    yield* normalize(text, normal);
+    yield* normalize(given, normal);
     yield* cutText(normal.text, cutter, { ids, ends: [] });
   };
-  const locate = function* (text: string, found: FoundPlaces): ReturnType<Steps> {
+  const locate = function* (given: string, found: FoundPlaces): ReturnType<Steps> {
     const normal = new NormalText(options);
-    yield* normalize(text, normal);
+    yield* normalize(given, normal);
     const pieces: CutPieces = { ids: found.ids, ends: [] };
     yield* cutText(normal.text, cutter, pieces);
     yield* placesOf(normal, pieces, found);
