@@ -84,7 +84,7 @@ const model = z.looseObject({
   byte_fallback: z.literal(false).optional(),
   /** Pairs of a piece and its score. They are checked one by one, because a vocabulary has many. */
   vocab: z.array(z.unknown()),
-  /** What `packUnigram` made of them. */
+  /** The arrays that `packUnigram` made of them. */
   packed: z.custom<PackedVocabulary>().optional(),
 });
 
