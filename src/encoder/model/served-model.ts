@@ -12,6 +12,7 @@ import {
 import { ModelDirectoryError } from './model-directory-error.ts';
 import {
   createTokenizer,
+  packedOptions,
   type Prompt,
   type Tokenizer,
   type TokenizerOptions,
@@ -101,20 +102,22 @@ export async function loadModel(path: string, tokenizers: Tokenizers = new Map()
 function sharedTokenizer(
   directory: ModelDirectory,
   tokenizers: Tokenizers,
-  tokenizerOptions: TokenizerOptions,
+  options: TokenizerOptions,
 ): Pick<ServedModel, 'tokenizer' | 'tokenizerOptions'> {
-  const digest = createHash('sha256').update(JSON.stringify(tokenizerOptions)).digest('hex');
-  const known = tokenizers.get(digest);
-  if (known !== undefined) return known;
-  const made = { tokenizer: usableTokenizer(directory, tokenizerOptions), tokenizerOptions };
-  tokenizers.set(digest, made);
-  return made;
+  const digest = createHash('sha256').update(JSON.stringify(options)).digest('hex');
+  const tokenizer = tokenizers.get(digest) ?? usableTokenizer(directory, options);
+  tokenizers.set(digest, tokenizer);
+  return tokenizer;
 }
 
 /** The library does not check the file. So any error of it means that the file is of no tokenizer that it knows. */
-function usableTokenizer({ directory }: ModelDirectory, options: TokenizerOptions): Tokenizer {
+function usableTokenizer(
+  { directory }: ModelDirectory,
+  options: TokenizerOptions,
+): Pick<ServedModel, 'tokenizer' | 'tokenizerOptions'> {
   try {
-    return createTokenizer(options);
+    const tokenizerOptions = packedOptions(options);
+    return { tokenizer: createTokenizer(tokenizerOptions), tokenizerOptions };
   } catch (error) {
     throw new ModelDirectoryError(`${directory}: the tokenizer cannot be used: ${(error as Error).message}`, {
       cause: error,

@@ -1,11 +1,15 @@
 /** Documents that another thread tokenises. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadModel } from '../../../../src/encoder/model/served-model.ts';
 import {
   documentTokenizer,
   startDocumentTokenizer,
 } from '../../../../src/encoder/model/tokenizer/document-tokenizer.ts';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { defaultModel, tinyModel } from '../../../support/encoder/models.ts';
+import { charsmapOf } from '../../../support/encoder/unigram.ts';
 
 const never = new AbortController().signal;
 
@@ -14,6 +18,22 @@ async function stage() {
   const fatal: string[] = [];
   const there = await startDocumentTokenizer(models, (reason) => fatal.push(reason));
   return { here: documentTokenizer(models), there, fatal };
+}
+
+/** An export with XLM-R's vocabulary form, to which the table of characters is added. */
+async function exportWithTable(): Promise<string> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'unigram-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const fixtures = path.resolve(import.meta.dirname, '../../../fixtures/exports/multi-vector');
+  await cp(path.join(fixtures, 'xlm-roberta-unexpanded'), directory, { recursive: true });
+  const file = path.join(directory, 'tokenizer.json');
+  const json = JSON.parse(await readFile(file, 'utf8')) as { normalizer: { normalizers: unknown[] } };
+  json.normalizer.normalizers[0] = {
+    type: 'Precompiled',
+    precompiled_charsmap: charsmapOf({ '\n': ' ', '①': '1' }),
+  };
+  await writeFile(file, JSON.stringify(json));
+  return directory;
 }
 
 describe('the thread that tokenises documents', () => {
@@ -27,6 +47,25 @@ describe('the thread that tokenises documents', () => {
         expect(ids).toEqual(expected.ids);
         expect(places).toEqual(expected.places);
       }
+    }
+  });
+
+  it('shares the vocabulary of a Unigram tokenizer', async () => {
+    const models = [await loadModel(await exportWithTable())];
+    const { packed, vocab } = models[0]!.tokenizerOptions.tokenizer['model'] as {
+      readonly packed: { readonly pieces: { readonly nodes: Int32Array } };
+      readonly vocab: readonly unknown[];
+    };
+    expect(packed.pieces.nodes.buffer).toBeInstanceOf(SharedArrayBuffer);
+    expect(vocab).toEqual([]);
+    const there = await startDocumentTokenizer(models, (reason) => expect.fail(reason));
+    const here = documentTokenizer(models);
+    for (const text of ['', 'late interaction\n①', 'a <s> 😀'.repeat(3000)]) {
+      const found = await there(0, text, never);
+      const expected = await here(0, text, never);
+      expect(found.ids).toEqual(expected.ids);
+      expect(found.places).toEqual(expected.places);
+      expect(found.places).toBeDefined();
     }
   });
 
