@@ -258,7 +258,6 @@ describe('models', () => {
     const names = new Set(document.data.map(({ name }: { name: string }) => name));
     expect([...names].filter((name) => !furtherModels.includes(name as string))).toEqual([
       'bge-small-maxsim',
-      'bge-small-maxsim',
       'colbert-tiny',
       'minilm-l6-maxsim',
     ]);
