@@ -17,7 +17,6 @@ import { RedisLimiter } from '../service/limits/redis-limiter.ts';
 import type { Backend } from './backend.ts';
 import { readPepper, type Config } from './config.ts';
 import type { ModelReference } from './models/default-model.ts';
-import { choiceOf } from './models/model-choice.ts';
 import { observeCluster, registerClusterState, type ClusterObserver } from './telemetry/cluster-metrics.ts';
 
 export interface Cluster extends Backend {
@@ -27,6 +26,8 @@ export interface Cluster extends Backend {
 }
 
 const beatMs = 2_000;
+/** The models that older releases serve, of those that have another version since. Such a release reports none. */
+const modelsBefore: readonly ModelReference[] = [{ name: 'bge-small-maxsim', version: '1' }];
 const garbageMs = 60_000;
 
 /** Rejects with a `ConfigError`, or with `service_unavailable` if the catalog or the object store does not answer. */
@@ -60,14 +61,13 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
   });
   const node = { id: randomUUID(), name: `${hostname()}:${process.pid}` };
   const version = programVersion();
-  const { name: defaultModel } = choiceOf(config);
   let others: readonly (readonly ModelReference[])[] = [];
   let followed: () => readonly FollowedIndex[] = () => [];
   let offered: () => readonly ModelReference[] = () => [];
   const beat = async (): Promise<void> => {
     const report = await nodeReport({ version, catalog, cache, followed: followed(), models: offered() });
     const reports = await catalog.heartbeat({ ...node, report: JSON.stringify(report) }, nodeLiveMs);
-    others = reports.map((text) => readNodeReport(text)?.models ?? [{ name: defaultModel, version: '1' }]);
+    others = reports.map((text) => readNodeReport(text)?.models ?? modelsBefore);
   };
   const nodes = (): number => others.length + 1;
   await beat();

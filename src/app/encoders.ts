@@ -63,6 +63,7 @@ async function remoteEncoders(
       if (event.event === 'admitted') first.resolve();
     },
   });
+  let offered: readonly ModelReference[] = [];
   const late = setTimeout(
     () => first.reject(new ConfigError('MAXSIMD_ENCODERS: no encoder at these addresses serves')),
     readyMsMax,
@@ -72,7 +73,12 @@ async function remoteEncoders(
   ready.catch(() => undefined);
   return {
     pool,
-    offered: () => pool.modelsOfAll(),
+    offered() {
+      const served = pool.modelsOfAll();
+      // Encoders that are away come back with the models that they had.
+      if (served.length > 0) offered = served;
+      return offered;
+    },
     ready,
     statistics: async () =>
       (await pool.statistics()).map((reported) => ({ ...reported, name: reported.address })),

@@ -32,7 +32,7 @@ import { choiceOf, newestInstalled } from './models/model-choice.ts';
 import type { EncoderModel } from '../encoder/protocol/contract.ts';
 import { EncoderStartFailure } from '../encoder/supervision/supervisor.ts';
 import { createService, type RunningService } from '../service/create-service.ts';
-import { defaultModel, type ModelChoice } from '../service/indexes/served-models.ts';
+import { defaultModel, type ModelOfMoment } from '../service/indexes/served-models.ts';
 import { defaultRecallSettings, type RecallSettings } from '../index/recall/measuring.ts';
 import { registerServiceMetrics } from './telemetry/service-metrics.ts';
 import { onShutdown } from './shutdown.ts';
@@ -101,7 +101,7 @@ interface Running {
   readonly engine: NativeEngine;
   readonly encoders: Encoders;
   readonly service: RunningService;
-  readonly modelOfMoment: () => ModelChoice;
+  readonly modelOfMoment: ModelOfMoment;
 }
 
 async function openService({ config, asked, logger, metrics, opened }: Start): Promise<Running> {
@@ -140,7 +140,7 @@ async function openService({ config, asked, logger, metrics, opened }: Start): P
     ...backend,
     encoders: encoders.pool,
     engine,
-    defaultModel: modelOfMoment,
+    modelOfMoment,
     exactTokenVectorsMax: config.exactTokenVectorsMax,
     indexSettings: {
       segmentTokenVectorsMax: config.segmentTokenVectorsMax,
@@ -238,7 +238,7 @@ async function untilServed({ config, asked }: Start, running: Running): Promise<
       : error;
   });
   // If an encoder goes away just now, its replacement is waited for, as during a request.
-  return defaultModel(encoders.pool, modelOfMoment(), { deadlineMs: Infinity, signal: asked });
+  return defaultModel(encoders.pool, modelOfMoment, { deadlineMs: Infinity, signal: asked });
 }
 
 /** Returns the address of the API. */

@@ -86,7 +86,7 @@ export interface RequestUsage {
 export interface CreateIndexRequest {
   readonly name: string;
   readonly model?: string | undefined;
-  /** Absent = the default version of the default model, or the newest version of another. */
+  /** Absent = the configured version of the default model, or else the newest that every node serves. */
   readonly modelVersion?: string | undefined;
   readonly chunking?:
     | {

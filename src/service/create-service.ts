@@ -28,7 +28,7 @@ import { ReadinessProbe } from './readiness.ts';
 import { queryIndex, searchIndex } from './operations/query.ts';
 import { locateTokens } from './operations/locate-tokens.ts';
 import { scoreDocuments } from './operations/score.ts';
-import type { ModelChoice } from './indexes/served-models.ts';
+import type { ModelOfMoment } from './indexes/served-models.ts';
 import { TokenAllowance } from './limits/token-allowance.ts';
 import { updateDocument } from './operations/update-document.ts';
 import { Upkeep } from './indexes/upkeep.ts';
@@ -46,8 +46,8 @@ export interface ServiceDeps {
   readonly limiter: Limiter;
   /** API keys are hashed with it; 32 bytes. */
   readonly keyPepper: Uint8Array;
-  /** The default model of the moment. */
-  readonly defaultModel: () => ModelChoice;
+  /** The version of the moment of a model, by default of the default one. */
+  readonly modelOfMoment: ModelOfMoment;
   /** Token vectors that one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
   /** Called with a failure that nobody waits for. */
@@ -196,7 +196,7 @@ function composed(deps: ServiceDeps) {
     scanQueue,
     versions: new VersionResolver(catalog),
     expiry: new Expiry({ catalog, indexes, nowMs }),
-    defaultModel: deps.defaultModel,
+    modelOfMoment: deps.modelOfMoment,
     nowMs,
   };
   return { operation, admission, readiness, inFlight, store, recallTarget: settings.recall.target };

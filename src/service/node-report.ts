@@ -6,7 +6,7 @@ import type { BlobCache } from '../index/storage/blob-cache.ts';
 
 export const nodeReportSchema = z.object({
   version: z.string(),
-  /** Empty before the node serves, and absent from releases that serve version 1 of each model alone. */
+  /** The versions that it can serve. Empty before its encoders are known, and absent from older releases. */
   models: z.array(z.object({ name: z.string(), version: z.string() })).optional(),
   cache: z.object({ bytes: z.number(), bytes_max: z.number(), files: z.number() }),
   indexes: z.object({

@@ -13,7 +13,7 @@ import type { NativeEngine } from '../index/engine/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
 import type { Expiry } from './indexes/expiry.ts';
 import type { Indexes } from './indexes/indexes.ts';
-import type { ModelChoice } from './indexes/served-models.ts';
+import type { ModelOfMoment } from './indexes/served-models.ts';
 import type { FairQueue, Piece } from './limits/fair-queue.ts';
 import type { TokenAllowance } from './limits/token-allowance.ts';
 import { unitsOfSearch } from './limits/work.ts';
@@ -35,7 +35,7 @@ export interface OperationDeps {
   readonly usage: UsageRecorder;
   readonly versions: VersionResolver;
   readonly expiry: Expiry;
-  readonly defaultModel: () => ModelChoice;
+  readonly modelOfMoment: ModelOfMoment;
   readonly nowMs: () => number;
 }
 

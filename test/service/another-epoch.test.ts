@@ -63,7 +63,7 @@ it('a node forgets keys, rows, usage, documents of results and open indexes', as
     blobs: { catalog, objects: stage.objects, cache, nodeId: randomUUID(), replacedKeptMs: 3_600_000 },
     limiter: new MemoryLimiter(),
     keyPepper,
-    defaultModel: () => ({ name: 'words' }),
+    modelOfMoment: (name = 'words') => ({ name }),
     exactTokenVectorsMax: 0,
     onBackgroundError: (_job, error) => void errors.push(error),
     nowMs: () => nowMs,

@@ -31,7 +31,7 @@ it('they are in no answer of any node from that moment on, and any node ends the
       blobs: { catalog, objects, cache, nodeId: randomUUID(), replacedKeptMs: 3_600_000 },
       limiter: new MemoryLimiter(),
       keyPepper: new Uint8Array(32),
-      defaultModel: () => ({ name: 'words' }),
+      modelOfMoment: (name = 'words') => ({ name }),
       exactTokenVectorsMax: 0,
       onBackgroundError: (_job, error) => onError(error),
       nowMs: () => clock.ms,

@@ -16,7 +16,7 @@ it('a model whose only encoder is out is unavailable; one that was never served 
   onTestFinished(async () => pool.close());
   const choose = async (model: string) => {
     const limits = { deadlineMs: Date.now() + 10_000, signal: new AbortController().signal };
-    return chooseModel(pool, { name: 'minilm-l6-maxsim' }, { model }, limits);
+    return chooseModel(pool, (name = 'minilm-l6-maxsim') => ({ name }), { model }, limits);
   };
   await eventually(() => pool.models().length === 2);
   await expect(choose('colbert-tiny')).resolves.toMatchObject({ name: 'colbert-tiny' });

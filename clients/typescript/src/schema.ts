@@ -96,7 +96,7 @@ export interface components {
             readonly name: string;
             /** @description Name of an installed model. Omit it to use the default model. */
             readonly model?: string;
-            /** @description Selects one of several installed versions. Default: the configured version of the default model, or the newest version of another model. */
+            /** @description Selects one of several installed versions. Default: the configured version of the default model, or else the newest version that every node serves. */
             readonly model_version?: string;
             /** @enum {string} */
             readonly text_retention?: "none";

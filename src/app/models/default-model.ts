@@ -1,7 +1,7 @@
 /**
- * The model that new indexes get, and texts that are scored without an index. If `MAXSIMD_MODEL` names no version, it is the
- * newest one that the encoders of this process and every other node serve. So a node of the release before meets no index that it
- * cannot search.
+ * The model that new indexes get, and texts that are scored without an index. If neither `MAXSIMD_MODEL` nor the request names a
+ * version, it is the newest one that the encoders of this process and every other node serve. So a node of the release before meets
+ * no index that it cannot search.
  */
 import { compareVersions, type InstalledModel } from '../../encoder/model/installed-models.ts';
 import type { Logger } from '../../observation/logging.ts';
@@ -20,15 +20,17 @@ export interface DefaultModelOptions {
   readonly logger: Logger;
 }
 
-/** Returns the default model of the moment. Each change of its version is logged. */
-export function followDefaultModel(options: DefaultModelOptions): () => ModelChoice {
+/** Returns the version of the moment of a model, by default of the default one. Each change of the latter is logged. */
+export function followDefaultModel(options: DefaultModelOptions): (name?: string) => ModelChoice {
   const { choice, own, others, installed, logger } = options;
-  const { name } = choice;
-  if (choice.version !== undefined) return () => choice;
   let last: string | undefined;
-  return () => {
+  return (name = choice.name) => {
+    if (name === choice.name && choice.version !== undefined) return choice;
+    // A version that was installed a moment ago counts, if nobody else must serve it.
+    if (name !== choice.name && others().length === 0) return { name };
     const version = agreedVersion(name, own(), others());
-    if (version === undefined) return choice;
+    if (version === undefined) return { name };
+    if (name !== choice.name) return { name, version };
     if (version !== last) {
       const fields = { model: name, model_version: version, installed };
       if (installed !== undefined && compareVersions(version, installed) < 0)

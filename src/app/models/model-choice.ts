@@ -17,10 +17,10 @@ export async function newestInstalled(config: Config): Promise<InstalledModel | 
 
 /** The same. Rejects with a `ConfigError` if it is not installed. */
 export async function chosenModel(config: Config): Promise<InstalledModel> {
-  const folders = modelFoldersOf(config);
-  const { models, flat } = await installedModels(folders);
-  const chosen = findInstalled(models, choiceOf(config));
+  const chosen = await newestInstalled(config);
   if (chosen !== undefined) return chosen;
+  const folders = modelFoldersOf(config);
+  const { flat } = await installedModels(folders);
   const hint = flat.length === 0 ? '' : `; not installed: ${flat.join(', ')} (run maxsimd models add)`;
   throw new ConfigError(
     `MAXSIMD_MODEL: there is no model ${config.MAXSIMD_MODEL} in ${folders.join(' or ')}${hint}`,

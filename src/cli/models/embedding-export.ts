@@ -28,9 +28,12 @@ const offsetPositions = new Set(['roberta', 'xlm-roberta', 'xlm-roberta-xl', 'ca
 const fewBitsDimMin = 256;
 const fewBits = { row_bits: 2, pool_factor: 3 };
 
+const width = z.number().int().min(1).max(1024);
 const modelSchema = z.looseObject({
   model_type: z.string(),
-  hidden_size: z.number().int().min(1).max(1024),
+  hidden_size: width.optional(),
+  /** The same in DistilBERT. */
+  dim: width.optional(),
   max_position_embeddings: z.number().int().min(4),
   pad_token_id: z.number().int().nonnegative().nullish(),
 });
@@ -48,6 +51,8 @@ export async function readEmbeddingExport(
   const model = await read('config.json', modelSchema);
   if (model === undefined)
     throw inputError(`${directory} has no onnx_config.json with an embedding_dim, and no config.json`);
+  const dim = model.hidden_size ?? model.dim;
+  if (dim === undefined) throw inputError(`${directory}: config.json has no hidden_size`);
   const { inputs, outputs } = await graphNames(path.join(directory, graph));
   const output = tokenOutputs.find((name) => outputs.includes(name));
   if (output === undefined) {
@@ -66,7 +71,7 @@ export async function readEmbeddingExport(
       query_length: positions,
       document_length: positions,
       do_query_expansion: false,
-      embedding_dim: model.hidden_size,
+      embedding_dim: dim,
       uses_token_type_ids: inputs.includes('token_type_ids'),
       pad_token_id: model.pad_token_id ?? 0,
       maxsimd: {
@@ -75,7 +80,7 @@ export async function readEmbeddingExport(
         output,
         normalise: true,
         ...(weights === undefined ? {} : { token_weights: weights.file }),
-        ...(model.hidden_size >= fewBitsDimMin ? fewBits : {}),
+        ...(dim >= fewBitsDimMin ? fewBits : {}),
       },
     },
     weights,

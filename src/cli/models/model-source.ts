@@ -83,7 +83,8 @@ function weightsNote({ weights }: EmbeddingExport): string {
 async function directoryOf(given: string): Promise<string> {
   if (await isDirectory(given)) return given;
   const parent = path.dirname(given);
-  return path.basename(parent) === graphsFolder ? path.dirname(parent) : parent;
+  const isOwn = path.basename(parent) !== graphsFolder || (await readdir(parent)).includes('tokenizer.json');
+  return isOwn ? parent : path.dirname(parent);
 }
 
 async function graphIn(directory: string, entries: readonly string[]): Promise<string> {

@@ -3,6 +3,7 @@
  * WordPiece vocabularies list words by falling frequency, merges of BPE were found in that order, and Unigram has log probabilities.
  */
 import { z } from 'zod';
+import { tokenIdMax } from '../../encoder/model/tokenizer/tokenizer-parts.ts';
 
 export interface TokenWeights {
   /** The name of the file that they go to. */
@@ -19,24 +20,25 @@ const rankOffset = 1000;
 /** The weight of a middling word is about 1. */
 const middling = Math.log(5 * rankOffset);
 
+const tokenId = z.number().int().min(0).max(tokenIdMax);
+const idsByPiece = z.record(z.string(), tokenId);
+
 const schema = z.looseObject({
-  added_tokens: z
-    .array(z.looseObject({ id: z.number().int().nonnegative(), special: z.boolean() }))
-    .default([]),
+  added_tokens: z.array(z.looseObject({ id: tokenId, special: z.boolean() })).default([]),
   model: z.discriminatedUnion('type', [
     z.looseObject({
       type: z.literal('WordPiece'),
       unk_token: z.string(),
-      vocab: z.record(z.string(), z.number()),
+      vocab: idsByPiece,
     }),
     z.looseObject({
       type: z.literal('BPE'),
-      vocab: z.record(z.string(), z.number()),
+      vocab: idsByPiece,
       merges: z.array(z.union([z.string(), z.tuple([z.string(), z.string()])])),
     }),
     z.looseObject({
       type: z.literal('Unigram'),
-      unk_id: z.number().nullish(),
+      unk_id: tokenId.nullish(),
       vocab: z.array(z.tuple([z.string(), z.number()])),
     }),
   ]),
@@ -47,8 +49,12 @@ export function tokenWeightsOf(tokenizer: object): TokenWeights | undefined {
   const parsed = schema.safeParse(tokenizer);
   if (!parsed.success) return undefined;
   const { model, added_tokens: added } = parsed.data;
-  const { values, unknown, source } = byModel(model);
-  for (const { id, special } of added) if (special && id !== unknown && id < values.length) values[id] = 0;
+  const { values: ofModel, unknown, source } = byModel(model);
+  // Special tokens may have ids behind the vocabulary. Words that were added there are rare.
+  const length = added.reduce((most, { id }) => Math.max(most, id + 1), ofModel.length);
+  const values = new Float32Array(length).fill(weightOf(ofModel.length));
+  values.set(ofModel);
+  for (const { id, special } of added) if (special && id !== unknown) values[id] = 0;
   return { file, values, source };
 }
 
@@ -66,7 +72,8 @@ function byModel(model: z.output<typeof schema>['model']): Weights {
       ([, logProbability]) => Math.max(0, -logProbability) / middling,
     );
     const unknown = model.unk_id ?? undefined;
-    if (unknown !== undefined) values[unknown] = values.reduce((most, value) => Math.max(most, value), 0);
+    if (unknown !== undefined && unknown < values.length)
+      values[unknown] = values.reduce((most, value) => Math.max(most, value), 0);
     return { values, unknown, source: 'log probabilities of the vocabulary' };
   }
   const ids = Object.entries(model.vocab);

@@ -79,7 +79,7 @@ async function open(): Promise<Sessions | undefined> {
   return undefined;
 }
 
-/** One session for models with the same graph. */
+/** One session for models with the same file of a graph. */
 async function createSessions(
   provider: 'cpu' | 'cuda',
   threads: number,
@@ -87,9 +87,9 @@ async function createSessions(
   const opened = new Map<string, Promise<OnnxRuntime.InferenceSession>>();
   return Promise.all(
     data.models.map(async (model) => {
-      const { sha256 } = model.graphs[provider];
-      const opening = opened.get(sha256) ?? createSession(model, provider, threads);
-      opened.set(sha256, opening);
+      const { file } = model.graphs[provider];
+      const opening = opened.get(file) ?? createSession(model, provider, threads);
+      opened.set(file, opening);
       const session = await opening;
       checkGraph(session, model);
       return session;

@@ -12,7 +12,7 @@ export interface InstalledModel {
   readonly name: string;
   readonly version: string;
   readonly directory: string;
-  /** The version whose graph it has (`shared-files.ts`), which may be its own. */
+  /** The version whose graph it has (`shared-files.ts`): its own, if it has the file itself or that version is not beside it. */
   readonly graphVersion: string;
 }
 
@@ -97,11 +97,16 @@ async function namesOf(
     return {
       name: typeof manifest.name === 'string' ? manifest.name : fromPath.name,
       version,
-      graphVersion: versionIn(manifest.shares) ?? version,
+      graphVersion: (await sharedVersion(directory, versionIn(manifest.shares))) ?? version,
     };
   } catch {
     return { ...fromPath, graphVersion: fromPath.version };
   }
+}
+
+async function sharedVersion(directory: string, shares: string | undefined): Promise<string | undefined> {
+  if (shares === undefined || (await hasGraph(directory))) return undefined;
+  return (await hasGraph(path.join(directory, '..', shares))) ? shares : undefined;
 }
 
 function versionIn(value: unknown): string | undefined {
@@ -111,6 +116,11 @@ function versionIn(value: unknown): string | undefined {
 async function isModel(directory: string): Promise<boolean> {
   const entries = await entriesOf(directory);
   return entries.some((entry) => !entry.isDirectory() && telling.has(entry.name));
+}
+
+async function hasGraph(directory: string): Promise<boolean> {
+  const entries = await entriesOf(directory);
+  return entries.some(({ name }) => name === 'model.onnx');
 }
 
 /** Without hidden directories: a model is hidden while it is being installed. */

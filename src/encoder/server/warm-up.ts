@@ -30,9 +30,9 @@ export async function warmUp(
 ): Promise<void> {
   const graphs = new Set<string>();
   for (const [index, model] of core.models.entries()) {
-    const { sha256 } = model.session.graphs[provider];
-    if (graphs.has(sha256)) continue;
-    graphs.add(sha256);
+    const { file } = model.session.graphs[provider];
+    if (graphs.has(file)) continue;
+    graphs.add(file);
     const { rules, tokenizer } = model;
     const filler = tokenizer.encode('a')[0] ?? 0;
     for (const { kind, texts, tokens } of warmUpBatches(model, provider, limits)) {

@@ -48,7 +48,7 @@ export const CreateIndexBody = z
     model_version: Name.optional().meta({
       ...addition,
       description:
-        'Selects one of several installed versions. Default: the configured version of the default model, or the newest version of another model.',
+        'Selects one of several installed versions. Default: the configured version of the default model, or else the newest version that every node serves.',
     }),
     text_retention: TextRetention.optional(),
     metadata_schema: customerObject(

@@ -12,6 +12,9 @@ export interface ModelChoice {
   readonly version?: string;
 }
 
+/** The version that a model has for requests that name none, by default of the default model. */
+export type ModelOfMoment = (name?: string) => ModelChoice;
+
 /** How long the caller waits for an encoder that is about to come back. */
 type Limits = Pick<RequestContext, 'deadlineMs' | 'signal'>;
 
@@ -32,26 +35,45 @@ export async function modelOfIndex(
 /** The default model, which also encodes transient documents. */
 export async function defaultModel(
   encoders: EncoderPool,
-  choice: ModelChoice,
+  modelOfMoment: ModelOfMoment,
   limits: Limits,
 ): Promise<EncoderModel> {
-  const model = await encoders.awaitModel(choice, limits);
+  const model = await awaitMoment(encoders, modelOfMoment, undefined, limits);
   if (model !== undefined) return model;
   throw unavailable('no encoder serves the default model at the moment', undefined, retryAfterSeconds);
 }
 
-/** The model that a request for a new index asks for, in the version that it names, or else in the default or newest one. */
+/** The model that a request for a new index asks for, in the version that it names, or else in that of the moment. */
 export async function chooseModel(
   encoders: EncoderPool,
-  choice: ModelChoice,
-  { model: name = choice.name, modelVersion }: Pick<CreateIndexRequest, 'model' | 'modelVersion'>,
+  modelOfMoment: ModelOfMoment,
+  request: Pick<CreateIndexRequest, 'model' | 'modelVersion'>,
   limits: Limits,
 ): Promise<EncoderModel> {
-  if (name === choice.name && modelVersion === undefined) return defaultModel(encoders, choice, limits);
-  const model = await encoders.awaitModel({ name, version: modelVersion }, limits);
+  const choice = modelOfMoment();
+  const { model: name = choice.name, modelVersion } = request;
+  if (name === choice.name && modelVersion === undefined)
+    return defaultModel(encoders, modelOfMoment, limits);
+  const model =
+    modelVersion === undefined
+      ? await awaitMoment(encoders, modelOfMoment, name, limits)
+      : await encoders.awaitModel({ name, version: modelVersion }, limits);
   if (model !== undefined) return model;
   if (modelVersion !== undefined) {
     throw invalid('model_version', 'there is no such version of the model', 'unknown_model_version');
   }
   throw invalid('model', `no such model; the default is ${choice.name}`, 'unknown_model');
+}
+
+/** While no encoder is up, a model has no version. So the version is asked for again when there is one. */
+async function awaitMoment(
+  encoders: EncoderPool,
+  modelOfMoment: ModelOfMoment,
+  name: string | undefined,
+  limits: Limits,
+): Promise<EncoderModel | undefined> {
+  const before = modelOfMoment(name);
+  const model = await encoders.awaitModel(before, limits);
+  if (before.version !== undefined || model === undefined) return model;
+  return encoders.awaitModel(modelOfMoment(name), limits);
 }

@@ -19,7 +19,7 @@ export async function createIndex(
   context: RequestContext,
   request: CreateIndexRequest,
 ): Promise<IndexRow> {
-  const model = await chooseModel(deps.encoders, deps.defaultModel(), request, context);
+  const model = await chooseModel(deps.encoders, deps.modelOfMoment, request, context);
   const created = await deps.catalog.createIndex(
     {
       id: randomUUID(),

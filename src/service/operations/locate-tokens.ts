@@ -28,7 +28,7 @@ async function modelAndChunking(
   indexId: string | undefined,
 ): Promise<{ readonly model: EncoderModel; readonly chunking: ChunkingParameters }> {
   if (indexId === undefined) {
-    const model = await defaultModel(deps.encoders, deps.defaultModel(), context);
+    const model = await defaultModel(deps.encoders, deps.modelOfMoment, context);
     return { model, chunking: chunkingOf(model) };
   }
   const row = await deps.indexes.usableRow(context.tenant.id, indexId);

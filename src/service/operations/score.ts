@@ -78,7 +78,7 @@ async function scoreAll(
   request: ScoreRequest,
   hold: TokenHold,
 ): Promise<Scored> {
-  const model = await chooseModel(deps.encoders, deps.defaultModel(), { model: request.model }, context);
+  const model = await chooseModel(deps.encoders, deps.modelOfMoment, { model: request.model }, context);
   const options = encodeOptions(context, model);
   const query = Promise.withResolvers<EncodedQuery>();
   // It is awaited with the first document. Until then a failure must not count as unhandled.

@@ -40,6 +40,22 @@ it('a version of the configuration is taken as it is', () => {
   expect(followDefaultModel({ choice, ...options })()).toEqual(choice);
 });
 
+it('of another model is agreed on, too; alone, whoever serves it decides', () => {
+  const { logger } = logsInto();
+  let others: (readonly ModelReference[])[] = [];
+  const model = followDefaultModel({
+    choice: { name: 'ours', version: '1' },
+    own: () => [...versions('1'), { name: 'another', version: '100' }],
+    others: () => others,
+    installed: '1',
+    logger,
+  });
+  expect(model('another')).toEqual({ name: 'another' });
+  others = [versions('1')];
+  expect(model('another')).toEqual({ name: 'another', version: '99' });
+  expect(model('unknown')).toEqual({ name: 'unknown' });
+});
+
 it('says once that the newest is not served by all, and when it is', () => {
   const { logger, lines } = logsInto();
   let others = [versions('1')];

@@ -133,7 +133,7 @@ async function openNode(config: Config) {
     blobs: { catalog, objects, cache, replacedKeptMs: 3_600_000, nodeId: randomUUID() },
     limiter: await MemoryLimiter.restore(catalog, clock.ms),
     keyPepper,
-    defaultModel: () => ({ name: 'words' }),
+    modelOfMoment: (name = 'words') => ({ name }),
     exactTokenVectorsMax: 0,
     indexSettings: goldenSettings,
     onBackgroundError: (_job, error) => onError(error),

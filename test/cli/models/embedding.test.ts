@@ -1,5 +1,6 @@
 /** `maxsimd models add` of an ordinary embedding model, as hubs have it: it becomes a model for late interaction. */
-import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readEmbeddingExport } from '../../../src/cli/models/embedding-export.ts';
 import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { tokenWeightsOf } from '../../../src/cli/models/token-weights.ts';
@@ -83,6 +84,14 @@ it('is refused with its reason if something is missing, or says otherwise', asyn
   expect(await refused(source)).toContain('no config.json');
 });
 
+it('has rows of 2 bits that are pooled by 3 from 256 dimensions on', async () => {
+  const { config } = await readEmbeddingExport(source, readdirSync(source), 'onnx/model.onnx');
+  expect(config['maxsimd']).not.toHaveProperty('row_bits');
+  change('config.json', { hidden_size: undefined, dim: 256 });
+  const wide = await readEmbeddingExport(source, readdirSync(source), 'onnx/model.onnx');
+  expect(wide.config['maxsimd']).toMatchObject({ row_bits: 2, pool_factor: 3 });
+});
+
 it('has the positions that its backbone leaves', async () => {
   change('config.json', { model_type: 'xlm-roberta', pad_token_id: 1, max_position_embeddings: 40 });
   const { document } = await add(source);
@@ -91,12 +100,21 @@ it('has the positions that its backbone leaves', async () => {
 
 describe('weights of tokens', () => {
   it('follow the ranks of merges in BPE, where bytes are the most frequent', () => {
-    const vocab = { '<s>': 0, a: 1, b: 2, ab: 3, abb: 4 };
-    const model = { type: 'BPE', vocab, merges: ['a b', ['ab', 'b']] };
-    const { values } = tokenWeightsOf({ added_tokens: [{ id: 0, special: true }], model })!;
-    expect(values[0]).toBe(0);
-    expect(values[1]).toBeLessThanOrEqual(values[3]!);
-    expect(values[3]).toBeLessThanOrEqual(values[4]!);
+    const merged = Array.from({ length: 2_000 }, (_, rank) => 'a'.repeat(rank + 2));
+    const vocab = Object.fromEntries(['a', ...merged].map((piece, id) => [piece, id]));
+    const merges = merged.map((piece, rank) =>
+      rank % 2 === 0 ? `a ${piece.slice(1)}` : ['a', piece.slice(1)],
+    );
+    // Special tokens come behind the vocabulary.
+    const added = [
+      { id: 2_001, special: true },
+      { id: 2_002, special: false },
+    ];
+    const { values } = tokenWeightsOf({ added_tokens: added, model: { type: 'BPE', vocab, merges } })!;
+    expect(values[0]).toBeLessThan(values[1_000]!);
+    expect(values[1_000]).toBeLessThan(values[2_000]!);
+    expect(values[2_001]).toBe(0);
+    expect(values[2_002]).toBeGreaterThanOrEqual(values[2_000]!);
   });
 
   it('follow log probabilities in Unigram, where unknown text is the rarest', () => {

@@ -31,7 +31,7 @@ it('a request whose index is deleted at any moment answers as before, or 404', a
     blobs: { catalog, objects, cache, nodeId: randomUUID(), replacedKeptMs: 3_600_000 },
     limiter: new MemoryLimiter(),
     keyPepper: new Uint8Array(32),
-    defaultModel: () => ({ name: 'words' }),
+    modelOfMoment: (name = 'words') => ({ name }),
     exactTokenVectorsMax: 0,
     onBackgroundError: (_job, error) => onError(error),
   });

@@ -84,7 +84,7 @@ export async function openOneThreadStage(): Promise<OneThreadStage> {
     blobs: await openLocalBlobStore(path.join(directory, 'segments')),
     limiter: await MemoryLimiter.restore(catalog, Date.now()),
     keyPepper: catalog.keyPepper(),
-    defaultModel: () => ({ name: model.name }),
+    modelOfMoment: (name = model.name) => ({ name }),
     exactTokenVectorsMax: 0,
     onBackgroundError: (_job, error) => {
       throw error;

@@ -70,7 +70,7 @@ export async function openServiceStage(
     blobs: await openLocalBlobStore(path.join(directory, 'segments')),
     limiter: await MemoryLimiter.restore(catalog, clock.ms),
     keyPepper: catalog.keyPepper(),
-    defaultModel: () => ({ name: 'words' }),
+    modelOfMoment: (name = 'words') => ({ name }),
     exactTokenVectorsMax,
     indexSettings,
     onBackgroundError: (_job, error) => void errors.push(error),

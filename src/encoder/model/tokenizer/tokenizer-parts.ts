@@ -26,7 +26,7 @@ export interface TokenizerParts {
 }
 
 /** A bound on ids, because tables are as long as the largest id. No vocabulary comes near it. */
-const tokenIdMax = 1 << 24;
+export const tokenIdMax = 1 << 24;
 const tokenId = z.number().int().min(0).max(tokenIdMax);
 
 const normalizerSchema = z.looseObject({

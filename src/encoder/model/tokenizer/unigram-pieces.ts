@@ -99,7 +99,9 @@ export class UnigramCutter {
     for (let at = from; at < to;) {
       const end = this.#partEnd(text, at + 1, to);
       if (end - at > shortUnits) {
+        const before = into.ids.length;
         yield* cutInSteps(this.#vocabulary, text, at, end, into);
+        this.#joinUnknown(into, before, word);
         at = end;
       } else {
         at = this.#cutPart(text, at, end, word, into);
@@ -128,12 +130,16 @@ export class UnigramCutter {
     extend(this.#vocabulary, this.#paths, text, { from: at, to: end, first: at, stop: end });
     append(this.#paths, unknownId, { from: at, to: end }, into);
     if (isPiece) this.#known[found] = ids.length === before + 1 ? wholeness.whole : wholeness.cut;
-    // A part may begin with unknown characters that follow others.
-    if (before > word && ids[before] === unknownId && ids[before - 1] === unknownId) {
-      ids.splice(before - 1, 1);
-      ends.splice(before - 1, 1);
-    }
+    this.#joinUnknown(into, before, word);
     return end;
+  }
+
+  /** A part, whose first piece is at `before`, may begin with unknown characters that follow others of its word. */
+  #joinUnknown({ ids, ends }: CutPieces, before: number, word: number): void {
+    const { unknownId } = this.#vocabulary;
+    if (before === word || ids[before] !== unknownId || ids[before - 1] !== unknownId) return;
+    ids.splice(before - 1, 1);
+    ends.splice(before - 1, 1);
   }
 
   #isPartEnd(text: string, at: number, to: number): boolean {

@@ -39,7 +39,7 @@ const service = await createService({
   blobs: { ...blobs, catalog } as never,
   encoders: new WordEncoder(),
   engine: createEngine({ threads: 1, kernel: 'auto' }),
-  defaultModel: () => ({ name: wordModel.name }),
+  modelOfMoment: (name = wordModel.name) => ({ name }),
   exactTokenVectorsMax: 1_000_000,
   // Segments are so small that merges and codes come often.
   indexSettings: { sealedSegmentsMax: 4, codesTokenVectorsMin: 200 },
