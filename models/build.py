@@ -38,7 +38,7 @@ GOLDEN = (
     ("document", "Late interaction scores a document by the best match of every query token."),
     ("document", "x"),
 )
-GOLDEN_OF_MANY_LANGUAGES = (("document", "Το <s> δεν είναι σύμβολο: 안녕하세요, العالم!"),)
+GOLDEN_OF_MANY_LANGUAGES = (("document", "Το κείμενο δεν είναι σύμβολο: 안녕하세요, العالم!"),)
 
 
 def main() -> None:
