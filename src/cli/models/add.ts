@@ -64,7 +64,7 @@ export async function addModel(
     if (source.manifest === undefined) {
       const fitted = texts === undefined ? {} : await fit(staged, source, unpooled, texts);
       await writeConfig(staged, withOwn(source, fitted));
-      const made = [weights?.file, fitted.moment].filter((name) => name !== undefined);
+      const made = [weights?.file, fitted.moment].filter((file) => file !== undefined);
       const names = [...source.files.map(({ to }) => to), configFile, ...made];
       await write({ dim: unpooled.dim, files: await checksums(staged, names), golden });
     } else {
