@@ -18,7 +18,7 @@ import { index, ranked } from '../support/running/wire.ts';
 
 const documents = Array.from({ length: 8 }, (_, place) => ({
   doc_id: `d${place}`,
-  text: textOfTokens(20),
+  text: textOfTokens(60),
   metadata: { even: place % 2 === 0 },
 }));
 const everything = { query: textOfTokens(4), top_k: documents.length };
@@ -70,7 +70,7 @@ async function expectCondemned(indexId: string): Promise<void> {
 
 beforeAll(async () => {
   scratch = await makeScratch();
-  server = await startServer({ scratch, sharedEncoder: true, constants: { segmentTokenVectorsMax: 24 } });
+  server = await startServer({ scratch, sharedEncoder: true, constants: { segmentTokenVectorsMax: 64 } });
   tenant = await createTenant(server);
   ({ client } = tenant);
   otherId = await makeSealed();
@@ -100,7 +100,7 @@ describe('a segment beneath an open index', { timeout: 300_000 }, () => {
       bytes[4096]! ^= 1;
       await writeFile(file, bytes);
     }
-    server = await startServer({ scratch, sharedEncoder: true, constants: { segmentTokenVectorsMax: 24 } });
+    server = await startServer({ scratch, sharedEncoder: true, constants: { segmentTokenVectorsMax: 64 } });
     client = connect(server.url, tenant.key);
     await expectCondemned(id);
   });

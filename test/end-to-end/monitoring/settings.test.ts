@@ -41,7 +41,7 @@ test('threads, memory, loaded models and the console are as the settings say', a
   const { client } = await createTenant(server);
   const reply = await client.createIndex({ name: 'tiny', model: 'colbert-tiny' });
   const { message } = expectError(reply, 503, 'service_unavailable');
-  expect(message).toContain('at most 1 model versions are loaded at a time');
+  expect(message).toContain('at most 1 models are loaded at a time');
 });
 
 test('a trusted proxy says that its client speaks HTTPS, and encoders above their memory are restarted', async () => {
