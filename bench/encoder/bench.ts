@@ -100,6 +100,8 @@ const goals: Readonly<Record<Device['provider'], readonly Goal[]>> = {
 };
 
 const agreementTexts = 16;
+/** The version of the default model that stores a row for each token, as the other sides give one. */
+const plainRows = { MAXSIMD_MODEL: 'bge-small-maxsim/1' };
 
 interface Sides {
   readonly contenders: ReadonlyMap<string, Contender>;
@@ -108,7 +110,7 @@ interface Sides {
 }
 
 async function run(options: Options): Promise<EncoderReport> {
-  const modelDirectory = await modelDirectoryOf(parseConfig(options.environment));
+  const modelDirectory = await modelDirectoryOf(parseConfig({ ...plainRows, ...options.environment }));
   const model = await loadModel(modelDirectory);
   const found = await readTexts(options.texts * 4, options.beir);
   const source = { documents: found.documents, queries: options.beir === undefined ? [] : found.queries };
