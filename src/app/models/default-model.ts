@@ -15,7 +15,7 @@ export interface DefaultModelOptions {
   readonly own: () => readonly ModelReference[];
   /** The models that each other live node serves. */
   readonly others: () => readonly (readonly ModelReference[])[];
-  /** The newest version that is installed here, whoever serves it. */
+  /** The newest version that is installed here. Encoders elsewhere may lack it. */
   readonly installed: string | undefined;
   readonly logger: Logger;
 }

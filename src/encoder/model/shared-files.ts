@@ -23,7 +23,7 @@ export async function fileOfModel(
   return (await isThere(shared)) ? shared : own;
 }
 
-/** Whoever opens the file says why it cannot be read. */
+/** A file that cannot be reached counts as absent. To open it later gives the reason. */
 async function isThere(file: string): Promise<boolean> {
   return access(file).then(
     () => true,

@@ -40,7 +40,7 @@ it('a version of the configuration is taken as it is', () => {
   expect(followDefaultModel({ choice, ...options })()).toEqual(choice);
 });
 
-it('of another model is agreed on, too; alone, whoever serves it decides', () => {
+it('the nodes agree on other models, too; a node that is alone leaves them to its encoders', () => {
   const { logger } = logsInto();
   let others: (readonly ModelReference[])[] = [];
   const model = followDefaultModel({

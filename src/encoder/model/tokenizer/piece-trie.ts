@@ -85,25 +85,10 @@ export class PieceTrie {
 
   /** Finds the longest piece that `text[from, to)` begins with. Sets `found` and returns its end; `from` if there is none. */
   longest(text: string, from: number, to: number): number {
-    const nodes = this.#nodes;
-    const numbers = this.#numbers;
-    let node = root;
-    let children = nodes[root * stride + link]!;
-    let last = root;
-    let end = from;
-    for (let at = from; at < to && children >= 0; at++) {
-      const number = numbers[text.charCodeAt(at)]!;
-      const next = children + number;
-      const above = nodes[next * stride + parent]!;
-      if (number === 0 || (above & ~pieceFlag) !== node) break;
-      node = next;
-      children = nodes[node * stride + link]!;
-      if (above === (above & ~pieceFlag)) continue;
-      last = node;
-      end = at + 1;
-    }
-    if (end > from) this.found = this.#pieceOf(nodes[last * stride + link]!);
-    return end;
+    const count = this.all(text, from, to);
+    if (count === 0) return from;
+    this.found = this.ids[count - 1]!;
+    return this.ends[count - 1]!;
   }
 
   /** Finds all pieces that `text[from, to)` begins with, from short to long. Sets `ids` and `ends`, and returns their number. */
@@ -121,15 +106,11 @@ export class PieceTrie {
       node = next;
       children = nodes[node * stride + link]!;
       if (above === (above & ~pieceFlag)) continue;
+      // A node without children holds its piece in place of them.
       this.ids[count] = children < 0 ? none - children : nodes[children * stride + link]!;
       this.ends[count++] = at + 1;
     }
     return count;
-  }
-
-  /** The piece of a node that has one. `children`: its link. */
-  #pieceOf(children: number): number {
-    return children < 0 ? none - children : this.#nodes[children * stride + link]!;
   }
 
   /** Places the children of each node of the tree, in the order in which the nodes came. */

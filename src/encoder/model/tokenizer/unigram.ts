@@ -93,19 +93,17 @@ export function unigramParts(
   described: DescribedTokenizer,
   isSpecial: (token: DescribedTokenizer['added_tokens'][number]) => boolean,
 ): TokenizerParts | undefined {
-  const added = described.added_tokens;
-  const text = textOptions(described);
-  const frame = frameOf(described.post_processor);
-  const found = model.safeParse(described.model);
-  if (!found.success || text === undefined || frame === undefined || !added.every(isSpecial))
-    return undefined;
-  const { vocab, unk_id: unknownId, packed } = found.data;
-  const specials = new Map(added.map(({ content, id }) => [content, id]));
+  const found = unigramOf(described, isSpecial);
+  if (found === undefined) return undefined;
+  const { frame, specials, unknownId, vocab, packed, charsmap: table, ...text } = found;
   const vocabulary = unpacked(packed ?? packedVocabulary(vocab, unknownId, specials));
-  const steps = stepsOf(text, vocabulary);
+  const steps = stepsOf({ ...text, entries: charsmapEntries(table) }, vocabulary);
   return {
     ...frame,
-    vocabularySize: added.reduce((size, { id }) => Math.max(size, id + 1), vocabulary.scores.length),
+    vocabularySize: [...specials.values()].reduce(
+      (size, id) => Math.max(size, id + 1),
+      vocabulary.scores.length,
+    ),
     unknownId,
     lowercases: false,
     ...steps,
@@ -116,8 +114,38 @@ export function unigramParts(
   };
 }
 
+interface Unigram extends TextSteps {
+  readonly frame: Pick<TokenizerParts, 'head' | 'tail'>;
+  /** The ids of special tokens. */
+  readonly specials: ReadonlyMap<string, number>;
+  readonly unknownId: number;
+  readonly vocab: readonly unknown[];
+  readonly packed: PackedVocabulary | undefined;
+}
+
+/** Returns undefined for a tokenizer of another kind. */
+function unigramOf(
+  described: DescribedTokenizer,
+  isSpecial: (token: DescribedTokenizer['added_tokens'][number]) => boolean,
+): Unigram | undefined {
+  const added = described.added_tokens;
+  const text = textSteps(described);
+  const frame = frameOf(described.post_processor);
+  const found = model.safeParse(described.model);
+  if (!found.success || text === undefined || frame === undefined || !added.every(isSpecial))
+    return undefined;
+  const { vocab, unk_id: unknownId, packed } = found.data;
+  const specials = new Map(added.map(({ content, id }) => [content, id]));
+  return { ...text, frame, specials, unknownId, vocab, packed };
+}
+
+interface TextSteps extends Omit<UnigramTextOptions, 'entries'> {
+  /** In base64 (`charsmap.ts`). */
+  readonly charsmap: string;
+}
+
 /** Returns undefined where normaliser and splitter are none of XLM-R's. */
-function textOptions(described: DescribedTokenizer): UnigramTextOptions | undefined {
+function textSteps(described: DescribedTokenizer): TextSteps | undefined {
   const { normalizer, pre_tokenizer: splitter } = described;
   const [first, ...others] = listed(normalizer, 'normalizers');
   const table = charsmap.safeParse(first);
@@ -131,7 +159,7 @@ function textOptions(described: DescribedTokenizer): UnigramTextOptions | undefi
   if (!isKnown) return undefined;
   const splitsAtWhiteSpace = before.length > 0;
   return {
-    entries: charsmapEntries(table.data.precompiled_charsmap),
+    charsmap: table.data.precompiled_charsmap,
     splitsAtWhiteSpace,
     joinsSpaces: splitsAtWhiteSpace || others.some((each) => spacesJoined.safeParse(each).success),
   };
@@ -166,14 +194,9 @@ export function packUnigram(
   tokenizer: Readonly<Record<string, unknown>>,
   isSpecial: (token: DescribedTokenizer['added_tokens'][number]) => boolean,
 ): Readonly<Record<string, unknown>> {
-  const described = tokenizerSchema.parse(tokenizer);
-  const found = model.safeParse(described.model);
-  const added = described.added_tokens;
-  const isServed = found.success && added.every(isSpecial) && textOptions(described) !== undefined;
-  if (!isServed || frameOf(described.post_processor) === undefined) return tokenizer;
-  const { vocab, unk_id: unknownId } = found.data;
-  const specials = new Map(added.map(({ content, id }) => [content, id]));
-  const packed = packedVocabulary(vocab, unknownId, specials);
+  const found = unigramOf(tokenizerSchema.parse(tokenizer), isSpecial);
+  if (found === undefined) return tokenizer;
+  const packed = packedVocabulary(found.vocab, found.unknownId, found.specials);
   return { ...tokenizer, model: { ...(tokenizer['model'] as object), vocab: [], packed } };
 }
 
