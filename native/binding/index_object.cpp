@@ -199,9 +199,10 @@ Napi::Value IndexObject::buildCodes(const Napi::CallbackInfo& info) {
       Index::CodesBuilt codes;
       double milliseconds;
     };
-    auto execute = [index = index_, id = takeSegmentId(info[0]), deadline = untilStopped()] {
+    const bool plain = !info[1].IsUndefined() && info[1].ToBoolean();
+    auto execute = [index = index_, id = takeSegmentId(info[0]), deadline = untilStopped(), plain] {
       const auto start = Clock::now();
-      const Index::CodesBuilt codes = index->buildCodes(id, deadline);
+      const Index::CodesBuilt codes = index->buildCodes(id, deadline, plain);
       index->buildGraph(deadline);
       return Built{codes, millisecondsBetween(start, Clock::now())};
     };

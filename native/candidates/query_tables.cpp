@@ -137,15 +137,32 @@ void QueryTables::fillEntries(const CodebookTable& table, const Chunk& centroids
                                  table.floors.data(), table.factors.data(), entries, tokensPadded_);
 }
 
+/// The components of all tokens that codewords describe: f32 [subspaces * width][tokensPadded_]. The same component of
+/// all tokens lies side by side.
+std::vector<float> QueryTables::columnsOf(const CodebookData& data, std::span<const float> vectors) const {
+  const size_t stride = tokensPadded_;
+  std::vector<float> columns(size_t(subspaces) * data.subspaceDim() * stride, 0.0f);
+  if (data.directions.empty()) {
+    for (uint32_t i = 0; i < tokens_; ++i) {
+      for (uint32_t d = 0; d < data.dim; ++d) columns[d * stride + i] = vectors[size_t(i) * data.dim + d];
+    }
+    return columns;
+  }
+  std::vector<float> similarities(size_t(data.components()) * query_.tokensPadded);
+  kernel_.similarities(query_, {data.directions.data(), data.directionScales.data(), data.components()},
+                       similarities.data());
+  for (size_t p = 0; p < data.components(); ++p) {
+    for (uint32_t i = 0; i < tokens_; ++i)
+      columns[p * stride + i] = similarities[p * query_.tokensPadded + i] * query_.scales[i];
+  }
+  return columns;
+}
+
 /// Computes the similarities of the query with all codewords, as bytes. In each subspace they count from the least one,
 /// so that the step can be as fine as a sum of 8 bits allows.
 void QueryTables::setResiduals(const CodebookData& data, std::span<const float> vectors, CodebookTable& table) const {
   const uint32_t stride = tokensPadded_, width = data.subspaceDim();
-  // The query, transposed: the same component of all tokens lies side by side.
-  std::vector<float> columns(size_t(subspaces) * width * stride, 0.0f);
-  for (uint32_t i = 0; i < tokens_; ++i) {
-    for (uint32_t d = 0; d < data.dim; ++d) columns[size_t(d) * stride + i] = vectors[size_t(i) * data.dim + d];
-  }
+  const std::vector<float> columns = columnsOf(data, vectors);
   std::vector<float> dots(size_t(subspaces) * codewords * stride, 0.0f), least(size_t(subspaces) * stride);
   std::vector<float> spans(tokens_, step_ * float(entryMax));
   float leasts = 0.0f;

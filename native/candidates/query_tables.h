@@ -63,6 +63,7 @@ class QueryTables {
  private:
   void setSteps(std::span<const float> vectors);
   void fillEntries(const CodebookTable& table, const Chunk& centroids, uint8_t* entries) const;
+  std::vector<float> columnsOf(const CodebookData& data, std::span<const float> vectors) const;
   void setResiduals(const CodebookData& data, std::span<const float> vectors, CodebookTable& table) const;
 
   const Kernel& kernel_;

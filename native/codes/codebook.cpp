@@ -30,6 +30,8 @@ bool usable(const CodebookData& data) {
            std::all_of(scales.begin(), scales.begin() + long(count),
                        [](uint16_t scale) { return halfIsFinite(scale) && halfToFloat(scale) > 0.0f; });
   };
+  if (data.directions.empty() != data.directionScales.empty()) return false;
+  if (!data.directions.empty() && !fits(data.directions, data.directionScales, data.components())) return false;
   if (!isUsable(data.share) || data.codewords.size() != size_t(subspaces) * codewords * data.subspaceDim())
     return false;
   if (!std::all_of(data.codewords.begin(), data.codewords.end(), isUsable)) return false;
@@ -43,7 +45,9 @@ uint64_t contentHash(const CodebookData& data) {
   const uint32_t low = add(add(0, data.centroids), data.scales);
   const uint32_t groups = add(add(add(0, data.groups), data.groupScales), data.groupStarts);
   const uint32_t fitted = crc32c(&data.fittedRows, sizeof data.fittedRows, groups);
-  const uint32_t high = add(crc32c(&data.share, sizeof data.share, fitted), data.codewords);
+  // Without directions this is the hash of earlier releases.
+  const uint32_t directions = add(add(fitted, data.directions), data.directionScales);
+  const uint32_t high = add(crc32c(&data.share, sizeof data.share, directions), data.codewords);
   return uint64_t(high) << 32 | low;
 }
 
@@ -69,6 +73,32 @@ void remaindersOf(const CodebookData& data, const int8_t* vectors, const uint16_
     const int8_t* centroid = data.centroids.data() + size_t(codes[r]) * data.dim;
     for (size_t d = 0; d < data.dim; ++d)
       columns[d * rowLanes + r] = float(vectors[d]) * scale - float(centroid[d]) * share;
+  }
+}
+
+void componentsOf(const Kernel& kernel, const CodebookData& data, const int8_t* vectors, const uint16_t* scales,
+                  const uint32_t* codes, uint32_t rows, float* columns) {
+  if (data.directions.empty()) {
+    remaindersOf(data, vectors, scales, codes, rows, columns);
+    return;
+  }
+  const uint32_t count = data.components();
+  std::vector<int8_t> centroids(size_t(rows) * data.dim);
+  for (size_t r = 0; r < rows; ++r)
+    std::copy_n(data.centroids.data() + size_t(codes[r]) * data.dim, data.dim, centroids.data() + r * data.dim);
+  const Chunk directions{data.directions.data(), data.directionScales.data(), count};
+  const auto along = [&](const int8_t* of) {
+    const Query query(kernel, of, rows, data.dim);
+    std::vector<float> found(size_t(count) * query.packed().tokensPadded);
+    kernel.similarities(query.packed(), directions, found.data());
+    return found;
+  };
+  const std::vector<float> own = along(vectors), centroid = along(centroids.data());
+  const size_t stride = own.size() / count;
+  for (uint32_t r = 0; r < rows; ++r) {
+    const float scale = halfToFloat(scales[r]), share = data.share * halfToFloat(data.scales[codes[r]]);
+    for (size_t p = 0; p < count; ++p)
+      columns[p * rowLanes + r] = own[p * stride + r] * scale - centroid[p * stride + r] * share;
   }
 }
 
@@ -105,7 +135,8 @@ Codebook::Codebook(const Kernel& kernel, CodebookData data, MemoryOwner owner)
     : kernel_(kernel), data_(std::move(data)), share_(owner), graph_(std::make_shared<Graph>(std::move(owner))) {
   if (!usable(data_)) throw Error(ErrorCode::corrupt, "damaged codebook");
   Memory::ofProcess().offer(ReclaimOrder::graphs, graph_);
-  share_.resize(uint64_t(data_.count() + data_.groupCount()) * (data_.dim + sizeof(uint16_t)));
+  share_.resize(uint64_t(data_.count() + data_.groupCount()) * (data_.dim + sizeof(uint16_t)) +
+                data_.directions.size());
   hash_ = contentHash(data_);
   halfSquares_ = halfSquaresOf(data_.codewords, data_.subspaceDim());
 }
@@ -138,7 +169,8 @@ void Codebook::encode(const int8_t* vectors, const uint16_t* scales, uint32_t ro
   uint32_t even[rowLanes], odd[rowLanes];
   for (uint32_t first = 0; first < rows; first += rowLanes) {
     const uint32_t count = std::min(rowLanes, rows - first);
-    remaindersOf(data_, vectors + size_t(first) * data_.dim, scales + first, codes + first, count, columns.data());
+    componentsOf(kernel_, data_, vectors + size_t(first) * data_.dim, scales + first, codes + first, count,
+                 columns.data());
     const auto nearest = [&](uint32_t m, uint32_t* found) {
       nearestCodewords(columns.data() + size_t(m) * width * rowLanes,
                        data_.codewords.data() + size_t(m) * codewords * width, width,

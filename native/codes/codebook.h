@@ -42,10 +42,19 @@ struct CodebookData {
   uint32_t fittedRows = 0;
   /// Number of codebooks that the index had before this one. It is no part of the hash.
   uint32_t fitsBefore = 0;
-  /// Codewords of residuals: f32 [subspaces][16][subspaceDim]. Components beyond `dim` are zeros.
+  /// Orthonormal directions along which residuals are largest, as rows in the same form. Codewords describe the components
+  /// of a residual along them, and nothing of what lies beyond. Empty in codebooks that earlier releases can read: their
+  /// codewords describe the components themselves.
+  std::vector<int8_t> directions;
+  std::vector<uint16_t> directionScales;
+  /// Codewords of residuals: f32 [subspaces][16][subspaceDim]. Components beyond the last direction are zeros.
   std::vector<float> codewords;
 
-  uint32_t subspaceDim() const { return subspaceDimOf(dim); }
+  /// Components of a residual that codewords describe.
+  uint32_t components() const {
+    return directionScales.empty() ? dim : uint32_t(directionScales.size() - readPaddingBytes);
+  }
+  uint32_t subspaceDim() const { return subspaceDimOf(components()); }
   uint32_t count() const { return groupStarts.back(); }
   uint32_t groupCount() const { return uint32_t(groupStarts.size()) - 1; }
 };
@@ -59,9 +68,13 @@ void nearestOf(const Kernel& kernel, uint32_t dim, const int8_t* vectors, uint32
 inline constexpr uint32_t rowLanes = 16;
 
 /// Computes the residuals of at most `rowLanes` rows: each row minus `share` times its centroid. The result is
-/// transposed, one lane for each row: f32 [subspaces * width][rowLanes].
+/// transposed, one lane for each row: f32 [dim][rowLanes].
 void remaindersOf(const CodebookData& data, const int8_t* vectors, const uint16_t* scales, const uint32_t* codes,
                   uint32_t rows, float* columns);
+
+/// Computes the components of these residuals that codewords describe: f32 [components][rowLanes].
+void componentsOf(const Kernel& kernel, const CodebookData& data, const int8_t* vectors, const uint16_t* scales,
+                  const uint32_t* codes, uint32_t rows, float* columns);
 
 /// Half of the squared length of each codeword in `words`, which is f32 [codewords][width].
 std::vector<float> halfSquaresOf(std::span<const float> words, uint32_t width);

@@ -8,7 +8,7 @@
 namespace maxsimd {
 namespace {
 
-constexpr DerivedFormat codebookFormat{0x42434d495358414dull /* "MAXSIMCB" */, 2, "codebook"};
+constexpr DerivedFormat codebookFormat{0x42434d495358414dull /* "MAXSIMCB" */, 3, "codebook", 2};
 
 struct CodebookHeader {
   uint64_t magic;
@@ -21,7 +21,8 @@ struct CodebookHeader {
   float share;
   uint32_t fittedRows;
   uint32_t fitsBefore;
-  uint8_t zero[16];
+  uint32_t directions;
+  uint8_t zero[12];
 };
 static_assert(sizeof(CodebookHeader) == 64);
 
@@ -33,6 +34,8 @@ void forEachSection(Data& data, const Visit& visit) {
   visit(data.groups);
   visit(data.groupScales);
   visit(data.groupStarts);
+  visit(data.directions);
+  visit(data.directionScales);
   visit(data.codewords);
 }
 
@@ -51,6 +54,7 @@ std::optional<CodebookData> roomFor(const File& file, uint32_t dim, uint64_t has
   if (header.dim != dim || header.hash != hash) return std::nullopt;
   if (header.centroids < 1 || header.centroids > centroidsMax) return std::nullopt;
   if (header.groups < 1 || header.groups > header.centroids) return std::nullopt;
+  if (header.directions > dim) return std::nullopt;
   // The file must be at least as long as the centroids alone. So no memory is reserved for a header that claims too
   // much.
   if (bytes < uint64_t(header.centroids) * dim) return std::nullopt;
@@ -64,6 +68,10 @@ std::optional<CodebookData> roomFor(const File& file, uint32_t dim, uint64_t has
   data.groups.resize(size_t(header.groups) * dim + readPaddingBytes);
   data.groupScales.resize(header.groups + readPaddingBytes);
   data.groupStarts.resize(header.groups + 1);
+  if (header.directions > 0) {
+    data.directions.resize(size_t(header.directions) * dim + readPaddingBytes);
+    data.directionScales.resize(header.directions + readPaddingBytes);
+  }
   data.codewords.resize(size_t(subspaces) * codewords * data.subspaceDim());
   centroids = header.centroids;
   return bytes == bytesOf(data) ? std::optional(std::move(data)) : std::nullopt;
@@ -91,6 +99,7 @@ void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook&
   header.dim = data.dim;
   header.centroids = data.count();
   header.groups = data.groupCount();
+  header.directions = data.directions.empty() ? 0 : data.components();
   header.share = data.share;
   header.fittedRows = data.fittedRows;
   header.fitsBefore = data.fitsBefore;

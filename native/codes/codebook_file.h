@@ -3,7 +3,7 @@
 //
 //   offset size field
 //   0      8    magic "MAXSIMCB"
-//   8      4    formatVersion (2)
+//   8      4    formatVersion (3; 2 in files of earlier releases, which have no directions)
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    hash of the content, as Codebook::hash
 //   24     4    dim
@@ -12,14 +12,17 @@
 //   36     4    share, f32 (CodebookData::share)
 //   40     4    token vectors that the index had when the codebook was fitted; 2^32 - 1 stands for more
 //   44     4    codebooks of the index before this one; 0 in files of earlier builds
-//   48     16   zero
+//   48     4    directions; 0 = none, then codewords describe the components of a residual themselves
+//   52     12   zero
 //   64          sections, each padded with zeros to a multiple of 64:
 //     centroids    i8  [centroids][dim], then 64 bytes of zeros
 //     scales       f16 [centroids], then 64 zeros: component value = centroid * scale
 //     groups       i8  [groups][dim], then 64 bytes of zeros
 //     groupScales  f16 [groups], then 64 zeros
 //     groupStarts  u32 [groups + 1]               group g has the centroids [groupStarts[g], groupStarts[g+1])
-//     codewords    f32 [32][16][width]            width = dim / 32, rounded up
+//     directions   i8  [directions][dim], then 64 bytes of zeros; absent without directions
+//     directionScales f16 [directions], then 64 zeros; absent without directions
+//     codewords    f32 [32][16][width]            width = directions / 32, or dim / 32 without, rounded up
 #pragma once
 
 #include "codes/codebook.h"

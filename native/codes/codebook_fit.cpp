@@ -1,5 +1,6 @@
 #include "codes/codebook_fit.h"
 
+#include "codes/residual_directions.h"
 #include "codes/search_tuning.h"
 #include "kernels/half.h"
 
@@ -113,24 +114,49 @@ void fitSubspace(const float* blocks, size_t stride, size_t count, uint32_t widt
   }
 }
 
-/// Computes `share` and `codewords` of a codebook that has its centroids.
-void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& tokens, const Deadline& deadline) {
-  const uint32_t width = data.subspaceDim(), wordFloats = codewords * width;
-  data.codewords.assign(size_t(subspaces) * wordFloats, 0.0f);
-  std::vector<uint32_t> codes(tokens.rows);
-  const Codebook withoutWords(kernel, data);
-  withoutWords.assign(tokens.vectors.data(), tokens.rows, codes.data());
-  data.share = float(withoutWords.share(tokens.vectors.data(), tokens.scales.data(), tokens.rows, codes.data()));
-  const size_t stride = size_t(subspaces) * width * rowLanes;
+/// The residuals of some rows, in blocks of `rowLanes` rows: f32 [blocks][dim][rowLanes]. Lanes beyond the last row are
+/// zeros.
+std::vector<float> residualsOf(const CodebookData& data, const TokenSample& tokens, const std::vector<uint32_t>& codes) {
+  const size_t stride = size_t(data.dim) * rowLanes;
   std::vector<float> blocks((tokens.rows + rowLanes - 1) / rowLanes * stride, 0.0f);
   for (uint32_t first = 0; first < tokens.rows; first += rowLanes) {
     remaindersOf(data, tokens.vectors.data() + size_t(first) * data.dim, tokens.scales.data() + first,
                  codes.data() + first, std::min(rowLanes, tokens.rows - first),
                  blocks.data() + first / rowLanes * stride);
   }
+  return blocks;
+}
+
+/// Computes `share` and `codewords` of a codebook that has its centroids, and its directions if they are wanted.
+void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& tokens, const Deadline& deadline,
+                  bool directions) {
+  std::vector<uint32_t> codes(tokens.rows);
+  data.codewords.assign(size_t(subspaces) * codewords * data.subspaceDim(), 0.0f);
+  const Codebook withoutWords(kernel, data);
+  withoutWords.assign(tokens.vectors.data(), tokens.rows, codes.data());
+  data.share = float(withoutWords.share(tokens.vectors.data(), tokens.scales.data(), tokens.rows, codes.data()));
+  const std::vector<float> residuals = residualsOf(data, tokens, codes);
+  if (directions) {
+    const std::vector<float> found = directionsOf(residuals, data.dim, deadline);
+    TokenSample rows = emptySample(data.dim, uint32_t(found.size() / data.dim));
+    for (uint32_t p = 0; p < rows.rows; ++p)
+      setDirection(rows, p, std::span(found).subspan(size_t(p) * data.dim, data.dim));
+    data.directions = std::move(rows.vectors);
+    data.directionScales = std::move(rows.scales);
+  }
+
+  const uint32_t width = data.subspaceDim(), wordFloats = codewords * width;
+  data.codewords.assign(size_t(subspaces) * wordFloats, 0.0f);
+  const size_t stride = size_t(subspaces) * width * rowLanes;
+  std::vector<float> components((tokens.rows + rowLanes - 1) / rowLanes * stride, 0.0f);
+  for (uint32_t first = 0; first < tokens.rows; first += rowLanes) {
+    componentsOf(kernel, data, tokens.vectors.data() + size_t(first) * data.dim, tokens.scales.data() + first,
+                 codes.data() + first, std::min(rowLanes, tokens.rows - first),
+                 components.data() + first / rowLanes * stride);
+  }
   for (uint32_t m = 0; m < subspaces; ++m) {
     deadline.check();
-    fitSubspace(blocks.data() + size_t(m) * width * rowLanes, stride, tokens.rows, width,
+    fitSubspace(components.data() + size_t(m) * width * rowLanes, stride, tokens.rows, width,
                 std::span(data.codewords).subspan(size_t(m) * wordFloats, wordFloats));
   }
 }
@@ -138,7 +164,7 @@ void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& t
 }  // namespace
 
 CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& tokens, const TokenSample& part,
-                         uint32_t count, const Deadline& deadline) {
+                         uint32_t count, const Deadline& deadline, bool directions) {
   const int8_t* const sample = tokens.vectors.data();
   const uint32_t rows = tokens.rows;
   Fit fit(kernel, dim, deadline);
@@ -178,7 +204,7 @@ CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& 
   }
   for (auto* vectors : {&data.centroids, &data.groups}) vectors->resize(vectors->size() + readPaddingBytes);
   for (auto* scales : {&data.scales, &data.groupScales}) scales->resize(scales->size() + readPaddingBytes);
-  fitCodewords(kernel, data, part, deadline);
+  fitCodewords(kernel, data, part, deadline, directions);
   return data;
 }
 

@@ -2,7 +2,8 @@
 //
 // Centroids are found by spherical k-means (Dhillon and Modha, Machine Learning 42, 2001) on two levels: first the
 // groups, then the centroids within each group. That takes a small part of the time of comparing every vector with
-// every centroid. Codewords are then found by plain k-means on the residuals, in each subspace alone.
+// every centroid. Codewords are then found by plain k-means on the residuals along some directions
+// (residual_directions.h), in each subspace alone.
 #pragma once
 
 #include "codes/codebook.h"
@@ -25,8 +26,8 @@ struct TokenSample {
 
 /// Fits at most `count` centroids, and never more than `sample` has rows. `sample` must have at least one row. `part`
 /// is a smaller sample of the same token vectors, which places the groups and the codewords. The same samples give the
-/// same codebook.
+/// same codebook. Without `directions` it can be read by earlier releases, and describes residuals less well.
 CodebookData fitCodebook(const Kernel& kernel, uint32_t dim, const TokenSample& sample, const TokenSample& part,
-                         uint32_t count, const Deadline& deadline);
+                         uint32_t count, const Deadline& deadline, bool directions = true);
 
 }  // namespace maxsimd

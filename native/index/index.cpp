@@ -216,7 +216,7 @@ std::shared_ptr<const Codebook> Index::newestCodebook() const {
 
 /// The index's newest codebook, if it still fits the index and this segment; else a new one.
 std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const Segment>& segment,
-                                                   const Deadline& deadline) {
+                                                   const Deadline& deadline, bool plain) {
   std::shared_ptr<const Codebook> newest;
   std::vector<std::shared_ptr<const Segment>> sealed;
   bool isCoded = false;
@@ -247,17 +247,17 @@ std::shared_ptr<const Codebook> Index::codebookFor(const std::shared_ptr<const S
   const MemoryShare fitting(owner_, uint64_t(sampled) * (options_.shape.dim + sizeof(uint16_t)) * fitCopies);
   const TokenSample sample = sampleTokenVectors(sources, sampled, deadline);
   const TokenSample part = sampleTokenVectors(sources, SearchTuning::fitRows, deadline);
-  CodebookData data = fitCodebook(kernel_, options_.shape.dim, sample, part, count, deadline);
+  CodebookData data = fitCodebook(kernel_, options_.shape.dim, sample, part, count, deadline, !plain);
   data.fittedRows = uint32_t(std::min<uint64_t>(rows, UINT32_MAX));
   data.fitsBefore = newest == nullptr ? 0 : newest->data().fitsBefore + 1;
   Codebook fitted(kernel_, std::move(data), owner_);
   return intern(fitted.hash(), [&] { return std::optional(std::move(fitted)); });
 }
 
-Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline) {
+Index::CodesBuilt Index::buildCodes(uint64_t id, const Deadline& deadline, bool plain) {
   const std::shared_ptr<const Segment> segment = find(id);
   require(segment->sealed() && segment->counts().chunks > 0, "codes are built for sealed segments with chunks");
-  const auto codebook = codebookFor(segment, deadline);
+  const auto codebook = codebookFor(segment, deadline, plain);
   const MemoryShare building(owner_, ChunkCodes::buildBytesPerRow * segment->counts().rows);
   auto codes = ChunkCodes::build(
       *segment, kernel_, *codebook, [this](uint64_t hash, const ChunkCodes::Load& load) { return intern(hash, load); },

@@ -96,8 +96,9 @@ class Index {
     bool fitted;
   };
   /// Builds codes of a sealed segment with chunks. If the codebook no longer fits the index, a new one is fitted. Codes
-  /// of other segments are then outdated: still right to use, though slower.
-  CodesBuilt buildCodes(uint64_t id, const Deadline& deadline);
+  /// of other segments are then outdated: still right to use, though slower. `plain`: a new codebook must be one that
+  /// earlier releases can read.
+  CodesBuilt buildCodes(uint64_t id, const Deadline& deadline, bool plain = false);
   /// Builds the graph of the newest codebook, if it is one that searches use. Until then, and where there is no memory for
   /// it, searches compare all centroids.
   void buildGraph(const Deadline& deadline);
@@ -171,7 +172,8 @@ class Index {
   /// The index's codebook with this hash; if there is none, the one that `load` returns.
   std::shared_ptr<const Codebook> intern(uint64_t hash, const ChunkCodes::Load& load);
   std::shared_ptr<const Codebook> newestCodebook() const;
-  std::shared_ptr<const Codebook> codebookFor(const std::shared_ptr<const Segment>& segment, const Deadline& deadline);
+  std::shared_ptr<const Codebook> codebookFor(const std::shared_ptr<const Segment>& segment, const Deadline& deadline,
+                                              bool plain);
 
   const Kernel& kernel_;
   const IndexOptions options_;

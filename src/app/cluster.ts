@@ -62,12 +62,15 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
   const node = { id: randomUUID(), name: `${hostname()}:${process.pid}` };
   const version = programVersion();
   let others: readonly (readonly ModelReference[])[] = [];
+  let earlier = false;
   let followed: () => readonly FollowedIndex[] = () => [];
   let offered: () => readonly ModelReference[] = () => [];
   const beat = async (): Promise<void> => {
     const report = await nodeReport({ version, catalog, cache, followed: followed(), models: offered() });
     const reports = await catalog.heartbeat({ ...node, report: JSON.stringify(report) }, nodeLiveMs);
-    others = reports.map((text) => readNodeReport(text)?.models ?? modelsBefore);
+    const models = reports.map((text) => readNodeReport(text)?.models);
+    others = models.map((offers) => offers ?? modelsBefore);
+    earlier = models.includes(undefined);
   };
   const nodes = (): number => others.length + 1;
   await beat();
@@ -90,7 +93,15 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
     node: node.name,
     keyPepper,
     limiter,
-    blobs: { catalog, objects, cache, nodeId: node.id, replacedKeptMs, events: observer.events },
+    blobs: {
+      catalog,
+      objects,
+      cache,
+      nodeId: node.id,
+      replacedKeptMs,
+      events: observer.events,
+      earlierNodes: () => earlier,
+    },
     nodes,
     // A node that does not serve yet has none.
     othersOffer: () => others.filter((models) => models.length > 0),

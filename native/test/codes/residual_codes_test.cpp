@@ -1,5 +1,6 @@
 // Compares the loops over codes with plain loops: entries, codewords and sums.
 #include "codes/codebook_fit.h"
+#include "codes/search_tuning.h"
 #include "runtime/query.h"
 #include "kernels/dispatch.h"
 #include "kernels/half.h"
@@ -132,8 +133,24 @@ const Case encoded("codewords", "token vectors of any dimension have the nearest
                        }
                        sample.vectors.resize(sample.vectors.size() + readPaddingBytes);
                        const TokenSample all = sample;
-                       const Codebook codebook(kernel, fitCodebook(kernel, odd, sample, sample, 20, {}));
+                       const bool directed = random() % 2 == 0;
+                       const Codebook codebook(kernel, fitCodebook(kernel, odd, sample, sample, 20, {}, directed));
                        const CodebookData& data = codebook.data();
+                       CHECK(data.components() == (directed ? std::min(odd, SearchTuning::directions) : odd));
+                       // The component of a residual that word component `c` describes.
+                       const auto componentOf = [&](uint32_t r, uint32_t code, uint32_t c) {
+                         if (c >= data.components()) return 0.0;
+                         double sum = 0;
+                         for (uint32_t d = 0; d < odd; ++d) {
+                           const double along = !directed ? double(d == c)
+                                                          : double(data.directions[size_t(c) * odd + d]) *
+                                                                double(halfToFloat(data.directionScales[c]));
+                           sum += along * (double(all.vectors[r * odd + d]) * double(halfToFloat(all.scales[r])) -
+                                           double(data.centroids[code * odd + d]) *
+                                               double(halfToFloat(data.scales[code])) * double(data.share));
+                         }
+                         return sum;
+                       };
                        const uint32_t rows = between(random, 1, 40), width = data.subspaceDim();
                        std::vector<uint32_t> codes(rows);
                        codebook.assign(all.vectors.data(), rows, codes.data());
@@ -145,13 +162,7 @@ const Case encoded("codewords", "token vectors of any dimension have the nearest
                            std::vector<double> distances(codewords, 0.0);
                            for (uint32_t w = 0; w < codewords; ++w) {
                              for (uint32_t d = 0; d < width; ++d) {
-                               const uint32_t component = m * width + d;
-                               const double left =
-                                   component >= odd
-                                       ? 0.0
-                                       : double(all.vectors[r * odd + component]) * double(halfToFloat(all.scales[r])) -
-                                             double(data.centroids[codes[r] * odd + component]) *
-                                                 double(halfToFloat(data.scales[codes[r]])) * double(data.share);
+                               const double left = componentOf(r, codes[r], m * width + d);
                                const double word = double(data.codewords[(m * codewords + w) * width + d]);
                                distances[w] += (left - word) * (left - word);
                                if (w == 0) before += left * left;
@@ -165,6 +176,111 @@ const Case encoded("codewords", "token vectors of any dimension have the nearest
                        CHECK(after <= before + 1e-6);
                      }
                    });
+
+/// Rows of `wide` dimensions whose variance differs from direction to direction, in a random basis.
+struct UnevenRows {
+  static constexpr uint32_t wide = 192;
+
+  explicit UnevenRows(Random& random) {
+    for (uint32_t i = 0; i < wide; ++i) {
+      std::vector<float> direction(wide);
+      for (float& value : direction) value = normal(random);
+      for (const auto& other : basis) {
+        float along = 0;
+        for (uint32_t d = 0; d < wide; ++d) along += direction[d] * other[d];
+        for (uint32_t d = 0; d < wide; ++d) direction[d] -= along * other[d];
+      }
+      float square = 0;
+      for (const float value : direction) square += value * value;
+      for (float& value : direction) value /= std::sqrt(square);
+      basis.push_back(std::move(direction));
+    }
+  }
+
+  std::vector<float> next(Random& random) const {
+    std::vector<float> row(wide);
+    float square = 0;
+    for (uint32_t i = 0; i < wide; ++i) {
+      const float length = normal(random) / std::sqrt(1.0f + float(i) / 8.0f);
+      for (uint32_t d = 0; d < wide; ++d) row[d] += length * basis[i][d];
+    }
+    for (const float value : row) square += value * value;
+    for (float& value : row) value /= std::sqrt(square);
+    return row;
+  }
+
+  static float normal(Random& random) {
+    float sum = -6;
+    for (int i = 0; i < 12; ++i) sum += float(random() % 10'001) / 10'000.0f;
+    return sum;
+  }
+
+  std::vector<std::vector<float>> basis;
+};
+
+const Case directed("residuals", "directions lose less of a similarity than all components do, and are orthonormal",
+                    [](Random& random) {
+                      constexpr uint32_t wide = UnevenRows::wide, rows = 2'000;
+                      const Kernel& kernel = *findKernel("auto");
+                      const UnevenRows uneven(random);
+                      TokenSample sample;
+                      sample.rows = rows;
+                      for (uint32_t r = 0; r < rows; ++r) {
+                        for (const float value : uneven.next(random))
+                          sample.vectors.push_back(int8_t(std::clamp(value * 300.0f, -127.0f, 127.0f)));
+                        sample.scales.push_back(floatToHalf(1.0f / 300.0f));
+                      }
+                      sample.vectors.resize(sample.vectors.size() + readPaddingBytes);
+                      sample.scales.resize(sample.scales.size() + readPaddingBytes);
+                      std::vector<double> errors;
+                      for (const bool with : {false, true}) {
+                        const CodebookData data = fitCodebook(kernel, wide, sample, sample, 16, {}, with);
+                        const Codebook codebook(kernel, data);
+                        std::vector<uint32_t> codes(rows);
+                        codebook.assign(sample.vectors.data(), rows, codes.data());
+                        std::vector<uint8_t> bytes(size_t(rows) * residualBytes);
+                        codebook.encode(sample.vectors.data(), sample.scales.data(), rows, codes.data(), bytes.data());
+                        const auto direction = [&](uint32_t c, uint32_t d) {
+                          if (!with) return double(c == d);
+                          return double(data.directions[size_t(c) * wide + d]) *
+                                 double(halfToFloat(data.directionScales[c]));
+                        };
+                        for (uint32_t a = 0; with && a < data.components(); ++a) {
+                          for (uint32_t b = 0; b <= a; ++b) {
+                            double product = 0;
+                            for (uint32_t d = 0; d < wide; ++d) product += direction(a, d) * direction(b, d);
+                            CHECK(std::abs(product - double(a == b)) < 0.03);
+                          }
+                        }
+                        double squares = 0;
+                        for (uint32_t q = 0; q < 40; ++q) {
+                          const std::vector<float> query = uneven.next(random);
+                          std::vector<double> along(data.components());
+                          for (uint32_t c = 0; c < along.size(); ++c) {
+                            for (uint32_t d = 0; d < wide; ++d) along[c] += direction(c, d) * double(query[d]);
+                          }
+                          for (uint32_t r = q; r < rows; r += 40) {
+                            double error = 0;
+                            for (uint32_t d = 0; d < wide; ++d) {
+                              error += double(query[d]) *
+                                       (double(sample.vectors[r * wide + d]) * double(halfToFloat(sample.scales[r])) -
+                                        double(data.centroids[codes[r] * wide + d]) *
+                                            double(halfToFloat(data.scales[codes[r]])) * double(data.share));
+                            }
+                            for (uint32_t c = 0; c < along.size(); ++c) {
+                              const uint32_t width = data.subspaceDim(), m = c / width;
+                              const uint32_t word = bytes[r * residualBytes + m / 2] >> (m % 2 * 4) & 15;
+                              error -= along[c] * double(data.codewords[(m * codewords + word) * width + c % width]);
+                            }
+                            squares += error * error;
+                          }
+                        }
+                        errors.push_back(std::sqrt(squares / rows));
+                      }
+                      std::printf("  error of a similarity: %.4f with all components, %.4f with directions\n", errors[0],
+                                  errors[1]);
+                      CHECK(errors[1] < 0.9 * errors[0]);
+                    });
 
 }  // namespace
 }  // namespace maxsimd::test

@@ -157,6 +157,8 @@ bool fuzzCodebook(std::span<const uint8_t> given) {
   change(data.scales);
   change(data.groups);
   change(data.groupScales);
+  change(data.directions);
+  change(data.directionScales);
   change(data.codewords);
   const auto share = uint32_t(input.take(4));
   if (share != 0) std::memcpy(&data.share, &share, sizeof share);

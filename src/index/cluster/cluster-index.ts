@@ -32,13 +32,14 @@ import type { SharedIndexCatalog } from '../catalog.ts';
 import { slicedCount, slicedSearch, whole, type Sliced } from '../slices.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import { Merges } from '../merging/merges.ts';
-import { SharedMerges } from './shared-merges.ts';
+import { SharedMerges, type SharedMergesDeps } from './shared-merges.ts';
 import { dropDelta, StagedSegments, type Delta, type DeltaDeps } from './deltas.ts';
 import { Follower } from './follower.ts';
 import { UpsertGroups, type UpsertDeps } from './upsert-groups.ts';
 import { UpsertSession } from './upsert-session.ts';
 
-export interface ClusterIndexDeps extends Omit<DeltaDeps, 'catalog' | 'staged'> {
+export interface ClusterIndexDeps
+  extends Omit<DeltaDeps, 'catalog' | 'staged'>, Pick<SharedMergesDeps, 'earlierNodes'> {
   readonly shape: RowShape;
   readonly catalog: SharedIndexCatalog;
   readonly settings: IndexSettings;

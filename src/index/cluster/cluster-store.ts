@@ -11,10 +11,11 @@ import type { BlobCache } from '../storage/blob-cache.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import type { SharedIndexCatalog } from '../catalog.ts';
 import type { ClusterEvents } from './cluster-events.ts';
-import { ClusterIndex } from './cluster-index.ts';
+import { ClusterIndex, type ClusterIndexDeps } from './cluster-index.ts';
 import { fetchSegment } from './segment-objects.ts';
 
-export interface ClusterStoreDeps extends StoreDeps<SharedIndexCatalog> {
+export interface ClusterStoreDeps
+  extends StoreDeps<SharedIndexCatalog>, Pick<ClusterIndexDeps, 'earlierNodes'> {
   readonly cache: BlobCache;
   readonly objects: ObjectStore;
   readonly events?: ClusterEvents;

@@ -18,6 +18,8 @@ export interface SharedMergesDeps extends Omit<DeltaDeps, 'catalog'> {
   readonly catalog: SharedIndexCatalog;
   readonly follower: Follower;
   readonly settings: IndexSettings;
+  /** Whether nodes of an earlier release live, which cannot read the codebooks of this one. */
+  readonly earlierNodes?: (() => boolean) | undefined;
 }
 
 export class SharedMerges implements MergeHost {
@@ -60,13 +62,13 @@ export class SharedMerges implements MergeHost {
   }
 
   finish(target: MergeTarget): Promise<NamedSegment> {
-    const { native, settings } = this.#deps;
+    const { native, settings, earlierNodes } = this.#deps;
     return throughEngine(async () => {
       const sealed = await native.seal(target.id);
       if (sealed.tokenVectors < settings.codesTokenVectorsMin) {
         return await putSegment(this.#deps, target, sealed);
       }
-      await native.buildCodes(target.id);
+      await native.buildCodes(target.id, earlierNodes?.() ?? false);
       const built = native.segments().find(({ segmentId }) => segmentId === target.id);
       return await putSegment(this.#deps, target, built ?? sealed);
     });

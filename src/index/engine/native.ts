@@ -316,8 +316,11 @@ export interface NativeIndex {
   sync(segmentId: number): Promise<void>;
   /** Writes postings and footer and syncs. The segment is immutable from then on. */
   seal(segmentId: number): Promise<SegmentInfo>;
-  /** Builds and saves the centroid codes of a sealed segment, then uses them. */
-  buildCodes(segmentId: number): Promise<CodesBuilt>;
+  /**
+   * Builds and saves the centroid codes of a sealed segment, then uses them. With `plain` a codebook that is fitted for them can
+   * be read by earlier releases, and finds less.
+   */
+  buildCodes(segmentId: number, plain?: boolean): Promise<CodesBuilt>;
   /** Builds the postings of a sealed segment from its records and saves them, then uses them. */
   buildPostings(segmentId: number): Promise<void>;
   /** Copies records into another segment, which is active, for a merge. Resolves to their new numbers, in order. */

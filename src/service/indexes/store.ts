@@ -23,6 +23,8 @@ export interface ClusterBlobs {
   readonly nodeId: string;
   readonly replacedKeptMs: number;
   readonly events?: ClusterEvents;
+  /** Whether nodes of an earlier release live. */
+  readonly earlierNodes?: () => boolean;
 }
 
 export interface IndexStoreDeps extends Omit<StoreDeps<never>, 'catalogOf'> {
