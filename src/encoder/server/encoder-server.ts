@@ -106,11 +106,12 @@ function informationHandlers(options: EncoderServerOptions) {
   const instance = randomUUID();
   return {
     GetInfo: unary<unknown, GetInfoResponse>(log, async () => ({
-      models: core.models.map(({ name, version, dim, rowBits, windowTokensMax }) => ({
+      models: core.models.map(({ name, version, dim, rowBits, poolFactor, windowTokensMax }) => ({
         name,
         version,
         dim,
         rowBits,
+        poolFactor,
         windowTokensMax,
       })),
       provider,

@@ -28,6 +28,11 @@ async function poolOn(): Promise<{ pool: EncoderPool; events: EndpointEvent[] }>
   return { pool, events };
 }
 
+it('an encoder that does not say how it pools rows stores one for each token', async () => {
+  const { pool } = await poolOn();
+  expect(pool.models()).toMatchObject([{ name: 'foreign', rowBits: 8, poolFactor: 1 }]);
+});
+
 const corrupt = expect.objectContaining({ event: 'corrupt_reply' }) as unknown;
 
 describe('a corrupt query reply', () => {
