@@ -37,10 +37,7 @@ export interface WindowedText {
 }
 
 /** The windows of a text. Not exact for the last ones. */
-export function windowedText(
-  tokens: number,
-  { maxTokens, overlapTokens }: ChunkingParameters,
-): WindowedText {
+export function windowedText(tokens: number, { maxTokens, overlapTokens }: ChunkingParameters): WindowedText {
   const furtherWindows = Math.max(0, Math.ceil((tokens - maxTokens) / (maxTokens - overlapTokens)));
   return { windows: Math.min(tokens, 1) + furtherWindows, tokens: tokens + furtherWindows * overlapTokens };
 }

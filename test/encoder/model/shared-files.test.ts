@@ -43,7 +43,9 @@ describe('a version that shares the files of another one', () => {
       ['2', '1'],
     ]);
     expect(withSameGraph(models, models[1]!)).toEqual(models);
-    const { pool } = await encodersOfTest({ modelDirectories: [first, second] });
+    const { pool } = await encodersOfTest({ modelDirectories: [second, first] });
+    // A node of the release before takes the first one, and knows no later version.
+    expect(pool.models().map(({ version }) => version)).toEqual(['1', '2']);
     const rowsOf = async (version: string): Promise<number> => {
       const model = { name: 'tiny', version };
       const [document] = await encodeAll(pool, ['a stone house by the river'], { model });
