@@ -54,6 +54,20 @@ describe('a version that shares the files of another one', () => {
     expect(await rowsOf('2')).toBe(Math.ceil((await rowsOf('1')) / 2));
   });
 
+  it('is left out with the reason in the log if it is damaged, and the other one is served', async () => {
+    const { first, second } = await twoVersions();
+    appendFileSync(path.join(second, configFile), ' ');
+    const { pool, logs } = await encodersOfTest({
+      modelDirectories: [first],
+      optionalModelDirectories: [second],
+    });
+    expect(pool.models()).toMatchObject([{ name: 'tiny', version: '1' }]);
+    expect(logs.filter((line) => line.includes('is left out'))).toEqual([
+      expect.stringMatching(/onnx_config\.json has sha256/),
+    ]);
+    await expect(encodersOfTest({ modelDirectories: [first, second] })).rejects.toThrow('has sha256');
+  });
+
   it('runs in the session of the other one, and so takes no memory for a graph', async () => {
     const bytesOf = async (...modelDirectories: string[]): Promise<number> => {
       const { supervisor } = await encodersOfTest({ modelDirectories });

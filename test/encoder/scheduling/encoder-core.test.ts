@@ -235,13 +235,14 @@ describe('documents whose chunks overlap by nearly all of them', () => {
     const unbounded = { ...options, queuedTokensMax: 1e9 };
     const [model] = encoder.models;
     const long = { ...model!, dim: 2046 };
+    const pooled = { ...long, poolFactor: 3 };
     const single = { maxTokens: 1, overlapTokens: 0, minimumChunkTokens: 1 };
     for (const [served, cut, most, documents] of [
       [model!, chunking, '8388608 tokens', 8],
       // 23 positions a token of 2,048 bytes each.
       [long, chunking, '1073741824 bytes', 0],
       // A chunk has 4 positions, which leave 2 rows.
-      [{ ...long, poolFactor: 3 }, single, '1073741824 bytes', 5],
+      [pooled, single, '1073741824 bytes', 5],
     ] as const) {
       const made = new EncoderCore([served], sessions, unbounded);
       await expect(
