@@ -124,11 +124,15 @@ function groupOf(started: {
   );
   supervisor.ready.catch(admitted.reject);
   let served: readonly InstalledModel[] = models;
-  const ready = Promise.all([supervisor.ready, admitted.promise])
-    .then(() => {
-      served = models.filter((each) => hasModel(pool.models(), each));
-    })
-    .finally(() => clearTimeout(late));
+  const start = async (): Promise<void> => {
+    try {
+      await Promise.all([supervisor.ready, admitted.promise]);
+    } finally {
+      clearTimeout(late);
+    }
+    served = models.filter((each) => hasModel(pool.models(), each));
+  };
+  const ready = start();
   // Awaited once everything else is up.
   ready.catch(() => undefined);
   const prefix = isDefault ? 'local' : `local-${model.name}/${model.version}`;

@@ -66,7 +66,8 @@ function stage(
   });
   const use = async (name: string): Promise<string | undefined> =>
     (await groups.awaitModel({ name, version: '1' }, limits))?.name;
-  const open = (): string[] => started.filter(({ closed }) => !closed).map(({ models }) => models()[0]!.name);
+  const open = (): string[] =>
+    started.filter(({ closed }) => !closed).map((group) => group.models()[0]!.name);
   return { groups, started, changes, use, open };
 }
 

@@ -85,7 +85,7 @@ describe.each(archives)('%s', (archive) => {
   });
 });
 
-describe(pooledArchive, () => {
+describe('the archive of pooled rows', () => {
   const { apiKey, indexId, recording, laterText, answers } = parseRecording(
     answersBeside(pooledArchive),
   ) as PooledGolden;
