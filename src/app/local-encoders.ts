@@ -5,7 +5,7 @@ import { modelFoldersOf, type Config } from './config.ts';
 import type { Encoders } from './encoders.ts';
 import { createEncoderPool } from '../encoder/client/pool.ts';
 import type { EndpointEvent } from '../encoder/client/endpoint.ts';
-import { type InstalledModel, installedModels, withSameGraph } from '../encoder/model/installed-models.ts';
+import { type InstalledModel, installedModels } from '../encoder/model/installed-models.ts';
 import type { Provider } from '../encoder/protocol/contract.ts';
 import {
   superviseEncoders,
@@ -15,7 +15,14 @@ import {
 import { passLogLine, type Logger } from '../observation/logging.ts';
 import { encoderMemoryBytes } from './memory.ts';
 import { chosenModel } from './models/model-choice.ts';
-import { type GroupChange, type ModelGroup, ModelGroups } from './models/model-groups.ts';
+import {
+  type GroupChange,
+  type ModelGroup,
+  ModelGroups,
+  type ModelsOfGroup,
+  hasModel,
+  modelsOfGroup,
+} from './models/model-groups.ts';
 
 /** How long a group may take to serve: it loads, verifies and warms up a model first. */
 const readyMsMax = 240_000;
@@ -39,12 +46,14 @@ export async function startLocalEncoders(
   const { models: atStart } = await installedModels(folders);
   const places = placesOf(config);
   let groupsLoaded = 1;
-  const start = async (models: readonly InstalledModel[]): Promise<ModelGroup> => {
-    const isDefault = models.some(({ directory }) => directory === defaultModel.directory);
+  const start = async (models: ModelsOfGroup): Promise<ModelGroup> => {
+    const [wanted, ...others] = models;
+    const isDefault = wanted.directory === defaultModel.directory;
     const supervisor = await superviseEncoders({
       ...places,
-      name: isDefault ? options.name : `${options.name}-${digestOf(models[0]!)}`,
-      modelDirectories: models.map(({ directory }) => directory),
+      name: isDefault ? options.name : `${options.name}-${digestOf(wanted)}`,
+      modelDirectories: [wanted.directory],
+      optionalModelDirectories: others.map(({ directory }) => directory),
       threads: config.MAXSIMD_ENCODER_THREADS,
       residentBytesMax: () => encoderMemoryBytes(config, places.processes) / groupsLoaded,
       logLevel: config.MAXSIMD_LOG_LEVEL,
@@ -59,7 +68,7 @@ export async function startLocalEncoders(
     });
   };
 
-  const first = await start(withSameGraph(atStart, defaultModel));
+  const first = await start(modelsOfGroup(atStart, defaultModel));
   const groups = new ModelGroups({
     first,
     installed: async () => (await installedModels(folders)).models,
@@ -91,14 +100,14 @@ export async function startLocalEncoders(
 
 /** The processes run already: nothing may fail before there is something to close. */
 function groupOf(started: {
-  readonly models: readonly InstalledModel[];
+  readonly models: ModelsOfGroup;
   readonly isDefault: boolean;
   readonly supervisor: EncoderSupervisor;
   readonly healWaitMs: number;
   readonly onEvent: (event: EndpointEvent) => void;
 }): ModelGroup {
   const { models, isDefault, supervisor, healWaitMs, onEvent } = started;
-  const [model] = models as readonly [InstalledModel];
+  const [model] = models;
   const admitted = Promise.withResolvers<void>();
   const pool = createEncoderPool({
     addresses: supervisor.addresses,
@@ -114,14 +123,21 @@ function groupOf(started: {
     readyMsMax,
   );
   supervisor.ready.catch(admitted.reject);
-  const ready = Promise.all([supervisor.ready, admitted.promise])
-    .then(() => undefined)
-    .finally(() => clearTimeout(late));
+  let served: readonly InstalledModel[] = models;
+  const start = async (): Promise<void> => {
+    try {
+      await Promise.all([supervisor.ready, admitted.promise]);
+    } finally {
+      clearTimeout(late);
+    }
+    served = models.filter((each) => hasModel(pool.models(), each));
+  };
+  const ready = start();
   // Awaited once everything else is up.
   ready.catch(() => undefined);
   const prefix = isDefault ? 'local' : `local-${model.name}/${model.version}`;
   return {
-    models,
+    models: () => served,
     pool,
     ready,
     statistics: async () =>

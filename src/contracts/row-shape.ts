@@ -23,3 +23,11 @@ export function storedRowBytes(shape: RowShape): number {
 export function rowsLeft(vectors: number, { poolFactor }: { readonly poolFactor: number }): number {
   return Math.ceil(vectors / poolFactor);
 }
+
+/** The most rows that are left of chunks with so many vectors together. The last row of each chunk may stand for fewer vectors. */
+export function rowsLeftMax(
+  { vectors, chunks }: { readonly vectors: number; readonly chunks: number },
+  { poolFactor }: { readonly poolFactor: number },
+): number {
+  return Math.floor((vectors + chunks * (poolFactor - 1)) / poolFactor);
+}

@@ -1,6 +1,7 @@
 /**
  * The encoders of several model versions behind the `EncoderPool` contract. A group is the encoders of one graph, and serves all
- * versions that have it. The groups of models that have indexes start with the service. Another one starts when a request needs
+ * versions that have it. It starts for one of them; others that are damaged are left out, and get a group of their own when they are
+ * asked for, which fails and says why. The groups of models that have indexes start with the service. Another one starts when a request needs
  * it, and ends when it was not used for a while and no index has a model of it. The group of the default model always stays.
  *
  * The number of loaded groups is bounded. If another one is needed, the group that was idle longest ends. A group keeps its
@@ -21,9 +22,16 @@ import type {
 } from '../../encoder/protocol/contract.ts';
 import { findInstalled, type InstalledModel, withSameGraph } from '../../encoder/model/installed-models.ts';
 
+/** All have one graph. The group starts for the first; the others may be left out. */
+export type ModelsOfGroup = readonly [InstalledModel, ...InstalledModel[]];
+
+export function modelsOfGroup(installed: readonly InstalledModel[], wanted: InstalledModel): ModelsOfGroup {
+  return [wanted, ...withSameGraph(installed, wanted).filter(({ version }) => version !== wanted.version)];
+}
+
 export interface ModelGroup {
-  /** All have one graph. */
-  readonly models: readonly InstalledModel[];
+  /** Once it is ready, those that it serves. */
+  models(): readonly InstalledModel[];
   readonly pool: EncoderPool;
   /** Resolves when they serve, rejects when they cannot. */
   readonly ready: Promise<void>;
@@ -36,7 +44,7 @@ export interface ModelGroupsOptions {
   readonly installed: () => Promise<readonly InstalledModel[]>;
   /** The model versions that indexes have, those of most indexes first. */
   readonly withIndexes: () => Promise<readonly ModelReference[]>;
-  readonly start: (models: readonly InstalledModel[]) => Promise<ModelGroup>;
+  readonly start: (models: ModelsOfGroup) => Promise<ModelGroup>;
   /** Loaded groups, the first included. */
   readonly loadedMax: number;
   readonly idleMs: number;
@@ -61,18 +69,27 @@ const failureMs = 60_000;
 const loadingRetrySeconds = 5;
 
 class Loaded {
-  readonly models: readonly InstalledModel[];
+  readonly #wanted: ModelsOfGroup;
   readonly group: Promise<ModelGroup>;
   started: ModelGroup | undefined;
   serves = false;
   #calls = 0;
   #leftAt = performance.now();
 
-  constructor(models: readonly InstalledModel[], group: Promise<ModelGroup>) {
-    this.models = models;
+  constructor(wanted: ModelsOfGroup, group: Promise<ModelGroup>) {
+    this.#wanted = wanted;
     this.group = group.then((started) => (this.started = started));
     // Requests that wait for the group see its failure.
     this.group.catch(() => undefined);
+  }
+
+  get models(): readonly InstalledModel[] {
+    return this.started?.models() ?? this.#wanted;
+  }
+
+  /** The version that the group was started for. */
+  get first(): InstalledModel {
+    return this.#wanted[0];
   }
 
   enter(): void {
@@ -95,7 +112,7 @@ export class ModelGroups implements EncoderPool {
   /** All but the first. */
   readonly #loaded = new Set<Loaded>();
   readonly #ends = new Set<Promise<void>>();
-  /** Why graphs failed to load the last time. */
+  /** Why the groups of versions failed to start the last time. */
   readonly #failures = new Map<string, { readonly at: number; readonly reason: string }>();
   readonly #sweep: NodeJS.Timeout;
   #closed: Promise<void> | undefined;
@@ -191,7 +208,7 @@ export class ModelGroups implements EncoderPool {
 
   /** Whether a group serves a version, or is being loaded for it. */
   #isReached(model: ModelReference): boolean {
-    return hasModel(this.#first.models, model) || this.#loadedWith(model) !== undefined;
+    return hasModel(this.#first.models(), model) || this.#loadedWith(model) !== undefined;
   }
 
   /** The group, other than the first, of a version. */
@@ -203,13 +220,14 @@ export class ModelGroups implements EncoderPool {
   #load(model: InstalledModel, installed: readonly InstalledModel[]): void {
     if (this.#isReached(model)) return;
     if (this.#closed !== undefined) throw unavailable('the encoders are closed');
-    const failure = this.#failures.get(graphOf(model));
+    const failure = this.#failures.get(nameOf(model));
     if (failure !== undefined && performance.now() - failure.at < failureMs) {
       throw notLoading(model, failure.reason);
     }
     this.#makeRoom(model);
     // A version that was installed later than the others has a group of its own.
-    const models = withSameGraph(installed, model).filter((each) => !this.#isReached(each));
+    const [, ...others] = modelsOfGroup(installed, model);
+    const models: ModelsOfGroup = [model, ...others.filter((each) => !this.#isReached(each))];
     // A group that is ending still has its memory, and its socket if it is of the same model.
     const group = Promise.all(this.#ends).then(async () => this.#options.start(models));
     const loaded = new Loaded(models, group);
@@ -234,7 +252,7 @@ export class ModelGroups implements EncoderPool {
   }
 
   async #follow(loaded: Loaded): Promise<void> {
-    const key = graphOf(loaded.models[0]!);
+    const key = nameOf(loaded.first);
     try {
       await (
         await loaded.group
@@ -262,7 +280,7 @@ export class ModelGroups implements EncoderPool {
     } catch (error) {
       limits.signal.throwIfAborted();
       if (loaded.serves) throw error;
-      const failure = this.#failures.get(graphOf(loaded.models[0]!));
+      const failure = this.#failures.get(nameOf(loaded.first));
       if (failure !== undefined) throw notLoading(model, failure.reason);
       throw unavailable(`${nameOf(model)} is being loaded`, { seconds: loadingRetrySeconds });
     } finally {
@@ -293,7 +311,7 @@ export class ModelGroups implements EncoderPool {
 
   /** The group of a call whose model was awaited; absent = the first group. */
   #holding({ model }: EncodeOptions): Loaded | undefined {
-    if (hasModel(this.#first.models, model)) return undefined;
+    if (hasModel(this.#first.models(), model)) return undefined;
     const loaded = this.#loadedWith(model);
     if (loaded !== undefined) return loaded;
     throw unavailable(`${nameOf(model)} is no longer loaded`);
@@ -320,12 +338,8 @@ function notLoading(model: ModelReference, reason: string): Error {
   });
 }
 
-function hasModel(models: readonly ModelReference[], { name, version }: ModelReference): boolean {
+export function hasModel(models: readonly ModelReference[], { name, version }: ModelReference): boolean {
   return models.some((model) => model.name === name && model.version === version);
-}
-
-function graphOf({ name, graphVersion }: InstalledModel): string {
-  return `${name}/${graphVersion}`;
 }
 
 function nameOf({ name, version }: ModelReference): string {

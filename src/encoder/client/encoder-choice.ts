@@ -169,7 +169,11 @@ export class EncoderChoice {
     for (const model of served) {
       const name = `${model.name}/${model.version}`;
       const known = this.#known.get(name) ?? model;
-      if (known.dim !== model.dim || known.rowBits !== model.rowBits) {
+      if (
+        known.dim !== model.dim ||
+        known.rowBits !== model.rowBits ||
+        known.poolFactor !== model.poolFactor
+      ) {
         throw new CorruptReply(`the encoder serves another model as ${name}`);
       }
       this.#known.set(name, known);

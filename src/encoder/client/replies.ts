@@ -28,13 +28,16 @@ export class CorruptReply extends Error {
 const chunkRowsMax = 1 << 16;
 
 export function decodeInfo(info: GetInfoResponse): EncoderModel[] {
-  return info.models.map(({ name, version, dim, rowBits: sent, windowTokensMax }) => {
-    // An encoder of an earlier release sends none.
-    const rowBits = sent === 0 ? 8 : sent;
-    ensure(name !== '' && version !== '' && dim >= 1 && windowTokensMax >= 1, 'model information');
-    ensure([1, 2, 4, 8].includes(rowBits), 'model information');
-    return { name, version, dim, rowBits, windowTokensMax };
-  });
+  return info.models.map(
+    ({ name, version, dim, rowBits: sentBits, poolFactor: sentFactor, windowTokensMax }) => {
+      // An encoder of an earlier release sends neither.
+      const rowBits = sentBits === 0 ? 8 : sentBits;
+      const poolFactor = sentFactor === 0 ? 1 : sentFactor;
+      ensure(name !== '' && version !== '' && dim >= 1 && windowTokensMax >= 1, 'model information');
+      ensure([1, 2, 4, 8].includes(rowBits), 'model information');
+      return { name, version, dim, rowBits, poolFactor, windowTokensMax };
+    },
+  );
 }
 
 export function decodeCounts(bytes: Uint8Array, count: number): Uint32Array {

@@ -30,11 +30,14 @@ export function chunkingProblem(chunking: ChunkingParameters, windowTokensMax: n
   return undefined;
 }
 
-/** How many windows a text has, and the tokens in all of them together. Not exact for the last windows. */
-export function windowedText(
-  tokens: number,
-  { maxTokens, overlapTokens }: ChunkingParameters,
-): { readonly windows: number; readonly tokens: number } {
+export interface WindowedText {
+  readonly windows: number;
+  /** In all windows together. */
+  readonly tokens: number;
+}
+
+/** The windows of a text. Not exact for the last ones. */
+export function windowedText(tokens: number, { maxTokens, overlapTokens }: ChunkingParameters): WindowedText {
   const furtherWindows = Math.max(0, Math.ceil((tokens - maxTokens) / (maxTokens - overlapTokens)));
   return { windows: Math.min(tokens, 1) + furtherWindows, tokens: tokens + furtherWindows * overlapTokens };
 }

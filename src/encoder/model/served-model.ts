@@ -48,10 +48,26 @@ export interface ServedModel extends Pick<RowRules, 'dim' | 'rowBits' | 'poolFac
 /** Tokenizers in memory, by a digest of their options. */
 type Tokenizers = Map<string, Pick<ServedModel, 'tokenizer' | 'tokenizerOptions'>>;
 
-/** Loads models. Those with the same tokenizer have one in memory. Errors are `ModelDirectoryError`s. */
-export async function loadModels(paths: readonly string[]): Promise<readonly ServedModel[]> {
+export interface ModelPaths {
+  readonly required: readonly string[];
+  readonly optional: readonly string[];
+  /** Is told of each optional model that cannot be loaded. */
+  readonly onLeftOut: (reason: ModelDirectoryError) => void;
+}
+
+/** Loads models. Those with the same tokenizer have one in memory. Errors are `ModelDirectoryError`s of required ones. */
+export async function loadModels(paths: ModelPaths): Promise<readonly ServedModel[]> {
+  const { required, optional, onLeftOut } = paths;
   const tokenizers: Tokenizers = new Map();
-  return Promise.all(paths.map(async (path) => loadModel(path, tokenizers)));
+  const leaveOut = (error: unknown): undefined => {
+    if (!(error instanceof ModelDirectoryError)) throw error;
+    onLeftOut(error);
+  };
+  const models = await Promise.all([
+    ...required.map(async (path) => loadModel(path, tokenizers)),
+    ...optional.map(async (path) => loadModel(path, tokenizers).catch(leaveOut)),
+  ]);
+  return models.filter((model) => model !== undefined);
 }
 
 /** Reads and checks a model directory. Errors are `ModelDirectoryError`s. */

@@ -16,6 +16,8 @@ export interface EncoderModel extends RowShape {
   readonly version: string;
   /** The most tokens of a text in a document window: the positions without those of special tokens. */
   readonly windowTokensMax: number;
+  /** One row is stored for so many token vectors of a chunk. */
+  readonly poolFactor: number;
 }
 
 export interface EncodeOptions {

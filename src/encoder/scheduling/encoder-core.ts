@@ -2,11 +2,11 @@
  * The encoder without its transport: it tokenises, admits, schedules and runs texts, and returns their rows. It knows no gRPC.
  * Failures are `EncoderFailure`s, which the transport turns into statuses.
  */
-import { rowBytes, rowsLeft, storedRowBytes } from '../../contracts/row-shape.ts';
+import { rowBytes, rowsLeft, rowsLeftMax, storedRowBytes } from '../../contracts/row-shape.ts';
 import { setImmediate as turn } from 'node:timers/promises';
 import { assertInvariant } from '../../errors.ts';
 import { paddedTexts } from './batch-shape.ts';
-import { chunkingProblem, windowedText } from '../model/chunker.ts';
+import { chunkingProblem, type WindowedText, windowedText } from '../model/chunker.ts';
 import { querySequence, type Sequence } from '../model/colbert-rules.ts';
 import { spansOfRows, type LocatedChunk } from '../model/row-spans.ts';
 import {
@@ -186,22 +186,21 @@ export class EncoderCore {
     const reservation = this.#reserve(0);
     const documents: TokenizedDocument[] = [];
     let windowTokens = 0;
-    let positions = 0;
+    let rows = 0;
     // Each window is run and stored with the tokens that it shares with others, and with special tokens of its own.
     const { documentHead, tail } = model.rules;
-    const positionsOf = (tokens: number): number => {
-      const windowed = windowedText(tokens, request.chunking);
-      return windowed.tokens + windowed.windows * (documentHead.length + tail.length);
-    };
+    const positionsOf = (windowed: WindowedText): number =>
+      windowed.tokens + windowed.windows * (documentHead.length + tail.length);
     try {
       for await (const text of texts) {
         const document = await this.#tokenize(modelIndex, text, request.signal);
         documents.push(document);
-        windowTokens += windowedText(document.ids.length, request.chunking).tokens;
+        const windowed = windowedText(document.ids.length, request.chunking);
+        windowTokens += windowed.tokens;
         if (windowTokens > requestBounds.windowTokens) throw tooMuch(requestBounds.windowTokens, 'tokens');
-        const work = positionsOf(document.ids.length);
-        positions += work;
-        if (rowsLeft(positions, model) * storedRowBytes(model) > requestBounds.storedBytes)
+        const work = positionsOf(windowed);
+        rows += rowsLeftMax({ vectors: work, chunks: windowed.windows }, model);
+        if (rows * storedRowBytes(model) > requestBounds.storedBytes)
           throw tooMuch(requestBounds.storedBytes, 'bytes');
         if (!reservation.grow(work)) throw this.#full();
       }
@@ -230,7 +229,7 @@ export class EncoderCore {
             await write(part);
           },
           onRoom: () => this.#dispatch(),
-          onDocument: (tokens) => reservation.shrink(positionsOf(tokens)),
+          onDocument: (tokens) => reservation.shrink(positionsOf(windowedText(tokens, request.chunking))),
         });
         const abort = (): void => {
           job.fail(request.signal.reason as Error);

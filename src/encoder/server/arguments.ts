@@ -10,6 +10,8 @@ const schema = z
   .strictObject({
     listen: nonEmpty,
     'model-dir': z.array(nonEmpty).min(1),
+    /** Left out, with the reason in the log, if it cannot be loaded. */
+    'optional-model-dir': z.array(nonEmpty).default([]),
     provider: oneOf('auto', 'cpu', 'cuda').default('auto'),
     device: wholeNumber(0, 1024).default(0),
     /** 0 = one per core. */
@@ -66,7 +68,7 @@ function valuesOf(argv: readonly string[]): object {
       name,
       {
         type: name === 'allow-plain' ? ('boolean' as const) : ('string' as const),
-        multiple: name === 'model-dir',
+        multiple: name.endsWith('model-dir'),
       },
     ]),
   );

@@ -13,6 +13,7 @@ import { type CallError, callError } from '../protocol/call-error.ts';
 import { type DocumentCall, serveDocuments } from './document-server.ts';
 import type { CallLimits, EncodeRequest, EncoderCore } from '../scheduling/encoder-core.ts';
 import { EncoderFailure, type FailureKind } from '../scheduling/encoder-failure.ts';
+import { compareVersions } from '../model/installed-models.ts';
 import { addHealthService } from '../protocol/health.ts';
 import { listen } from './listener.ts';
 import { QueryServer, type QueriesCall } from './query-server.ts';
@@ -104,13 +105,16 @@ export function createEncoderServer(options: EncoderServerOptions): EncoderServe
 function informationHandlers(options: EncoderServerOptions) {
   const { core, log, provider, deviceId } = options;
   const instance = randomUUID();
+  // Nodes of the release before take the first version of a model for new indexes. The oldest is one that all nodes know.
+  const models = core.models.toSorted((a, b) => compareVersions(a.version, b.version));
   return {
     GetInfo: unary<unknown, GetInfoResponse>(log, async () => ({
-      models: core.models.map(({ name, version, dim, rowBits, windowTokensMax }) => ({
+      models: models.map(({ name, version, dim, rowBits, poolFactor, windowTokensMax }) => ({
         name,
         version,
         dim,
         rowBits,
+        poolFactor,
         windowTokensMax,
       })),
       provider,

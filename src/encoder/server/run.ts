@@ -67,7 +67,12 @@ function parsed(args: readonly string[]): EncoderArguments | undefined {
 async function start(options: EncoderArguments, asked: AbortSignal): Promise<void> {
   collectYoungBuffers();
   const startedAt = performance.now();
-  const models = await loadModels(options['model-dir']);
+  const models = await loadModels({
+    required: options['model-dir'],
+    optional: options['optional-model-dir'],
+    // There is no request yet, so the message holds nothing of one.
+    onLeftOut: ({ message: reason }) => log.error({ reason }, 'a damaged model version is left out'),
+  });
   asked.throwIfAborted();
   const loop = new LoopDelay();
   const pool = await SessionPool.open({

@@ -20,6 +20,8 @@ export interface EncoderSupervisorOptions {
   readonly name?: string;
   readonly processes: number;
   readonly modelDirectories: readonly string[];
+  /** Models that are left out if they cannot be loaded. */
+  readonly optionalModelDirectories?: readonly string[];
   readonly provider: Provider;
   /** Inference threads of each process; 0 = one per core, shared between the processes. */
   readonly threads: number;
@@ -200,6 +202,7 @@ class SupervisedEncoder {
     const {
       processes,
       modelDirectories,
+      optionalModelDirectories = [],
       provider,
       threads,
       devices = [0],
@@ -218,6 +221,7 @@ class SupervisedEncoder {
       fileURLToPath(entry),
       ...Object.entries(named).flatMap(([name, value]) => [`--${name}`, value]),
       ...modelDirectories.flatMap((directory) => ['--model-dir', directory]),
+      ...optionalModelDirectories.flatMap((directory) => ['--optional-model-dir', directory]),
       ...extraArguments,
     ];
   }

@@ -28,9 +28,9 @@ export const searchWorkMax = 50_000;
 /** The requests of a tenant that are here at the same time may cost this much together. */
 export const tenantWorkMax = 100_000;
 
-/** The token vectors that a search scores: those of its candidates, or of an exact search all that match. */
+/** The token vectors that a search scores: those of its candidates, or of an exact search all that match. A pooled row is one. */
 type Scored =
-  | { readonly candidateK: number; readonly grouped: boolean; readonly chunkTokensMax: number }
+  | { readonly candidateK: number; readonly grouped: boolean; readonly chunkRowsMax: number }
   | { readonly tokenVectors: number };
 
 export interface QueryWork {
@@ -60,8 +60,8 @@ const exactQueryTokensMin = 16;
 function workOfScored(scored: Scored, queryTokens: number): number {
   if ('tokenVectors' in scored)
     return scoringWork(scored.tokenVectors, Math.max(exactQueryTokensMin, queryTokens));
-  const { candidateK, grouped, chunkTokensMax } = scored;
-  return scoringWork(candidateK * (grouped ? groupedFactor : 1) * chunkTokensMax, queryTokens);
+  const { candidateK, grouped, chunkRowsMax } = scored;
+  return scoringWork(candidateK * (grouped ? groupedFactor : 1) * chunkRowsMax, queryTokens);
 }
 
 /** The work of scoring this many token vectors exactly. */

@@ -4,6 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { StoredDocument } from '../../catalog/contract.ts';
+import { rowsLeft } from '../../contracts/row-shape.ts';
 import type { EncodedQuery, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, unavailable } from '../../errors.ts';
 import type { Asker, IndexReader } from '../../index/contract.ts';
@@ -155,7 +156,7 @@ async function costsOf(
     } else {
       const { candidateK } = sizesOf(search);
       const grouped = search.groupByDocument === true;
-      const scored = { candidateK, grouped, chunkTokensMax: row.chunking.maxTokens };
+      const scored = { candidateK, grouped, chunkRowsMax: rowsLeft(row.chunking.maxTokens, model) };
       costs.push(costOf({ query, queryTokensMax, scored }));
     }
   }

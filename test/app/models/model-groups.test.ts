@@ -18,22 +18,32 @@ interface FakeGroup extends ModelGroup {
   closed: boolean;
 }
 
-/** Groups that serve at once, where `ready` says nothing else. */
+/** Groups that serve at once, where `ready` says nothing else. `damaged` is a version that they leave out, or fail for. */
 function stage(
   ready: (name: string) => Promise<void> = async () => undefined,
   withIndexes: string[] = [],
   installed: readonly InstalledModel[] = oneEach,
+  damaged?: string,
 ) {
   const started: FakeGroup[] = [];
   const changes: string[] = [];
   const start = (models: readonly InstalledModel[]): FakeGroup => {
     const encoder = new WordEncoder();
-    const [{ name }] = models as readonly [InstalledModel];
-    encoder.served = models.map(({ version }): EncoderModel => ({ ...wordModel, name, version }));
+    const [wanted] = models as readonly [InstalledModel];
+    const { name } = wanted;
+    const sound = models.filter(({ version }) => version !== damaged);
+    encoder.served = sound.map(({ version }): EncoderModel => ({ ...wordModel, name, version }));
+    const isDamaged = wanted.version === damaged;
+    // Its encoder never serves.
+    if (isDamaged)
+      encoder.awaitModel = async () => {
+        await vi.advanceTimersByTimeAsync(1);
+        throw new Error('nothing serves');
+      };
     const group: FakeGroup = {
-      models,
+      models: () => (isDamaged ? models : sound),
       pool: encoder,
-      ready: ready(name),
+      ready: isDamaged ? Promise.reject(new Error('its manifest is damaged')) : ready(name),
       closed: false,
       statistics: async () => [],
       async close() {
@@ -56,7 +66,8 @@ function stage(
   });
   const use = async (name: string): Promise<string | undefined> =>
     (await groups.awaitModel({ name, version: '1' }, limits))?.name;
-  const open = (): string[] => started.filter(({ closed }) => !closed).map(({ models }) => models[0]!.name);
+  const open = (): string[] =>
+    started.filter(({ closed }) => !closed).map((group) => group.models()[0]!.name);
   return { groups, started, changes, use, open };
 }
 
@@ -168,12 +179,36 @@ it('versions with one graph are one group; one that is installed later has anoth
   expect(open()).toEqual(['first', 'second']);
   expect(groups.models().map(({ name, version }) => `${name}/${version}`)).toEqual([
     'first/1',
-    'second/1',
     'second/2',
+    'second/1',
   ]);
   sharing.push(installedModel('second', '3'));
   await expect(Promise.all([use('3'), use('3'), use('2')])).resolves.toEqual(['3', '3', '2']);
   expect(changes).toEqual(['loading second 2', 'loaded second 2', 'loading second 3', 'loaded second 3']);
+});
+
+it('a damaged version fails for itself, with the reason, and those with its graph serve', async () => {
+  const sharing = [installedModel('second'), installedModel('second', '2')];
+  const { groups, open } = stage(undefined, [], sharing, '2');
+  const use = async (version: string): Promise<string | undefined> =>
+    (await groups.awaitModel({ name: 'second', version }, limits))?.version;
+  const refusal = {
+    code: 'service_unavailable',
+    message: expect.stringMatching(/version 2 .*its manifest is damaged/),
+  };
+  await expect(use('1')).resolves.toBe('1');
+  await expect(use('2')).rejects.toMatchObject(refusal);
+  await expect(use('1')).resolves.toBe('1');
+  expect(open()).toEqual(['first', 'second']);
+});
+
+it('a version serves though one with its graph has failed before', async () => {
+  const sharing = [installedModel('second'), installedModel('second', '2')];
+  const { groups } = stage(undefined, [], sharing, '2');
+  const use = async (version: string): Promise<string | undefined> =>
+    (await groups.awaitModel({ name: 'second', version }, limits))?.version;
+  await expect(use('2')).rejects.toMatchObject({ code: 'service_unavailable' });
+  await expect(use('1')).resolves.toBe('1');
 });
 
 it('closing ends every group, and nothing is loaded any more', async () => {

@@ -1,6 +1,7 @@
 /**
  * Archives of every format that was ever written (`test/fixtures/backup`) are restored and answer as they did. With these the
- * formats of archive, catalog, ledger, segments and what is derived from them are frozen: who changes one reads the others.
+ * formats of archive, catalog, ledger, segments and what is derived from them are frozen: who changes one reads the others. The
+ * last archive holds rows that the default model pooled, with refined codes.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -12,14 +13,20 @@ import {
   goldenSettings,
   kept,
   plainUsage,
+  pooledAnswers,
+  pooledSettings,
   type Golden,
+  type PooledAnswer,
+  type PooledGolden,
 } from '../../fixtures/backup/golden.ts';
+import { parseRecording, RecordedEncoder } from '../../support/encoder/recorded-encoder.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { runJson } from '../../support/commands/command-process.ts';
 import { openServiceStage } from '../../support/stages/service-stage.ts';
 
 const folder = path.resolve(import.meta.dirname, '../../fixtures/backup');
-const archives = readdirSync(folder).filter((name) => name.endsWith('.tar'));
+const pooledArchive = 'format-2-pooled.tar';
+const archives = readdirSync(folder).filter((name) => name.endsWith('.tar') && name !== pooledArchive);
 
 it('there is an archive of each format', () => {
   const formats = Array.from({ length: archiveVersion }, (_format, place) => `format-${place + 1}.tar`);
@@ -27,17 +34,25 @@ it('there is an archive of each format', () => {
   expect(archives.toSorted()).toEqual([...formats, 'format-2-segment-4.tar'].toSorted());
 });
 
+/** The data directory that an archive was restored into. */
+async function restored(archive: string, indexes: number): Promise<string> {
+  const directory = path.join(await newDirectory(), 'data');
+  const environment = { MAXSIMD_DATA_DIR: directory };
+  const { document } = await runJson(['restore', path.join(folder, archive)], { environment });
+  expect(document).toMatchObject({ indexes, problems: [] });
+  expect((await runJson(['index', 'verify'], { environment })).document).toMatchObject({ problems: [] });
+  return directory;
+}
+
+function answersBeside(archive: string): string {
+  return readFileSync(path.join(folder, archive.replace(/tar$/, 'json')), 'utf8');
+}
+
 describe.each(archives)('%s', (archive) => {
-  const golden = JSON.parse(
-    readFileSync(path.join(folder, archive.replace(/tar$/, 'json')), 'utf8'),
-  ) as Golden;
+  const golden = JSON.parse(answersBeside(archive)) as Golden;
 
   it('is restored whole and answers as before', async () => {
-    const directory = path.join(await newDirectory(), 'data');
-    const environment = { MAXSIMD_DATA_DIR: directory };
-    const restored = await runJson(['restore', path.join(folder, archive)], { environment });
-    expect(restored.document).toMatchObject({ indexes: golden.tenants.length, problems: [] });
-    expect((await runJson(['index', 'verify'], { environment })).document).toMatchObject({ problems: [] });
+    const directory = await restored(archive, golden.tenants.length);
     await using stage = await openServiceStage(directory, goldenSettings);
     for (const one of golden.tenants) {
       const { id, apiKey, revokedKey, readingKey, index, answers, usage, days, acts } = one;
@@ -66,6 +81,42 @@ describe.each(archives)('%s', (archive) => {
       );
     }
     await stage.service.maintain();
+    expect(stage.errors).toEqual([]);
+  });
+});
+
+describe('the archive of pooled rows', () => {
+  const { apiKey, indexId, recording, laterText, answers } = parseRecording(
+    answersBeside(pooledArchive),
+  ) as PooledGolden;
+
+  it('is restored whole, and answers as before with all tokens of each row, also when it was merged', async () => {
+    const directory = await restored(pooledArchive, 1);
+    const encoder = new RecordedEncoder(recording);
+    await using stage = await openServiceStage(directory, pooledSettings, { encoder });
+    const { tenant, permit } = await stage.service.admit(`Bearer ${apiKey}`);
+    permit.release();
+    const answered = async (except?: string) => {
+      const all: Record<string, readonly PooledAnswer[]> = {};
+      for (const query of Object.keys(answers)) {
+        const found = await pooledAnswers(stage, tenant, { indexId, query });
+        all[query] = found.filter(({ docId }) => docId !== except);
+      }
+      return all;
+    };
+    expect(await answered()).toEqual(answers);
+    const filesOf = () => readdirSync(path.join(directory, 'segments', indexId));
+    const archived = filesOf().filter((name) => name.endsWith('.seg'));
+    const later = { docId: 'later', text: laterText, metadata: '{}' };
+    const put = () => stage.service.upsertDocuments(contextOf(tenant, stage.clock.ms), indexId, [later]);
+    // So many versions that segments are sealed, and those of the archive merged.
+    for (let version = 0; version < 30; version++) await put();
+    await stage.service.maintain();
+    expect(filesOf()).not.toEqual(expect.arrayContaining(archived));
+    expect(await answered('later')).toEqual(answers);
+    const [query] = Object.keys(answers);
+    const found = await pooledAnswers(stage, tenant, { indexId, query: query! });
+    expect(found.filter(({ docId }) => docId === 'later')).toHaveLength(1);
     expect(stage.errors).toEqual([]);
   });
 });

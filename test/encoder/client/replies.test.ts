@@ -28,6 +28,23 @@ async function poolOn(): Promise<{ pool: EncoderPool; events: EndpointEvent[] }>
   return { pool, events };
 }
 
+it('an encoder that does not say how it pools rows stores one for each token', async () => {
+  const { pool } = await poolOn();
+  expect(pool.models()).toMatchObject([{ name: 'foreign', rowBits: 8, poolFactor: 1 }]);
+});
+
+it('an encoder that pools a known version otherwise is not taken into use', async () => {
+  encoder.behave({ poolFactor: 3 });
+  const { pool, events } = await poolOn();
+  expect(pool.models()).toMatchObject([{ poolFactor: 3 }]);
+  encoder.serve(false);
+  await eventually(() => !pool.ready());
+  encoder.behave({ poolFactor: 2 });
+  encoder.serve(true);
+  await eventually(() => events.some(({ reason }) => reason?.includes('another model as foreign/1')));
+  expect(pool.ready()).toBe(false);
+});
+
 const corrupt = expect.objectContaining({ event: 'corrupt_reply' }) as unknown;
 
 describe('a corrupt query reply', () => {

@@ -70,7 +70,14 @@ const part = fc.record({
   rowPlaces: bytes,
 });
 const spans = fc.record({ starts: bytes, ends: bytes, problem: text });
-const model = fc.record({ name: text, version: text, dim: uint32, windowTokensMax: uint32 });
+const model = fc.record({
+  name: text,
+  version: text,
+  dim: uint32,
+  rowBits: uint32,
+  poolFactor: uint32,
+  windowTokensMax: uint32,
+});
 
 /** Returns whether it decodes. Then the result is checked. Otherwise it must be a `CorruptReply`. */
 function decodes<Decoded>(decode: () => Decoded, check: (decoded: Decoded) => void): boolean {
@@ -167,7 +174,7 @@ describe(`replies (seed ${seed})`, () => {
           taken += Number(parts.length > 0 && collect(parts));
           decodes(
             () => decodeInfo({ models } as never),
-            (known) => expect(known.every((each) => each.dim >= 1)).toBe(true),
+            (known) => expect(known.every((each) => each.dim >= 1 && each.poolFactor >= 1)).toBe(true),
           );
           decodes(
             () => decodeCounts(counts, 2),
@@ -234,7 +241,7 @@ describe(`replies (seed ${seed})`, () => {
       if (known !== undefined)
         decodes(
           () => decodeInfo(known),
-          (models) => expect(models.every((each) => each.dim >= 1)).toBe(true),
+          (models) => expect(models.every((each) => each.dim >= 1 && each.poolFactor >= 1)).toBe(true),
         );
     }
     expect(taken).toBeGreaterThan(runs.numRuns / 100);

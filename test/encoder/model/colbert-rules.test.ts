@@ -72,7 +72,7 @@ describe('a ColBERT directory', () => {
 
   it('is served under the names of its path', () => {
     expect(encoders.pool.models()).toEqual([
-      { name: 'colbert-tiny', version: '1', dim: 16, rowBits: 8, windowTokensMax: 21 },
+      { name: 'colbert-tiny', version: '1', dim: 16, rowBits: 8, poolFactor: 1, windowTokensMax: 21 },
     ]);
   });
 

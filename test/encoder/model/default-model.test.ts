@@ -21,15 +21,36 @@ const sentences = prose.split('. ').map((sentence) => sentence.trim());
 const models = [
   {
     directory: defaultModel,
-    served: { name: 'bge-small-maxsim', version: '2', dim: 384, rowBits: 2, windowTokensMax: 510 },
+    served: {
+      name: 'bge-small-maxsim',
+      version: '2',
+      dim: 384,
+      rowBits: 2,
+      poolFactor: 3,
+      windowTokensMax: 510,
+    },
   },
   {
     directory: plainModel,
-    served: { name: 'bge-small-maxsim', version: '1', dim: 384, rowBits: 2, windowTokensMax: 510 },
+    served: {
+      name: 'bge-small-maxsim',
+      version: '1',
+      dim: 384,
+      rowBits: 2,
+      poolFactor: 1,
+      windowTokensMax: 510,
+    },
   },
   {
     directory: minilmModel,
-    served: { name: 'minilm-l6-maxsim', version: '1', dim: 128, rowBits: 8, windowTokensMax: 510 },
+    served: {
+      name: 'minilm-l6-maxsim',
+      version: '1',
+      dim: 128,
+      rowBits: 8,
+      poolFactor: 1,
+      windowTokensMax: 510,
+    },
   },
 ];
 

@@ -43,13 +43,29 @@ describe('a version that shares the files of another one', () => {
       ['2', '1'],
     ]);
     expect(withSameGraph(models, models[1]!)).toEqual(models);
-    const { pool } = await encodersOfTest({ modelDirectories: [first, second] });
+    const { pool } = await encodersOfTest({ modelDirectories: [second, first] });
+    // A node of the release before takes the first one, and knows no later version.
+    expect(pool.models().map(({ version }) => version)).toEqual(['1', '2']);
     const rowsOf = async (version: string): Promise<number> => {
       const model = { name: 'tiny', version };
       const [document] = await encodeAll(pool, ['a stone house by the river'], { model });
       return document!.chunkRows[0]!;
     };
     expect(await rowsOf('2')).toBe(Math.ceil((await rowsOf('1')) / 2));
+  });
+
+  it('is left out with the reason in the log if it is damaged, and the other one is served', async () => {
+    const { first, second } = await twoVersions();
+    appendFileSync(path.join(second, configFile), ' ');
+    const { pool, logs } = await encodersOfTest({
+      modelDirectories: [first],
+      optionalModelDirectories: [second],
+    });
+    expect(pool.models()).toMatchObject([{ name: 'tiny', version: '1' }]);
+    expect(logs.filter((line) => line.includes('is left out'))).toEqual([
+      expect.stringMatching(/onnx_config\.json has sha256/),
+    ]);
+    await expect(encodersOfTest({ modelDirectories: [first, second] })).rejects.toThrow('has sha256');
   });
 
   it('runs in the session of the other one, and so takes no memory for a graph', async () => {

@@ -235,14 +235,18 @@ describe('documents whose chunks overlap by nearly all of them', () => {
     const unbounded = { ...options, queuedTokensMax: 1e9 };
     const [model] = encoder.models;
     const long = { ...model!, dim: 2046 };
-    for (const [served, most, documents] of [
-      [model!, '8388608 tokens', 8],
+    const pooled = { ...long, poolFactor: 3 };
+    const single = { maxTokens: 1, overlapTokens: 0, minimumChunkTokens: 1 };
+    for (const [served, cut, most, documents] of [
+      [model!, chunking, '8388608 tokens', 8],
       // 23 positions a token of 2,048 bytes each.
-      [long, '1073741824 bytes', 0],
+      [long, chunking, '1073741824 bytes', 0],
+      // A chunk has 4 positions, which leave 2 rows.
+      [pooled, single, '1073741824 bytes', 5],
     ] as const) {
       const made = new EncoderCore([served], sessions, unbounded);
       await expect(
-        made.admitDocuments(texts(1000, 50_000), { ...request, model: served, chunking }),
+        made.admitDocuments(texts(1000, 50_000), { ...request, model: served, chunking: cut }),
       ).rejects.toMatchObject({
         kind: 'invalid',
         message: expect.stringMatching(new RegExp(`${most}: .*overlap less`)),

@@ -12,11 +12,11 @@ const totalOf = (query: QueryWork): number => {
   const { encoding, engine } = costOf(query);
   return encoding + engine;
 };
-/** The largest query of the contract, over the longest chunks of the default model. */
+/** The largest query of the contract, over the longest chunks of a model that stores a row for each token. */
 const dearest: QueryWork = {
   query: 'x'.repeat(8 << 10),
   queryTokensMax: 510,
-  scored: { candidateK: 500, chunkTokensMax: 510, grouped: true },
+  scored: { candidateK: 500, chunkRowsMax: 510, grouped: true },
 };
 
 it('the dearest search of the contract is affordable, and so are 32 usual ones', () => {
@@ -24,7 +24,7 @@ it('the dearest search of the contract is affordable, and so are 32 usual ones',
   const usual = {
     query: 'how do bees find flowers?',
     queryTokensMax: 510,
-    scored: { candidateK: 200, chunkTokensMax: 256, grouped: true },
+    scored: { candidateK: 200, chunkRowsMax: 256, grouped: true },
   };
   expect(() => assertAffordable(32 * totalOf(usual), 'queries')).not.toThrow();
 });
@@ -36,6 +36,12 @@ it('a query costs the encoder its tokens, no more than the model reads, whatever
     encoding: 5,
     engine: unitsOfSearch + 16,
   });
+});
+
+it('the engine is asked for the rows of the candidates', () => {
+  const ofRows = (chunkRowsMax: number): number =>
+    costOf({ ...dearest, scored: { candidateK: 500, chunkRowsMax, grouped: true } }).engine - unitsOfSearch;
+  expect(ofRows(510)).toBeCloseTo(3 * ofRows(170));
 });
 
 it('a refusal says what the request would cost and what it may cost', () => {

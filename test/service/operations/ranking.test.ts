@@ -111,6 +111,30 @@ describe('work', () => {
     expect((await stage.service.query(own.context(), indexId, short)).results).toHaveLength(32);
   });
 
+  it('counts the rows of a chunk, and the charge counts tokens, where rows are pooled', async () => {
+    const own = await stage.newTenant();
+    const indexId = await own.createIndex();
+    const { served } = stage.encoder;
+    onTestFinished(() => void (stage.encoder.served = served));
+    const pooledBy = (poolFactor: number): void => {
+      stage.encoder.served = served.map((model) => ({ ...model, windowTokensMax: 900, poolFactor }));
+    };
+    const words = 300;
+    const dear = {
+      query: 'manyletters '.repeat(words),
+      candidateK: 500,
+      groupByDocument: true,
+      returnComponents: false,
+    };
+    const queries = Array.from({ length: 32 }, () => dear);
+    pooledBy(1);
+    const refused = await rejection(stage.service.query(own.context(), indexId, queries));
+    expect(refused).toMatchObject({ issues: [{ code: 'too_much_work' }] });
+    pooledBy(3);
+    const { usage } = await stage.service.query(own.context(), indexId, queries);
+    expect(usage.inputTokens).toBe(32 * words);
+  });
+
   it('of an exact search is that of all that match, and is refused above the bound', async () => {
     const own = await stage.newTenant();
     const indexId = await own.createIndex();

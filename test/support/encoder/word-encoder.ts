@@ -27,6 +27,7 @@ export const wordModel: EncoderModel = {
   version: '1',
   dim: wordDim,
   rowBits: 8,
+  poolFactor: 1,
   windowTokensMax: 300,
 };
 

@@ -47,6 +47,8 @@ export interface Misbehaviour {
   readonly neverEnds?: boolean;
   /** The dimension that the encoder reports when a pool admits it. */
   readonly dim?: number;
+  /** Absent = it is not reported, as by encoders of earlier versions. */
+  readonly poolFactor?: number;
   readonly instance?: string;
   /** Is called for each text after the delay. If it returns false, the text gets no answer. */
   readonly run?: (text: string) => Promise<boolean>;
@@ -96,6 +98,7 @@ export async function startForeignEncoder(): Promise<ForeignEncoder> {
             version: '1',
             dim: misbehaviour.dim ?? foreignDim,
             windowTokensMax: 300,
+            poolFactor: misbehaviour.poolFactor ?? 0,
           },
         ],
         provider: 'cpu',

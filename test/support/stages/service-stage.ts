@@ -50,17 +50,20 @@ export async function openServiceStage(
   {
     exactTokenVectorsMax = 0,
     engine = createEngine({ threads: 2, kernel: 'auto' }),
+    encoder = new WordEncoder(),
     nowMs,
   }: {
     readonly exactTokenVectorsMax?: number;
     readonly engine?: NativeEngine;
+    /** New indexes have the first model that it serves now. */
+    readonly encoder?: WordEncoder;
     /** The present time. Absent = the stage's `clock`, which stands still until a test moves it. */
     readonly nowMs?: () => number;
   } = {},
 ): Promise<ServiceStage> {
   const directory = existing ?? (await mkdtemp(path.join(tmpdir(), 'maxsimd-service-')));
   const catalog = await openCatalog({ directory });
-  const encoder = new WordEncoder();
+  const model = encoder.served[0]!.name;
   const clock = { ms: Date.now() };
   const errors: unknown[] = [];
   const service = await createService({
@@ -70,7 +73,7 @@ export async function openServiceStage(
     blobs: await openLocalBlobStore(path.join(directory, 'segments')),
     limiter: await MemoryLimiter.restore(catalog, clock.ms),
     keyPepper: catalog.keyPepper(),
-    modelOfMoment: (name = 'words') => ({ name }),
+    modelOfMoment: (name = model) => ({ name }),
     exactTokenVectorsMax,
     indexSettings,
     onBackgroundError: (_job, error) => void errors.push(error),
