@@ -105,7 +105,10 @@ void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook&
   header.fitsBefore = data.fitsBefore;
   SectionParts body;
   forEachSection(data, [&]<typename T>(const std::vector<T>& values) { body.add<T>(values); });
-  saveDerived(path, codebookFormat, header, body.parts());
+  DerivedFormat format = codebookFormat;
+  // Earlier releases can read it.
+  if (header.directions == 0) format.version = format.versionOldest;
+  saveDerived(path, format, header, body.parts());
 }
 
 std::optional<Codebook> loadCodebook(const std::string& path, const Kernel& kernel, uint32_t dim, uint64_t hash,

@@ -116,7 +116,8 @@ void fitSubspace(const float* blocks, size_t stride, size_t count, uint32_t widt
 
 /// The residuals of some rows, in blocks of `rowLanes` rows: f32 [blocks][dim][rowLanes]. Lanes beyond the last row are
 /// zeros.
-std::vector<float> residualsOf(const CodebookData& data, const TokenSample& tokens, const std::vector<uint32_t>& codes) {
+std::vector<float> residualsOf(const CodebookData& data, const TokenSample& tokens,
+                               const std::vector<uint32_t>& codes) {
   const size_t stride = size_t(data.dim) * rowLanes;
   std::vector<float> blocks((tokens.rows + rowLanes - 1) / rowLanes * stride, 0.0f);
   for (uint32_t first = 0; first < tokens.rows; first += rowLanes) {

@@ -178,8 +178,8 @@ std::shared_ptr<const ChunkCodes> ChunkCodes::open(const Segment& segment, const
     opened->directoryShare_.resize(CodesLayout(header).codes + uint64_t(header.centroids) * 4);
     if (!opened->readDirectory(file, CodesLayout(header), header)) return nullptr;
     opened->codebook_ = intern(header.codebookHash, [&] {
-      return loadCodebook(codebookPath(segment.path(), header.codebookHash), kernel, segment.dim(),
-                          header.codebookHash, segment.owner());
+      return loadCodebook(codebookPath(segment.path(), header.codebookHash), kernel, segment.dim(), header.codebookHash,
+                          segment.owner());
     });
     if (opened->codebook_ == nullptr || opened->codebook_->count() != header.centroids) return nullptr;
     Memory::ofProcess().hold(*opened->mapping_);

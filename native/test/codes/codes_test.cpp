@@ -1,4 +1,5 @@
 // Codebooks against brute force, damaged code files, and live chunks against the lifespans themselves.
+#include "codes/codebook_file.h"
 #include "codes/codebook_fit.h"
 #include "codes/codes.h"
 #include "codes/search_tuning.h"
@@ -10,6 +11,7 @@
 #include "kernels/dispatch.h"
 #include "test/sample.h"
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -219,6 +221,26 @@ const Case wide("codes", "searches with more than 65,536 centroids find what the
   };
   for (const Plan plan : {Plan::codes, Plan::lists}) {
     CHECK(found(plan).versionId == found(Plan::exact).versionId && found(plan).score == found(Plan::exact).score);
+  }
+});
+
+const Case formats("codes", "a codebook without directions is written as earlier releases read it", [](Random& random) {
+  const TemporaryDirectory directory;
+  const Clusters clusters(random, dim, 20);
+  const Kernel& kernel = *findKernel("auto");
+  const std::shared_ptr<const Segment> segment = sealedSegment(random, clusters, directory.file("7.seg"), 20);
+  const TokenSample sample = sampleTokenVectors({&segment, 1}, 500, {});
+  for (const bool directions : {false, true}) {
+    const Codebook codebook(kernel, fitCodebook(kernel, dim, sample, sample, 16, {}, directions));
+    const std::string path = codebookPath(segment->path(), codebook.hash());
+    saveCodebook(path, kernel, codebook);
+    std::ifstream file(path, std::ios::binary);
+    std::array<uint32_t, 13> words{};
+    file.read(reinterpret_cast<char*>(words.data()), sizeof words);
+    CHECK(words[2] == (directions ? 3u : 2u) && words[12] == (directions ? dim : 0u));
+    const auto loaded = loadCodebook(path, kernel, dim, codebook.hash());
+    CHECK(loaded && loaded->data().directions == codebook.data().directions &&
+          loaded->data().codewords == codebook.data().codewords);
   }
 });
 

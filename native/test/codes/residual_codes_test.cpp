@@ -277,8 +277,8 @@ const Case directed("residuals", "directions lose less of a similarity than all 
                         }
                         errors.push_back(std::sqrt(squares / rows));
                       }
-                      std::printf("  error of a similarity: %.4f with all components, %.4f with directions\n", errors[0],
-                                  errors[1]);
+                      std::printf("  error of a similarity: %.4f with all components, %.4f with directions\n",
+                                  errors[0], errors[1]);
                       CHECK(errors[1] < 0.9 * errors[0]);
                     });
 

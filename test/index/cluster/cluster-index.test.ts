@@ -1,5 +1,5 @@
 /** An index that nodes share, as each of them sees it. */
-import { readdir, truncate } from 'node:fs/promises';
+import { readFile, readdir, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -65,6 +65,24 @@ describe('every node', () => {
     expect(changed).toBe(false);
     expect(await two.found()).toEqual([shown('a', 6), shown('b', 4), shown('c', 4)]);
     expect([...one.errors, ...two.errors]).toEqual([]);
+  });
+
+  it.each([
+    [true, 2],
+    [false, 3],
+  ])('beside nodes of an earlier release (%s) fits codebooks of format %i', async (earlier, format) => {
+    await using stage = await servers.openStage();
+    const settings = { sealedSegmentsMax: 1, wasteAgeMsMax: 0, codesTokenVectorsMin: 1 };
+    const node = await stage.newNode({ settings, earlierNodes: () => earlier });
+    for (const id of ['a', 'b']) await node.upsert([document(id, 1)]);
+    await eventually(async () => {
+      await node.index().maintain();
+      return (await node.statistics()).segments.some(({ centroids }) => centroids > 0) || undefined;
+    });
+    const [name] = (await readdir(node.folder)).filter((each) => each.startsWith('codebook-'));
+    const header = await readFile(path.join(node.folder, name!));
+    expect(header.readUInt32LE(8)).toBe(format);
+    expect(node.errors).toEqual([]);
   });
 
   it('finds what conditions say, in what any node has written or merged', async () => {

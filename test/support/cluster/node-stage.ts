@@ -68,6 +68,8 @@ export interface NodeOptions {
   readonly indexId?: string;
   readonly settings?: Partial<IndexSettings>;
   readonly exactTokenVectorsMax?: number;
+  /** Whether nodes of an earlier release live; absent = no. */
+  readonly earlierNodes?: () => boolean;
   /** The migrations that the node's program knows, if it is of another version. */
   readonly migrations?: readonly Migration[];
   /** An existing cache; absent = a new one. */
@@ -158,6 +160,7 @@ async function openNode(
       catalogOf: (ofIndex) => sharedSegments(withFaults(catalog, faults), ofIndex, id),
       exactTokenVectorsMax: options.exactTokenVectorsMax ?? 0,
       settings: { ...defaultIndexSettings, ...changes },
+      earlierNodes: options.earlierNodes,
       onBackgroundError: (_indexId, _job, error) => void errors.push(error),
     });
   const storage = storeWith(options.settings);
