@@ -61,16 +61,14 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
   });
   const node = { id: randomUUID(), name: `${hostname()}:${process.pid}` };
   const version = programVersion();
-  let others: readonly (readonly ModelReference[])[] = [];
-  let earlier = false;
+  /** The models of each other node. Older releases report none. */
+  let others: readonly (readonly ModelReference[] | undefined)[] = [];
   let followed: () => readonly FollowedIndex[] = () => [];
   let offered: () => readonly ModelReference[] = () => [];
   const beat = async (): Promise<void> => {
     const report = await nodeReport({ version, catalog, cache, followed: followed(), models: offered() });
     const reports = await catalog.heartbeat({ ...node, report: JSON.stringify(report) }, nodeLiveMs);
-    const models = reports.map((text) => readNodeReport(text)?.models);
-    others = models.map((offers) => offers ?? modelsBefore);
-    earlier = models.includes(undefined);
+    others = reports.map((text) => readNodeReport(text)?.models);
   };
   const nodes = (): number => others.length + 1;
   await beat();
@@ -87,24 +85,17 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
   /** Resolves when no timer's work is under way. */
   const stop = async (): Promise<void> => void (await Promise.all(timers.map((job) => job.stop())));
   starting.defer(stop);
+  const shared = { catalog, objects, cache, nodeId: node.id, replacedKeptMs };
   const resources = starting.move();
   return {
     catalog,
     node: node.name,
     keyPepper,
     limiter,
-    blobs: {
-      catalog,
-      objects,
-      cache,
-      nodeId: node.id,
-      replacedKeptMs,
-      events: observer.events,
-      earlierNodes: () => earlier,
-    },
+    blobs: { ...shared, events: observer.events, earlierNodes: () => others.includes(undefined) },
     nodes,
     // A node that does not serve yet has none.
-    othersOffer: () => others.filter((models) => models.length > 0),
+    othersOffer: () => others.map((models) => models ?? modelsBefore).filter((models) => models.length > 0),
     serves(service, encoders) {
       followed = () => service.statistics().followed;
       offered = () => encoders.offered();
