@@ -4,14 +4,14 @@
  */
 import { Maxsimd } from '@maxsimd/client';
 
-const [question = 'Wie zeigen Bienen einander den Weg zu Blumen?'] = process.argv.slice(2);
+const [question = 'Wie erfahren Bienen, wo Blumen sind?'] = process.argv.slice(2);
 const texts = new Map([
-  ['Arabic', 'تحلق النسور عاليا بحثا عن فرائسها.'],
-  ['Chinese', '蜜蜂用舞蹈告诉同伴花在哪里。'],
-  ['English', 'Whales sing to each other over many miles.'],
-  ['Greek', 'Τα μυρμήγκια αφήνουν ίχνη οσμής για να βρουν τροφή.'],
-  ['Russian', 'Совы охотятся ночью и слышат каждый шорох.'],
-  ['Spanish', 'La ballena azul es el animal más grande que ha existido.'],
+  ['Arabic', 'تبني النسور أعشاشها على الصخور العالية، وترى فرائسها من مسافة بعيدة.'],
+  ['Chinese', '蜜蜂采蜜归来，在蜂巢里跳舞，告诉同伴花在哪个方向，有多远。'],
+  ['English', 'Male humpback whales sing for hours. Others hear them many miles away.'],
+  ['Greek', 'Οι χελώνες γεννούν τα αυγά τους στην άμμο και επιστρέφουν στη θάλασσα.'],
+  ['Russian', 'Совы охотятся ночью. Они слышат мышь даже под снегом.'],
+  ['Spanish', 'La ballena azul mide hasta treinta metros. Ningún otro animal es tan grande.'],
 ]);
 
 // Reads MAXSIMD_URL and MAXSIMD_API_KEY.

@@ -3,9 +3,11 @@ import { copyFileSync, existsSync, globSync, mkdirSync, readFileSync, writeFileS
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { missingPython, pythonEnvironment, run } from '../../clients/tools/install.ts';
+import { twoLanguages } from '../../docs/site/alignment.ts';
 import { manyLanguagesModel } from '../support/encoder/models.ts';
 import { typeScriptProject } from '../support/typescript-project.ts';
 import { repositoryRoot } from '../support/running/launch.ts';
+import { find, makeIndex, put } from '../support/running/requests.ts';
 import { useSharedStage } from '../support/running/stage.ts';
 
 const stage = useSharedStage();
@@ -87,10 +89,24 @@ describe('the search in many languages', () => {
 
   test.skipIf(!isBuilt)('finds the Chinese text by the German question, however often it runs', async () => {
     const printed = await runExample(process.execPath, ['languages.ts']);
-    expect(printed).toMatch(/^\d+\.\d\d {2}Chinese: 蜜蜂[^\n]*\n[^\n]+\n[^\n]+\n$/);
+    expect(printed).toMatch(/^\d+\.\d\d {2}Chinese: 蜜蜂采蜜[^\n]*\n[^\n]+\n[^\n]+\n$/);
     expect(await runExample(process.execPath, ['languages.ts'])).toBe(printed);
     const others = await runExample(process.execPath, ['languages.ts', 'Welches Tier ist am größten?']);
     expect(others).toMatch(/^\d+\.\d\d {2}Spanish: /);
+  });
+
+  test.skipIf(!isBuilt)('the picture of the site shows what the service answers', async () => {
+    const { query, text, model, matches } = twoLanguages;
+    const { client } = stage;
+    const index = await makeIndex(client, { name: 'picture', model });
+    await put(client, index.id, [{ doc_id: 'bees', text }]);
+    const found = await find(client, index.id, { query, return_components: true });
+    const tokens = found.results[0]?.components?.per_query_token ?? [];
+    for (const [place, { similarity, text_range: range }] of tokens.entries()) {
+      const drawn = matches[place];
+      expect(similarity).toBeCloseTo(drawn?.similarity ?? NaN, 1);
+      if (range !== undefined) expect(text.slice(range.start, range.end)).toBe(drawn?.found);
+    }
   });
 
   test.skipIf(isBuilt)('says that the model is missing', async () => {
