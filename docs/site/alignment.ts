@@ -113,7 +113,7 @@ function pictureOf(
 
 function draw(matches: readonly Match[], rows: readonly Row[], width: number): Drawing {
   const height = top + Math.max(rows.length, matches.length) * rowHeight;
-  const left = 140;
+  const left = 150;
   const right = width - 100;
   const rowOf = (place: number): number => top + (place + 0.5) * rowHeight;
   // The tokens of the query stand in the middle of the height.
