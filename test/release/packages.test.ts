@@ -6,7 +6,6 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { cpSync, mkdirSync, readFileSync, readdirSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { packFurtherModels } from '../../packages/pack.ts';
 import { missingPython } from '../../clients/tools/install.ts';
 import { furtherModels } from '../../src/process/installation.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
@@ -188,6 +187,10 @@ describe('a model that is not in the repository', () => {
   };
   const maxsimd = (...args: string[]) =>
     spawnSync('npx', ['maxsimd', ...args], { cwd: folder, env: environment, encoding: 'utf8' });
+  const packFurther = (from: string, to: string): void => {
+    const pack = `import { packFurtherModels } from '${root}/packages/pack.ts'; await packFurtherModels(...process.argv.slice(1));`;
+    execFileSync(process.execPath, ['--input-type=module', '--eval', pack, from, to], { cwd: root });
+  };
   const listed = () =>
     JSON.parse(maxsimd('models', 'list', '--json').stdout) as {
       readonly data: readonly { readonly name: string; readonly directory: string }[];
@@ -201,17 +204,17 @@ describe('a model that is not in the repository', () => {
     expect(listed().available).toEqual([name]);
   });
 
-  it('has a package once it is built, and an installation finds it there', async () => {
+  it('has a package once it is built, and an installation finds it there', () => {
     const models = path.join(folder, 'built');
     const to = path.join(folder, 'further');
     mkdirSync(to);
-    await packFurtherModels(models, to);
+    packFurther(models, to);
     expect(readdirSync(to)).toEqual([]);
     cpSync(path.join(root, 'test/fixtures/colbert-tiny/1'), path.join(models, name, '1'), {
       recursive: true,
     });
     writeFileSync(path.join(models, name, '1/manifest.json'), JSON.stringify({ name, version: '1' }));
-    await packFurtherModels(models, to);
+    packFurther(models, to);
     const file = `maxsimd-${name}-${version}.tgz`;
     expect(readdirSync(to)).toEqual([file]);
     const flags = ['--no-save', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
