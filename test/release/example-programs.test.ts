@@ -7,7 +7,9 @@ import { twoLanguages } from '../../docs/site/alignment.ts';
 import { manyLanguagesModel } from '../support/encoder/models.ts';
 import { typeScriptProject } from '../support/typescript-project.ts';
 import { repositoryRoot } from '../support/running/launch.ts';
-import { find, makeIndex, put } from '../support/running/requests.ts';
+import { expectReply } from '../support/running/client.ts';
+import { makeIndex, put } from '../support/running/requests.ts';
+import { rankedWithComponents } from '../support/running/wire.ts';
 import { useSharedStage } from '../support/running/stage.ts';
 
 const stage = useSharedStage();
@@ -100,13 +102,15 @@ describe('the search in many languages', () => {
     const { client } = stage;
     const index = await makeIndex(client, { name: 'picture', model });
     await put(client, index.id, [{ doc_id: 'bees', text }]);
-    const found = await find(client, index.id, { query, return_components: true });
-    const tokens = found.results[0]?.components?.per_query_token ?? [];
-    for (const [place, { similarity, text_range: range }] of tokens.entries()) {
-      const drawn = matches[place];
-      expect(similarity).toBeCloseTo(drawn?.similarity ?? NaN, 1);
-      if (range !== undefined) expect(text.slice(range.start, range.end)).toBe(drawn?.found);
-    }
+    const reply = await client.search(index.id, { query, return_components: true });
+    const [found] = expectReply(reply, rankedWithComponents).results;
+    // Tokens without weight have no range.
+    const tokens = found?.components.per_query_token.filter((token) => token.text_range !== undefined) ?? [];
+    expect(tokens.map(({ text_range: range }) => text.slice(range?.start, range?.end))).toEqual(
+      matches.map((match) => match.found),
+    );
+    for (const [place, { similarity }] of tokens.entries())
+      expect(similarity).toBeCloseTo(matches[place]?.similarity ?? NaN, 1);
   });
 
   test.skipIf(isBuilt)('says that the model is missing', async () => {
