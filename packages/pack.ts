@@ -44,19 +44,27 @@ export async function packAll(directory: string): Promise<Packed> {
  * names of the service's files, `maxsimd-*.tgz`.
  */
 export async function packService(directory: string): Promise<string[]> {
-  for (const emptied of [stages, directory]) {
-    rmSync(emptied, { recursive: true, force: true });
-    mkdirSync(emptied, { recursive: true });
-  }
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { recursive: true });
   const staged = [stageProgram(), stageModels(), stagePlatform(), stageNode()];
+  await packStages(staged, directory);
+  const service = readdirSync(directory).toSorted();
+  await packFurtherModels(path.join(root, 'models'), directory);
+  return service;
+}
+
+/** Packs each model that is not in the repository and that is built in this folder of models. */
+export async function packFurtherModels(models: string, directory: string): Promise<void> {
+  const built = furtherModels.filter((name) => existsSync(path.join(models, name, '1/manifest.json')));
+  await packStages(
+    built.map((name) => stageFurtherModel(models, name)),
+    directory,
+  );
+}
+
+async function packStages(staged: readonly string[], directory: string): Promise<void> {
   const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', directory];
   await Promise.all(staged.map(async (stage) => run('npm', args, { cwd: stage })));
-  const service = readdirSync(directory).toSorted();
-  const further = furtherModels.filter((name) =>
-    existsSync(path.join(root, 'models', name, '1/manifest.json')),
-  );
-  await Promise.all(further.map(async (name) => run('npm', args, { cwd: stageFurtherModel(name) })));
-  return service;
 }
 
 function stageProgram(): string {
@@ -78,9 +86,9 @@ function stageModels(): string {
   return stage;
 }
 
-function stageFurtherModel(name: string): string {
+function stageFurtherModel(models: string, name: string): string {
   const stage = stageOf(furtherModelManifest(name));
-  copy(path.join(root, 'models'), stage, [name]);
+  copy(models, stage, [name]);
   return stage;
 }
 
@@ -114,6 +122,7 @@ function stageNode(): string {
 
 function stageOf(manifest: Manifest): string {
   const stage = path.join(stages, manifest.name);
+  rmSync(stage, { recursive: true, force: true });
   mkdirSync(stage, { recursive: true });
   writeManifest(stage, manifest);
   copy(root, stage, ['LICENSE']);

@@ -1,7 +1,7 @@
 /** The pictures of the site. Their figures are those of `docs/benchmarks.md`. If one is not found, the build ends. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { alignment } from './alignment.ts';
+import { alignment, languages } from './alignment.ts';
 import { bars, figure, latencyOverRecall, type Bar, type Picture } from './svg.ts';
 
 const benchmarks = 'docs/benchmarks.md';
@@ -205,6 +205,7 @@ function barPicture(title: string, caption: string, rows: readonly Bar[], markAt
 
 const makers: Readonly<Record<string, () => Picture>> = {
   alignment: () => alignment,
+  languages: () => languages,
   peers,
   candidates,
   encoders,

@@ -72,6 +72,7 @@ describe.skipIf(reason !== undefined)(
 
     test('create an index', async () => {
       await click('button', 'New index');
+      await expectShown(page.getByText(/may differ in language/));
       await type('Name', `${name} new`);
       await click('button', 'Create');
       await expectShown(page.getByRole('heading', { name: `${name} new` }));
@@ -89,6 +90,15 @@ describe.skipIf(reason !== undefined)(
       await expectShown(page.getByText('1 of 2 documents stored, 1 refused'));
       await expectShown(page.getByRole('link', { name: 'owl' }));
       expect((await documentReply('owl')).text).toContain('123456789012345678901');
+    });
+
+    test('learn that the model does not know a script', async () => {
+      await click('link', name);
+      await click('link', 'Documents');
+      await unfold('Add documents');
+      await type(/^Or paste/, '{"doc_id":"owl","text":"Owls hunt."}\n{"doc_id":"glyphs","text":"𓅓 𓆣"}');
+      await click('button', 'Upload');
+      await expectShown(page.getByText(/^1 document has text that the model does not know.*\(glyphs\)/));
     });
 
     test('upload files', async () => {

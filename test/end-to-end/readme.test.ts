@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
-import { example } from '../../docs/site/alignment.ts';
+import { oneLanguage } from '../../docs/site/alignment.ts';
 import { createTenant } from '../support/commands/command-line.ts';
 import { makeScratch, repositoryRoot } from '../support/running/launch.ts';
 import { startServer } from '../support/running/server.ts';
@@ -46,7 +46,7 @@ test('the lines of the worked example answer as the README says, however often t
 
 test('the score that the first page of the documents draws is the one of the service', async () => {
   const { key } = await createTenant(server);
-  const { query, text, matches } = example;
+  const { query, text, matches } = oneLanguage;
   const response = await fetch(`${server.url}/v1/score`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },

@@ -1,10 +1,15 @@
 /** Runs the programs of examples/ as they stand there, against one service: those of a client in a folder of their own. */
-import { copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { missingPython, pythonEnvironment, run } from '../../clients/tools/install.ts';
+import { twoLanguages } from '../../docs/site/alignment.ts';
+import { manyLanguagesModel } from '../support/encoder/models.ts';
 import { typeScriptProject } from '../support/typescript-project.ts';
 import { repositoryRoot } from '../support/running/launch.ts';
+import { expectReply } from '../support/running/client.ts';
+import { makeIndex, put } from '../support/running/requests.ts';
+import { rankedWithComponents } from '../support/running/wire.ts';
 import { useSharedStage } from '../support/running/stage.ts';
 
 const stage = useSharedStage();
@@ -14,7 +19,7 @@ let project: string;
 
 beforeAll(async () => {
   project = await typeScriptProject(stage.server.scratch.temporary);
-  for (const program of ['rag.ts', 'rag.py', 'rerank.ts'])
+  for (const program of ['rag.ts', 'rag.py', 'rerank.ts', 'languages.ts'])
     copyFileSync(path.join(examples, program), path.join(project, program));
   mkdirSync(path.join(project, 'notes/office'), { recursive: true });
   for (const line of readFileSync(path.join(examples, 'handbook.jsonl'), 'utf8').trim().split('\n')) {
@@ -79,6 +84,38 @@ describe('the search in a folder of Markdown', () => {
 test('ranking what another search found puts the right document first', async () => {
   const printed = await runExample(process.execPath, ['rerank.ts']);
   expect(printed).toMatch(/^\d+\.\d\d {2}whale \(was 3\)\n.*\n.*\n$/);
+});
+
+describe('the search in many languages', () => {
+  const isBuilt = existsSync(path.join(manyLanguagesModel, 'manifest.json'));
+
+  test.skipIf(!isBuilt)('finds the Chinese text by the German question, however often it runs', async () => {
+    const printed = await runExample(process.execPath, ['languages.ts']);
+    expect(printed).toMatch(/^\d+\.\d\d {2}Chinese: 蜜蜂采蜜[^\n]*\n[^\n]+\n[^\n]+\n$/);
+    expect(await runExample(process.execPath, ['languages.ts'])).toBe(printed);
+    const others = await runExample(process.execPath, ['languages.ts', 'Welches Tier ist am größten?']);
+    expect(others).toMatch(/^\d+\.\d\d {2}Spanish: /);
+  });
+
+  test.skipIf(!isBuilt)('the picture of the site shows what the service answers', async () => {
+    const { query, text, model, matches } = twoLanguages;
+    const { client } = stage;
+    const index = await makeIndex(client, { name: 'picture', model });
+    await put(client, index.id, [{ doc_id: 'bees', text }]);
+    const reply = await client.search(index.id, { query, return_components: true });
+    const [found] = expectReply(reply, rankedWithComponents).results;
+    // Tokens without weight have no range.
+    const tokens = found?.components.per_query_token.filter((token) => token.text_range !== undefined) ?? [];
+    expect(tokens.map(({ text_range: range }) => text.slice(range?.start, range?.end))).toEqual(
+      matches.map((match) => match.found),
+    );
+    for (const [place, { similarity }] of tokens.entries())
+      expect(similarity).toBeCloseTo(matches[place]?.similarity ?? NaN, 1);
+  });
+
+  test.skipIf(isBuilt)('says that the model is missing', async () => {
+    await expect(runExample(process.execPath, ['languages.ts'])).rejects.toThrow('no such model');
+  });
 });
 
 test('the import stores every document, and the search finds the right one', async () => {

@@ -3,7 +3,7 @@
  * `npx`, on the Node that the machine has (the checkout's own is taken out of the path). Then the whole way of a newcomer.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
-import { readFileSync, readdirSync, realpathSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, readdirSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { missingPython } from '../../clients/tools/install.ts';
@@ -177,6 +177,53 @@ describe.skipIf(noPython !== undefined)(`a newcomer${noPython === undefined ? ''
     });
     expect(failures).toEqual([]);
     expect(answered).toBeGreaterThan(10);
+  });
+});
+
+describe('a model that is not in the repository', () => {
+  const [name = ''] = furtherModels;
+  const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  const maxsimd = (...args: string[]) =>
+    spawnSync('npx', ['maxsimd', ...args], { cwd: folder, env: environment, encoding: 'utf8' });
+  const packFurther = (from: string, to: string): void => {
+    const pack = `import { packFurtherModels } from '${root}/packages/pack.ts'; await packFurtherModels(...process.argv.slice(1));`;
+    execFileSync(process.execPath, ['--input-type=module', '--eval', pack, from, to], { cwd: root });
+  };
+  const listed = () =>
+    JSON.parse(maxsimd('models', 'list', '--json').stdout) as {
+      readonly data: readonly { readonly name: string; readonly directory: string }[];
+      readonly available: readonly string[];
+    };
+
+  it('is not built in an installation: the command names the package', () => {
+    const { status, stderr } = maxsimd('models', 'build', name.replace('-maxsim', ''));
+    expect(status).toBe(1);
+    expect(stderr).toContain(`npm install @maxsimd/${name}@${version}`);
+    expect(listed().available).toEqual([name]);
+  });
+
+  it('has a package once it is built, and an installation finds it there', () => {
+    const models = path.join(folder, 'built');
+    const to = path.join(folder, 'further');
+    mkdirSync(to);
+    packFurther(models, to);
+    expect(readdirSync(to)).toEqual([]);
+    cpSync(path.join(root, 'test/fixtures/colbert-tiny/1'), path.join(models, name, '1'), {
+      recursive: true,
+    });
+    writeFileSync(path.join(models, name, '1/manifest.json'), JSON.stringify({ name, version: '1' }));
+    packFurther(models, to);
+    const file = `maxsimd-${name}-${version}.tgz`;
+    expect(readdirSync(to)).toEqual([file]);
+    const flags = ['--no-save', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
+    execFileSync('npm', ['install', ...flags, path.join(to, file)], { cwd: folder, env: environment });
+    const place = path.join(folder, 'node_modules/@maxsimd', name);
+    expect(readFileSync(path.join(place, 'LICENSE'), 'utf8')).toContain('Apache License');
+    const { data, available } = listed();
+    expect(data.find((model) => model.name === name)?.directory).toBe(path.join(place, name, '1'));
+    expect(available).toEqual([]);
   });
 });
 

@@ -13,11 +13,14 @@ import { useWork } from '../work.ts';
 const batchDocuments = 50;
 const batchCharacters = 1_000_000;
 const shownFailures = 20;
+const shownUnknown = 5;
 
 interface Progress {
   readonly total: number;
   readonly stored: number;
   readonly failed: readonly DocumentFailure[];
+  /** Ids of stored documents with text that the model does not know. */
+  readonly unknown: readonly string[];
 }
 
 export function Upload({ api, indexId, onStored }: { api: Api; indexId: string; onStored: () => void }) {
@@ -35,12 +38,12 @@ export function Upload({ api, indexId, onStored }: { api: Api; indexId: string; 
     const documents = sources.flatMap(documentsIn);
     if (documents.length === 0)
       throw new Error('There is nothing to upload: choose files, or paste documents.');
-    let now: Progress = { total: documents.length, stored: 0, failed: [] };
+    let now: Progress = { total: documents.length, stored: 0, failed: [], unknown: [] };
     setProgress(now);
     for (const batch of batchesOf(documents)) {
       if (stopped.current) break;
-      const { stored, failed } = await storeBatch({ api, indexId, expiry: expiresAt(expiry) }, batch);
-      now = { ...now, stored: now.stored + stored, failed: [...now.failed, ...failed] };
+      const stored = await storeBatch({ api, indexId, expiry: expiresAt(expiry) }, batch);
+      now = { total: now.total, ...together(now, stored) };
       setProgress(now);
     }
     onStored();
@@ -83,7 +86,7 @@ export function Upload({ api, indexId, onStored }: { api: Api; indexId: string; 
   );
 }
 
-function Shown({ of: { total, stored, failed } }: { of: Progress }) {
+function Shown({ of: { total, stored, failed, unknown } }: { of: Progress }) {
   return (
     <>
       <progress aria-label="Upload" max={total} value={stored + failed.length} />
@@ -91,6 +94,13 @@ function Shown({ of: { total, stored, failed } }: { of: Progress }) {
         {stored} of {many(total, 'document')} stored
         {failed.length > 0 && `, ${failed.length} refused`}
       </p>
+      {unknown.length > 0 && (
+        <p>
+          {many(unknown.length, 'document has', 'documents have')} text that the model does not know, such as
+          another script or emoji ({unknown.slice(0, shownUnknown).join(', ')}
+          {unknown.length > shownUnknown && ', …'}). A search cannot tell such texts apart. Another model may.
+        </p>
+      )}
       {failed.length > 0 && (
         <ul class="failure">
           {failed.slice(0, shownFailures).map(({ doc_id: docId, error }, at) => (
@@ -122,14 +132,17 @@ function batchesOf(documents: readonly string[]): readonly (readonly string[])[]
   return batches;
 }
 
+type Stored = Omit<Progress, 'total'>;
+
 /** Waits for as long as a limit asks. If a batch is refused as a whole, its documents are sent alone, to tell which is wrong. */
 async function storeBatch(
   target: { readonly api: Api; readonly indexId: string; readonly expiry: string | null },
   batch: readonly string[],
-): Promise<{ readonly stored: number; readonly failed: readonly DocumentFailure[] }> {
+): Promise<Stored> {
   try {
     const { body } = await target.api.upsert(target.indexId, batch, target.expiry);
-    return { stored: body.upserted_documents, failed: body.failed };
+    const unknown = body.unknown_tokens?.map(({ doc_id: docId }) => docId) ?? [];
+    return { stored: body.upserted_documents, failed: body.failed, unknown };
   } catch (error) {
     if (!(error instanceof ApiFailure)) throw error;
     if (error.retryAfter !== undefined && error.retryAfter <= 60) {
@@ -139,16 +152,19 @@ async function storeBatch(
     }
     if (error.status !== 422) throw error;
     if (batch.length === 1)
-      return { stored: 0, failed: [{ doc_id: nameOf(batch[0]), error: error.message }] };
-    let stored = 0;
-    const failed: DocumentFailure[] = [];
-    for (const document of batch) {
-      const one = await storeBatch(target, [document]);
-      stored += one.stored;
-      failed.push(...one.failed);
-    }
-    return { stored, failed };
+      return { stored: 0, failed: [{ doc_id: nameOf(batch[0]), error: error.message }], unknown: [] };
+    let sum: Stored = { stored: 0, failed: [], unknown: [] };
+    for (const document of batch) sum = together(sum, await storeBatch(target, [document]));
+    return sum;
   }
+}
+
+function together(one: Stored, other: Stored): Stored {
+  return {
+    stored: one.stored + other.stored,
+    failed: [...one.failed, ...other.failed],
+    unknown: [...one.unknown, ...other.unknown],
+  };
 }
 
 function nameOf(document = '{}'): string {

@@ -72,7 +72,7 @@ export function Alignment({ api, indexId, query, result, text, onText }: Alignme
       {(text === undefined || isOther) && (
         <form onSubmit={submitted(paste)}>
           <Field name="Text of the document, to see words instead of positions. It is not kept.">
-            <textarea rows={3} required {...tied(pasted, setPasted)} />
+            <textarea dir="auto" rows={3} required {...tied(pasted, setPasted)} />
           </Field>
           <button type="submit">Show</button>
         </form>
@@ -227,7 +227,13 @@ function Passage({
     at = word.end;
   }
   return (
-    <p class="document" tabIndex={0} role="region" aria-label="Passage of the text, matched words marked">
+    <p
+      class="document"
+      dir="auto"
+      tabIndex={0}
+      role="region"
+      aria-label="Passage of the text, matched words marked"
+    >
       <span class="quiet">
         {start > around && '… '}
         {text.slice(Math.max(0, start - around), start)}

@@ -68,7 +68,7 @@ function Card({ result, choice, best }: { result: Result; choice: CardChoice; be
   );
   return (
     <>
-      <h2>
+      <h2 dir="auto">
         {link === undefined ? (
           title
         ) : (
@@ -82,7 +82,7 @@ function Card({ result, choice, best }: { result: Result; choice: CardChoice; be
           {fields.map(([name, value]) => (
             <div key={name}>
               <dt>{name}</dt>
-              <dd>{shown(value)}</dd>
+              <dd dir="auto">{shown(value)}</dd>
             </div>
           ))}
         </dl>

@@ -127,9 +127,15 @@ function NewIndex({ api, onCancel }: { api: Api; onCancel: () => void }) {
           <input ref={focusAtFirst} required {...tied(name, setName)} />
         </Field>
         <Field name="Model, if not the default one" wide>
-          <input {...tied(model, setModel)} />
+          <input aria-describedby="languages" {...tied(model, setModel)} />
         </Field>
       </div>
+      <p class="quiet" id="languages">
+        bge-small-maxsim, which is the default as the service comes, and minilm-l6-maxsim read English. If
+        e5-small-multilingual-maxsim is installed, it reads about a hundred languages. It was measured in
+        Arabic, Chinese, English, German, Greek, Romanian, Russian, Spanish and Vietnamese. A query and the
+        texts that it finds may differ in language.
+      </p>
       <Failure of={create.failure} />
       <div class="row">
         <button type="submit" class="primary" disabled={create.busy}>

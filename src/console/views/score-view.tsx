@@ -30,12 +30,13 @@ export function ScoreView({ api }: { api: Api }) {
       </div>
       <form onSubmit={submitted(score)}>
         <Field name="Query">
-          <input type="search" required {...tied(query, setQuery)} />
+          <input type="search" dir="auto" required {...tied(query, setQuery)} />
         </Field>
         <div class="cards">
           {documents.map((text, at) => (
             <Field key={at} name={`Document ${at + 1}`}>
               <textarea
+                dir="auto"
                 rows={5}
                 required
                 {...tied(text, (changed) => setDocuments(documents.with(at, changed)))}

@@ -39,7 +39,7 @@ export function SearchView({ api, indexId }: { api: Api; indexId: string }) {
       <form class="search" onSubmit={submitted(search)}>
         <div class="ask">
           <Field name="Query">
-            <input ref={focusAtFirst} type="search" required {...tied(query, setQuery)} />
+            <input ref={focusAtFirst} type="search" dir="auto" required {...tied(query, setQuery)} />
           </Field>
           <button type="submit" class="primary" disabled={search.busy}>
             Search
