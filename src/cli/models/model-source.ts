@@ -28,7 +28,7 @@ export interface ModelSource {
   /** An ordinary embedding model, whose mean vector is still to be fitted. */
   readonly embedding?: Pick<EmbeddingExport, 'weights'>;
   readonly singleVector: SingleVector | NoSingleVector;
-  /** What to take if vectors depend on the batch: the f32 graph of the same directory, if there is one. */
+  /** Says what to take if vectors depend on the batch: the f32 graph of the same directory, if there is one. */
   readonly f32Advice: string;
   /** Remarks for the user. */
   readonly notes: readonly string[];
