@@ -1,7 +1,7 @@
 /** `maxsimd models`: its words. */
 import { Option, type Command } from 'commander';
 import type { ProgramEnvironment } from './environment.ts';
-import { jsonOption } from './options.ts';
+import { jsonOption, nonBlank } from './options.ts';
 
 interface AddWords {
   readonly name?: string;
@@ -9,6 +9,7 @@ interface AddWords {
   readonly rowBits?: string;
   readonly poolFactor?: string;
   readonly texts?: string;
+  readonly beir?: string;
 }
 
 export function addModels(program: Command, environment: ProgramEnvironment): void {
@@ -71,6 +72,7 @@ export function addModels(program: Command, environment: ProgramEnvironment): vo
       ).choices(['1', '2', '3', '4', '5', '6', '7', '8']),
     )
     .option('--texts <file>', 'texts of yours, which stored rows are compared with f32 on')
+    .option('--beir <directory>', 'measure nDCG@10 over the judged queries of this directory', nonBlank)
     .addOption(jsonOption())
     .addHelpText(
       'after',
@@ -79,7 +81,12 @@ export function addModels(program: Command, environment: ProgramEnvironment): vo
         'have length 1 and must not depend on other texts.\n\n' +
         'With fewer than 8 bits, or pooled rows, the command encodes 100 queries and 1,000 passages that come with it, and prints\n' +
         'how many of the best ten passages by f32 rows are found. Codes of few bits are refined on the passages. --texts names a\n' +
-        'file with your own, one a line: 100 queries, then 1,000 to 10,000 passages. It may be gzipped (.gz).',
+        'file with your own, one a line: 100 queries, then 1,000 to 10,000 passages. It may be gzipped (.gz).\n\n' +
+        '--beir names a directory in the layout of BEIR (see maxsimd eval --help). Once the model is installed, the command encodes\n' +
+        'its documents, and prints nDCG@10 of late interaction, with stored rows and with f32 rows. For an embedding model it also\n' +
+        'prints that of its single vector (by 1_Pooling/config.json: mean or cls; else mean), by the cosine. All rank the same\n' +
+        'chunks of 256 tokens. f32 rows rank the best 100 chunks by stored rows. The model stays installed, whatever the numbers\n' +
+        'say. At most 50,000 chunks, and queries of 50,000 tokens together; maxsimd eval measures larger collections.',
     )
     .action(async (given: string, { rowBits, poolFactor, ...options }: AddWords) => {
       const { addModel } = await import('../models/add.ts');

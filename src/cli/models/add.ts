@@ -9,10 +9,13 @@ import { openModelDirectory } from '../../encoder/model/model-directory.ts';
 import { loadModel, type ServedModel } from '../../encoder/model/served-model.ts';
 import { inputError, messageOf } from '../failure.ts';
 import { fields, type CommandResult } from '../output.ts';
-import { bestTenFound, type ProgressTo, readSampleTexts, type SampleTexts } from './best-ten.ts';
+import { bestTenFound, readSampleTexts, type Running, type SampleTexts } from './best-ten.ts';
 import { goldenRun } from './golden-run.ts';
 import { type ModelSource, readModelSource, type SourceManifest } from './model-source.ts';
 import { fitRows } from './fit-rows.ts';
+import { type Collection, readCollection, readJudged } from './quality/collection.ts';
+import { measureQuality, type Quality } from './quality/measure.ts';
+import type { NoSingleVector, SingleVector } from './quality/single-vector.ts';
 
 export interface AddOptions {
   readonly name?: string;
@@ -23,6 +26,8 @@ export interface AddOptions {
   readonly poolFactor?: number;
   /** A file with the texts that few bits are compared with f32 on. */
   readonly texts?: string;
+  /** A directory of BEIR, over which nDCG@10 is measured once the model is installed. */
+  readonly beir?: string;
 }
 
 const configFile = 'onnx_config.json';
@@ -36,10 +41,11 @@ export async function addModel(
   folders: readonly [string, ...string[]],
   given: string,
   options: AddOptions,
-  progressTo: ProgressTo,
+  progressTo: Pick<Running, 'stderr'> & { readonly interruption: () => AbortSignal },
 ): Promise<CommandResult> {
   const source = withRows(await readModelSource(path.resolve(given)), options);
   const texts = await textsFor(source, options.texts);
+  const judged = options.beir === undefined ? undefined : await readJudged(options.beir);
   const { name, version } = await namesFor(folders, source, options);
   const [folder] = folders;
   await mkdir(folder, { recursive: true });
@@ -60,7 +66,7 @@ export async function addModel(
     await writeConfig(staged, withOwn(source, { pool_factor: 1, moment: undefined }));
     // Opening the model checks the other checksums and the golden values of its manifest.
     if (source.manifest !== undefined) await write(withoutConfig(source.manifest));
-    const { model: unpooled, golden } = await checked(staged);
+    const { model: unpooled, golden } = await checked(staged, source);
     if (source.manifest === undefined) {
       const fitted = texts === undefined ? {} : await fit(staged, source, unpooled, texts);
       await writeConfig(staged, withOwn(source, fitted));
@@ -72,16 +78,22 @@ export async function addModel(
       await write(source.manifest);
     }
     const model = await atStaging(staged, () => loadModel(staged));
+    const running = { stderr: progressTo.stderr, signal: progressTo.interruption() };
     const bestTen = texts && {
-      found: await bestTenFound(model, texts, progressTo),
+      found: await bestTenFound(model, texts, running),
       passages: texts.passages.length,
       queries: texts.queries.length,
     };
+    const collection = judged && (await readCollection(model, judged, running.signal));
     const directory = path.join(folder, name, version);
     await mkdir(path.dirname(directory), { recursive: true });
     await rename(staged, directory);
     const notes = [...source.notes, ...skipNotes(model, source)];
-    return report(model, { name, version, directory, notes, bestTen });
+    const installed = { name, version, directory, notes, bestTen };
+    if (collection === undefined) return report(model, { ...installed, measured: undefined });
+    running.stderr.write(`${name} version ${version} is installed, and its rankings are measured now\n`);
+    const measured = await measureOn(directory, collection, { ...running, ...source });
+    return report(model, { ...installed, measured });
   } finally {
     await rm(staging, { recursive: true, force: true });
   }
@@ -190,10 +202,10 @@ async function writeConfig(staged: string, { config }: ModelSource): Promise<voi
 }
 
 /** Loads the model, and throws unless the service can serve it. */
-async function checked(staged: string): ReturnType<typeof goldenRun> {
+async function checked(staged: string, { f32Advice }: ModelSource): ReturnType<typeof goldenRun> {
   return atStaging(staged, async () => {
     const { config, tokenizer } = await openModelDirectory(staged);
-    const { model, golden } = await goldenRun(staged);
+    const { model, golden } = await goldenRun(staged, f32Advice);
     for (const kind of ['query', 'document'] as const) {
       const problem = prefixProblem(tokenizer, model, config[`${kind}_prefix`], config[`${kind}_prefix_id`]);
       if (problem !== undefined) throw inputError(problem);
@@ -267,6 +279,22 @@ async function checksums(staged: string, names: readonly string[]): Promise<Reco
   return entries;
 }
 
+interface Measured {
+  readonly quality: Quality;
+  readonly singleVector: SingleVector | NoSingleVector;
+  readonly collection: Collection;
+}
+
+async function measureOn(
+  directory: string,
+  collection: Collection,
+  { singleVector, ...running }: Running & Pick<ModelSource, 'singleVector'>,
+): Promise<Measured> {
+  const pooling = 'pooling' in singleVector ? singleVector.pooling : undefined;
+  const quality = await measureQuality(await loadModel(directory), collection, pooling, running);
+  return { quality, singleVector, collection };
+}
+
 interface Installed {
   readonly name: string;
   readonly version: string;
@@ -276,9 +304,12 @@ interface Installed {
   readonly bestTen:
     | { readonly found: number; readonly passages: number; readonly queries: number }
     | undefined;
+  /** Over a judged collection, if one was given. */
+  readonly measured: Measured | undefined;
 }
 
-function report(model: ServedModel, { name, version, directory, notes, bestTen }: Installed): CommandResult {
+function report(model: ServedModel, installed: Installed): CommandResult {
+  const { name, version, directory, notes, bestTen, measured } = installed;
   const { rules, dim, rowBits, poolFactor, windowTokensMax } = model;
   const expansion =
     rules.expansion === undefined ? 'not expanded' : `expanded to ${rules.expansion.positions} tokens`;
@@ -313,11 +344,13 @@ function report(model: ServedModel, { name, version, directory, notes, bestTen }
       pool_factor: poolFactor,
       window_tokens_max: windowTokensMax,
       best_ten: bestTen,
+      beir: measured && measuredDocument(measured),
       notes,
     },
     text: [
       fields(pairs),
       ...(bestTen === undefined ? [] : [bestTenLine(model, bestTen)]),
+      ...(measured === undefined ? [] : [measuredLine(measured)]),
       ...notes.map((note) => `note: ${note}`),
       `A running server serves it: create an index with "model": "${name}".`,
     ].join('\n'),
@@ -334,4 +367,33 @@ function bestTenLine(
 
 function bitsOf(rowBits: number): string {
   return rowBits === 1 ? '1 bit' : `${rowBits} bits`;
+}
+
+function measuredDocument({ quality, singleVector, collection }: Measured): object {
+  const { queries, documents, leftOut, chunks } = collection;
+  return {
+    queries: queries.length,
+    documents: documents.length,
+    documents_left_out: leftOut,
+    chunks: chunks.length,
+    ndcg_at_10: {
+      late_interaction: quality.stored,
+      late_interaction_f32: quality.f32,
+      single_vector: quality.singleVector ?? null,
+    },
+    single_vector:
+      'pooling' in singleVector
+        ? { pooling: singleVector.pooling, by: singleVector.source }
+        : { pooling: null, reason: singleVector.reason },
+  };
+}
+
+function measuredLine({ quality, singleVector, collection }: Measured): string {
+  const { queries, documents, leftOut } = collection;
+  const texts = `${documents.length.toLocaleString('en')} documents${leftOut === 0 ? '' : ` (${leftOut} rows of the corpus are none)`}, ${queries.length.toLocaleString('en')} queries`;
+  const single =
+    'pooling' in singleVector
+      ? `single vector ${quality.singleVector!.toFixed(3)} (${singleVector.pooling} of the token vectors, by ${singleVector.source})`
+      : `no single vector (${singleVector.reason})`;
+  return `nDCG@10: late interaction ${quality.stored.toFixed(3)} (f32 rows ${quality.f32.toFixed(3)}), ${single}; ${texts}.`;
 }

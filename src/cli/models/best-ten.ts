@@ -10,14 +10,13 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
-import { halfBits } from '../../encoder/inference/halves.ts';
-import { type DocumentRows, RowMaker, Rotation } from '../../encoder/inference/rows.ts';
+import { RowMaker, Rotation } from '../../encoder/inference/rows.ts';
 import type { ServedModel } from '../../encoder/model/served-model.ts';
-import type { RowShape } from '../../contracts/row-shape.ts';
 import { inputError, messageOf } from '../failure.ts';
 import { withEngine } from '../index/index-access.ts';
 import { startProgress } from '../progress.ts';
 import { passageRows, queryRowsOf } from './f32-rows.ts';
+import { inTiles, maxSim, scoresByEngine, storedRows, type StoredRows } from './scoring.ts';
 
 export interface SampleTexts {
   readonly queries: readonly string[];
@@ -55,18 +54,18 @@ export async function readSampleTexts(file = shipped): Promise<SampleTexts> {
   };
 }
 
-export interface ProgressTo {
+export interface Running {
+  /** Shows progress. */
   readonly stderr: NodeJS.WriteStream;
-  readonly interruption: () => AbortSignal;
+  readonly signal: AbortSignal;
 }
 
 /** The mean over the queries of how many of the best ten are found. */
 export async function bestTenFound(
   model: ServedModel,
   { queries, passages }: SampleTexts,
-  { stderr, interruption }: ProgressTo,
+  { stderr, signal }: Running,
 ): Promise<number> {
-  const signal = interruption();
   const texts = queries.length + passages.length;
   const progress = startProgress(stderr, texts);
   let done = 0;
@@ -96,79 +95,14 @@ export async function bestTenFound(
       for (const rows of queryRows) rotation.apply(rows);
     }
     // Centring subtracts the same from all scores of a query, so it changes no ranking.
-    const byStored = await scoresByEngine(model, queryRows, stored);
+    const byStored = await withEngine({ MAXSIMD_ENGINE_THREADS: 0 }, (engine) =>
+      scoresByEngine(engine, model, queryRows, stored),
+    );
     const found = exact.map((scores, i) => common(bestOf(scores), bestOf(byStored[i]!)));
     return found.reduce((sum, each) => sum + each, 0) / queries.length;
   } finally {
     progress.stop();
   }
-}
-
-interface StoredRows {
-  readonly vectors: Int8Array;
-  readonly scales: Uint16Array;
-}
-
-function storedRows({ stored, scales }: DocumentRows): StoredRows {
-  return { vectors: stored, scales: halfBits(scales) };
-}
-
-/** The scores of all passages, for each query. */
-async function scoresByEngine(
-  { dim, rowBits }: RowShape,
-  queries: readonly Float32Array[],
-  passages: readonly StoredRows[],
-): Promise<readonly Float32Array[]> {
-  const chunks = {
-    chunkRows: Uint32Array.from(passages, ({ scales }) => scales.length),
-    vectors: new Int8Array(joined(passages.map(({ vectors }) => vectors))),
-    scales: new Uint16Array(joined(passages.map(({ scales }) => scales))),
-  };
-  return withEngine({ MAXSIMD_ENGINE_THREADS: 0 }, async (engine) => {
-    const all: Float32Array[] = [];
-    for (const query of queries) {
-      const offsets = new Float32Array(query.length / dim);
-      const { scores } = await engine.score({ query, offsets, dim, rowBits, components: false }, chunks);
-      all.push(scores);
-    }
-    return all;
-  });
-}
-
-/** The bytes of arrays that are the whole of their buffers. */
-function joined(arrays: readonly (Int8Array | Uint16Array)[]): ArrayBuffer {
-  return new Uint8Array(Buffer.concat(arrays.map(({ buffer }) => new Uint8Array(buffer)))).buffer;
-}
-
-/** Rows up to a multiple of four. The first row is repeated, which changes no maximum. */
-function inTiles(rows: Float32Array, dim: number): Float32Array {
-  const tile = 4 * dim;
-  const tiled = new Float32Array(Math.ceil(rows.length / tile) * tile);
-  tiled.set(rows);
-  for (let at = rows.length; at < tiled.length; at += dim) tiled.set(rows.subarray(0, dim), at);
-  return tiled;
-}
-
-/** Four rows of the passage at a time: that takes a quarter of the time of one. */
-function maxSim(query: Float32Array, tiled: Float32Array, dim: number): number {
-  let score = 0;
-  for (let q = 0; q < query.length; q += dim) {
-    let most = Number.NEGATIVE_INFINITY;
-    for (let first = 0; first < tiled.length; first += 4 * dim) {
-      const [second, third, fourth] = [first + dim, first + 2 * dim, first + 3 * dim];
-      let [a, b, c, d] = [0, 0, 0, 0];
-      for (let i = 0; i < dim; i += 1) {
-        const value = query[q + i]!;
-        a += value * tiled[first + i]!;
-        b += value * tiled[second + i]!;
-        c += value * tiled[third + i]!;
-        d += value * tiled[fourth + i]!;
-      }
-      most = Math.max(most, a, b, c, d);
-    }
-    score += most;
-  }
-  return score;
 }
 
 /** The passages of the highest scores. The earlier of two equal ones goes first. */

@@ -1,4 +1,4 @@
-/** The f32 rows that a graph gives for texts, neither rotated nor pooled, for `maxsimd models add`. */
+/** The f32 rows that a graph gives for texts, neither rotated nor pooled, for `maxsimd models add`. A pool of its own runs them. */
 import { availableParallelism } from 'node:os';
 import { SessionPool } from '../../encoder/inference/session-pool.ts';
 import { documentSequence, querySequence, type Sequence } from '../../encoder/model/colbert-rules.ts';
@@ -13,8 +13,14 @@ export function queryRowsOf(
   { session, rules, tokenizer }: ServedModel,
   queries: readonly string[],
 ): AsyncGenerator<Float32Array> {
-  const sequences = queries.map((text) => querySequence(rules, tokenizer.encode(rules.queryLead + text)));
-  return rowsOf(session, sequences);
+  return rowsOf(session, querySequences({ rules, tokenizer }, queries));
+}
+
+export function querySequences(
+  { rules, tokenizer }: Pick<ServedModel, 'rules' | 'tokenizer'>,
+  queries: readonly string[],
+): readonly Sequence[] {
+  return queries.map((text) => querySequence(rules, tokenizer.encode(rules.queryLead + text)));
 }
 
 /** The rows of each passage. */
@@ -26,8 +32,20 @@ export function passageRows(
   const sequences = passages.map((text) =>
     documentSequence(rules, tokenizer.encode(rules.documentLead + text).subarray(0, tokensMax)),
   );
-  // Weights are for rows of queries alone.
-  return rowsOf({ ...session, tokenWeightOutput: undefined, tokenWeights: undefined }, sequences);
+  return rowsOf(unweighted(session), sequences);
+}
+
+/** The token states of each sequence as the graph gives them, of any length, without weights. The ids are moved to the session. */
+export function statesOf(
+  { session }: Pick<ServedModel, 'session'>,
+  sequences: readonly Sequence[],
+): AsyncGenerator<Float32Array> {
+  return rowsOf({ ...unweighted(session), normalise: false }, sequences);
+}
+
+/** Weights are for rows of queries alone. */
+function unweighted(session: SessionModel): SessionModel {
+  return { ...session, tokenWeightOutput: undefined, tokenWeights: undefined };
 }
 
 /** A text runs alone, and while the caller works on its rows the next one runs. */

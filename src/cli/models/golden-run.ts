@@ -39,8 +39,10 @@ const normTolerance = 0.03;
 /** A text alone and in a batch may differ by one int8 step, in at most this share of components. */
 const differingShareMax = 0.01;
 
+/** `f32Advice`: what to take instead of a graph whose vectors depend on the batch. */
 export async function goldenRun(
   directory: string,
+  f32Advice: string,
 ): Promise<{ readonly model: ServedModel; readonly golden: readonly GoldenText[] }> {
   const model = await loadModel(directory);
   const { rules, tokenizer } = model;
@@ -68,7 +70,7 @@ export async function goldenRun(
     const together = await documentsOf(encoder.encodeDocuments(tried, options));
     for (const [i, text] of tried.entries()) {
       const [alone] = await documentsOf(encoder.encodeDocuments([text], options));
-      assertSame(alone!, together[i]!, model.rowBits);
+      assertSame(alone!, together[i]!, { rowBits: model.rowBits, f32Advice });
       const sequence = documentSequence(
         rules,
         tokenizer.encode(rules.documentLead + text).subarray(0, model.windowTokensMax),
@@ -170,7 +172,11 @@ function assertUnit(vectors: Float32Array, dim: number): void {
 }
 
 /** The vectors of a text must not depend on another text, which may be another tenant's. */
-function assertSame(alone: EncodedDocument, together: EncodedDocument, rowBits: number): void {
+function assertSame(
+  alone: EncodedDocument,
+  together: EncodedDocument,
+  { rowBits, f32Advice }: { readonly rowBits: number; readonly f32Advice: string },
+): void {
   let differing = 0;
   let stepsMax = 0;
   for (const [i, value] of alone.vectors.entries()) {
@@ -182,6 +188,6 @@ function assertSame(alone: EncodedDocument, together: EncodedDocument, rowBits: 
   if ((rowBits < 8 || stepsMax <= 1) && differing <= alone.vectors.length * differingShareMax) return;
   const by = rowBits < 8 ? 'bytes differ' : `components differ, by up to ${stepsMax} steps of 8 bits`;
   throw inputError(
-    `the vectors of a text depend on the texts beside it (${differing} of ${alone.vectors.length} ${by}), as those of graphs with dynamic quantisation do (model_int8.onnx): add the f32 graph`,
+    `the vectors of a text depend on the texts beside it (${differing} of ${alone.vectors.length} ${by}), as those of graphs with dynamic quantisation do: ${f32Advice}`,
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Reads from an ONNX graph the files in which it keeps weights (the `external_data` of all its tensors), and its inputs and
- * outputs. The messages and field numbers come from `onnx.proto` (ONNX IR version 13), without fields that lead to neither.
+ * Reads from an ONNX graph the files in which it keeps weights (the `external_data` of all its tensors), its inputs and outputs, and
+ * whether it quantises by the batch. The messages and field numbers come from `onnx.proto` (ONNX IR version 13), without fields that lead to neither.
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,7 +14,7 @@ const definition = `
   message FunctionProto { repeated NodeProto node = 7; repeated AttributeProto attribute_proto = 11; }
   message GraphProto { repeated NodeProto node = 1; repeated TensorProto initializer = 5; repeated SparseTensorProto sparse_initializer = 15; repeated ValueInfoProto input = 11; repeated ValueInfoProto output = 12; }
   message ValueInfoProto { optional string name = 1; }
-  message NodeProto { repeated AttributeProto attribute = 5; }
+  message NodeProto { optional string op_type = 4; repeated AttributeProto attribute = 5; }
   message AttributeProto {
     optional TensorProto t = 5; repeated TensorProto tensors = 10; optional GraphProto g = 6; repeated GraphProto graphs = 11;
     optional SparseTensorProto sparse_tensor = 22; repeated SparseTensorProto sparse_tensors = 23;
@@ -45,6 +45,18 @@ export async function graphNames(graph: string): Promise<GraphNames> {
   return { inputs: namesOf(input), outputs: namesOf(output) };
 }
 
+/**
+ * Whether a node takes its steps from the values of a whole tensor, and so of a batch: `DynamicQuantizeLinear` of ONNX, and what
+ * ONNX Runtime makes of it, such as `DynamicQuantizeMatMul`.
+ */
+export async function quantisesByBatch(graph: string): Promise<boolean> {
+  for (const message of messagesIn(await readGraph(graph))) {
+    const { op_type: operator } = message as { readonly op_type?: string };
+    if (operator?.startsWith('DynamicQuantize') === true) return true;
+  }
+  return false;
+}
+
 /** Paths relative to the graph's directory, each once. A path that leads out of it is refused. */
 export async function graphFiles(graph: string): Promise<readonly string[]> {
   const model = await readGraph(graph);
@@ -67,12 +79,18 @@ async function readGraph(graph: string): Promise<object> {
   }
 }
 
-/** Every message is an object and every repeated field a list, so one walk meets all tensors. */
-function* locationsIn(message: object): Generator<string, void, undefined> {
-  const { external_data: entries = [], data_location: place } = message as Tensor;
-  if (place === external) yield entries.find(({ key }) => key === 'location')?.value ?? '';
+function* locationsIn(model: object): Generator<string, void, undefined> {
+  for (const message of messagesIn(model)) {
+    const { external_data: entries = [], data_location: place } = message as Tensor;
+    if (place === external) yield entries.find(({ key }) => key === 'location')?.value ?? '';
+  }
+}
+
+/** Every message is an object and every repeated field a list, so one walk meets all of them. */
+function* messagesIn(message: object): Generator<object, void, undefined> {
+  yield message;
   for (const field of Object.values(message)) {
-    if (typeof field === 'object') yield* locationsIn(field as object);
+    if (typeof field === 'object') yield* messagesIn(field as object);
   }
 }
 

@@ -6,14 +6,16 @@
  * pylate-onnx-export 0.1.0 writes the keys to `config_sentence_transformers.json`, and later versions to
  * `onnx_config.json`. Checkpoints of PyLate and sentence-transformers have a file of the first name, too, with other keys.
  */
+import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { fileOfModel, sharesSchema } from '../../encoder/model/shared-files.ts';
 import { inputError, messageOf } from '../failure.ts';
 import { type EmbeddingExport, readEmbeddingExport } from './embedding-export.ts';
-import { graphFiles, isInside } from './graph-files.ts';
+import { graphFiles, isInside, quantisesByBatch } from './graph-files.ts';
 import { readJsonFile } from './json-file.ts';
+import { type NoSingleVector, readSingleVector, type SingleVector } from './quality/single-vector.ts';
 
 export interface ModelSource {
   /** Files to copy: path from the source directory, and name in the model directory. */
@@ -25,6 +27,9 @@ export interface ModelSource {
   readonly manifest: SourceManifest | undefined;
   /** An ordinary embedding model, whose mean vector is still to be fitted. */
   readonly embedding?: Pick<EmbeddingExport, 'weights'>;
+  readonly singleVector: SingleVector | NoSingleVector;
+  /** Says what to take if vectors depend on the batch: the f32 graph of the same directory, if there is one. */
+  readonly f32Advice: string;
   /** Remarks for the user. */
   readonly notes: readonly string[];
 }
@@ -38,6 +43,8 @@ const manifestSchema = z.looseObject({
 
 export type SourceManifest = z.output<typeof manifestSchema>;
 
+const ofColbert: NoSingleVector = { reason: 'a ColBERT export has none' };
+const ofManifest: NoSingleVector = { reason: 'a manifest does not say how the model makes one' };
 const configSchema = z.record(z.string(), z.unknown());
 const configFiles = ['onnx_config.json', 'config_sentence_transformers.json'] as const;
 /** Where hubs keep graphs, of which `model.onnx` has f32 weights. */
@@ -55,6 +62,12 @@ export async function readModelSource(given: string): Promise<ModelSource> {
   if (!graph.endsWith('.onnx')) throw inputError(`${given} is neither a directory nor an .onnx file`);
   if (!entries.includes('tokenizer.json')) throw inputError(`${directory} has no tokenizer.json`);
   const described = await configOf(directory, entries);
+  const f32Advice = await f32AdviceFor(directory, graph);
+  if (await quantisesByBatch(path.join(directory, graph))) {
+    throw inputError(
+      `${graph} quantises by the values of a batch (dynamic quantisation), so the vectors of a text would depend on the texts beside it: ${f32Advice}`,
+    );
+  }
   const weights = await graphFiles(path.join(directory, graph));
   const taken = weights.find((name) => ownFiles.has(name));
   if (taken !== undefined) throw inputError(`${graph} keeps weights in ${taken}, which is another file here`);
@@ -67,10 +80,32 @@ export async function readModelSource(given: string): Promise<ModelSource> {
     ],
     manifest: undefined,
     notes: [],
+    f32Advice,
   };
-  if (described !== undefined) return { ...source, ...described };
+  if (described !== undefined) return { ...source, ...described, singleVector: ofColbert };
   const embedding = await readEmbeddingExport(directory, entries, graph);
-  return { ...source, config: embedding.config, embedding, notes: [weightsNote(embedding)] };
+  const singleVector = await readSingleVector(directory);
+  return {
+    ...source,
+    config: embedding.config,
+    embedding,
+    singleVector,
+    notes: [weightsNote(embedding)],
+  };
+}
+
+/** Names the f32 graph beside another one, in the order in which hubs have it. */
+async function f32AdviceFor(directory: string, graph: string): Promise<string> {
+  const names = [
+    path.join(path.dirname(graph), 'model.onnx'),
+    path.join(graphsFolder, 'model.onnx'),
+    'model.onnx',
+  ];
+  for (const name of names.filter((each) => each !== path.normalize(graph))) {
+    const file = path.join(directory, name);
+    if (existsSync(file) && !(await quantisesByBatch(file))) return `add ${file}`;
+  }
+  return 'add the f32 graph, which model hubs have as onnx/model.onnx';
 }
 
 function weightsNote({ weights }: EmbeddingExport): string {
@@ -126,6 +161,8 @@ async function ownModel(directory: string): Promise<ModelSource> {
     files,
     config: await readJsonFile(configSchema, path.join(directory, 'onnx_config.json')),
     manifest,
+    singleVector: ofManifest,
+    f32Advice: 'add the f32 graph',
     notes: [],
   };
 }

@@ -21,6 +21,7 @@ import {
   type SessionWorkerData,
   type WorkerReply,
 } from './session-protocol.ts';
+import { normalise } from './unit-rows.ts';
 
 assertInvariant(parentPort !== null, 'the session worker runs in a worker thread');
 const require = requireOfRuntime();
@@ -299,16 +300,6 @@ function rowCounts({ lengths, kept }: BatchMessage): Uint32Array {
     const own = kept.subarray(from, (from += length));
     return own.reduce((sum, isKept) => sum + isKept, 0);
   });
-}
-
-/** Gives each row length 1, in place. A row of zeros stays. */
-function normalise(rows: Float32Array, dim: number): void {
-  for (let from = 0; from < rows.length; from += dim) {
-    let squares = 0;
-    for (let d = from; d < from + dim; d++) squares += rows[d]! ** 2;
-    const factor = squares === 0 ? 0 : 1 / Math.sqrt(squares);
-    for (let d = from; d < from + dim; d++) rows[d]! *= factor;
-  }
 }
 
 /** f32 [rows]: the weights of the rows of queries, whose positions all yield one; `undefined` if all weights are 1. */

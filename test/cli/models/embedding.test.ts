@@ -132,3 +132,51 @@ describe('weights of tokens', () => {
     expect(tokenWeightsOf({ model: { type: 'WordLevel', vocab: {} } })).toBeUndefined();
   });
 });
+
+describe('graphs with dynamic quantisation are refused', () => {
+  it('by name, and the f32 graph of the directory is named', async () => {
+    const quantised = path.join(source, 'onnx/model_quantized.onnx');
+    const plain = path.join(source, 'onnx/model.onnx');
+    expect(await refused(quantised)).toContain(`depend on the texts beside it: add ${plain}`);
+    // The quantised one lies beside the tokenizer, under the usual name.
+    renameSync(quantised, path.join(source, 'model.onnx'));
+    expect(await refused(source)).toContain(`: add ${plain}`);
+  });
+
+  it('if there is no other one, and the message says what to take', async () => {
+    rmSync(path.join(source, 'onnx/model.onnx'));
+    expect(await refused(source)).toContain('add the f32 graph, which model hubs have as onnx/model.onnx');
+    cpSync(path.join(source, 'onnx/model_quantized.onnx'), path.join(source, 'onnx/model.onnx'));
+    // Two quantised ones are no better.
+    expect(await refused(path.join(source, 'onnx/model_quantized.onnx'))).toContain(
+      'add the f32 graph, which',
+    );
+  });
+});
+
+describe('exports with random weights', () => {
+  const exports = path.resolve(import.meta.dirname, '../../fixtures/embeddings');
+  const positions = async (name: string): Promise<unknown> => {
+    const directory = path.join(exports, name);
+    return (await readEmbeddingExport(directory, readdirSync(directory), 'onnx/model.onnx')).config;
+  };
+
+  it('of ModernBERT have 8,192 positions, and of XLM-R two fewer than 514', async () => {
+    expect(await positions('modernbert')).toMatchObject({ query_length: 8_192, document_length: 8_192 });
+    expect(await positions('xlm-roberta')).toMatchObject({
+      maxsimd: { position_limit: 512 },
+      document_prefix: 'passage: ',
+    });
+  });
+
+  it('say how tokens are weighted', async () => {
+    for (const [name, by] of [
+      ['modernbert', 'ranks of merges'],
+      ['xlm-roberta', 'log probabilities'],
+    ] as const) {
+      const directory = path.join(exports, name);
+      const { weights } = await readEmbeddingExport(directory, readdirSync(directory), 'onnx/model.onnx');
+      expect(weights?.source).toContain(by);
+    }
+  });
+});

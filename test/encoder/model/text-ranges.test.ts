@@ -182,3 +182,25 @@ function rowsOf({ start, tokens }: ChunkPlace): readonly (Place | undefined)[] {
 function spansOf(starts: readonly number[], ends: readonly number[]): Spans {
   return { starts: Uint32Array.from(starts), ends: Uint32Array.from(ends) };
 }
+
+test('rows and tokens above 255 keep their places and numbers, also where rows are pooled', () => {
+  const [tokens, rows] = [900, 400];
+  const starts = Uint32Array.from({ length: tokens }, (_, token) => 7 + 20 * token);
+  const spans: Spans = { starts, ends: starts.map((start, token) => start + 1 + (token % 300)) };
+  // The first tokens represent rows. The others are part of rows in no order.
+  const pooledOf = Uint32Array.from({ length: tokens }, (_, token) =>
+    token < rows ? token : (token * 7) % rows,
+  );
+  const representatives = Uint32Array.from({ length: rows }, (_, row) => row);
+  const unpacked = unpackRowPlaces(5, packRowPlaces(5, spans, { representatives, pooledOf }));
+  const placeOf = (token: number): Place => ({ start: starts[token]!, end: spans.ends[token]! });
+  const expected = Array.from({ length: rows }, (_, row) => ({
+    place: placeOf(row),
+    all: [...pooledOf.keys()].filter((token) => pooledOf[token] === row).map(placeOf),
+  }));
+  expect(unpacked).toEqual(expected);
+  expect(unpacked.slice(256).some(({ all }) => all.length > 1)).toBe(true);
+  expect(unpackRowPlaces(5, packRowPlaces(5, spans)).map(({ place }) => place)).toEqual(
+    Array.from({ length: tokens }, (_, token) => placeOf(token)),
+  );
+});
