@@ -31,7 +31,12 @@ def families(embeddings: Embeddings) -> list[Family]:
     lists = [(8, 1, None), (32, 1, None), (32, 4, None), (64, 10, None), (128, 20, None)]
     cosine = {"distance_type": "cosine", "num_partitions": partitions}
     return [
-        Family("ivf-pq", f"IVF_PQ, {partitions} partitions, {parts} sub-vectors", IvfPq(num_sub_vectors=parts, **cosine), lists),
+        Family(
+            "ivf-pq",
+            f"IVF_PQ, {partitions} partitions, {parts} sub-vectors",
+            IvfPq(num_sub_vectors=parts, **cosine),
+            lists,
+        ),
         Family("ivf-rq", f"IVF_RQ, {partitions} partitions", IvfRq(**cosine), lists),
         Family(
             "ivf-hnsw-sq",
