@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { availableParallelism } from 'node:os';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -72,7 +73,9 @@ async function* pointsOf(peer: PeerName, options: PeerOptions): AsyncGenerator<P
   const truth = peer === 'lancedb' ? truths.unweighted : truths.weighted;
   const documents = documentOfChunks(corpus);
   onProgress(`${peer}, ${threads} threads`);
-  const asked = [embeddings, path.join(embeddings, peer), String(rounds), String(threads), clock];
+  const [index, cores] = [path.join(embeddings, peer), availableParallelism()];
+  for await (const text of linesOf([...program, embeddings, index], cores)) onProgress(text);
+  const asked = [embeddings, index, String(rounds), String(threads), clock];
   for await (const text of linesOf([...program, ...asked], threads)) {
     const { settings, milliseconds, found, diskBytes, buildSeconds } = line.parse(JSON.parse(text));
     const times = new Times();
@@ -121,7 +124,7 @@ export async function unitTruths(
   if (!existsSync(file)) {
     onProgress('scanning rows of length 1');
     const program = [...exactProgram(cache, onProgress), embeddings, file];
-    for await (const text of linesOf(program, 2)) onProgress(text);
+    for await (const text of linesOf(program, availableParallelism())) onProgress(text);
   }
   const found = unitRows.parse(JSON.parse(readFileSync(file, 'utf8')));
   const documents = documentOfChunks(corpus);

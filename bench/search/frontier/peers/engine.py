@@ -22,8 +22,8 @@ class Index:
     name: str
     # Builds it in an empty folder.
     build: Callable[[Path], None]
-    # Opens it. A setting is used before the next one is asked for.
-    settings: Callable[[Path], Iterator[Setting]]
+    # Opens it for so many threads. A setting is used before the next one is asked for.
+    settings: Callable[[Path, int], Iterator[Setting]]
 
 
 # Chunks that a search returns.

@@ -48,12 +48,12 @@ def families(embeddings: Embeddings) -> list[Family]:
     ]
 
 
-def indexes(embeddings: Embeddings, _threads: int) -> Iterator[Index]:
+def indexes(embeddings: Embeddings) -> Iterator[Index]:
     for family in families(embeddings):
         yield Index(
             family.folder,
             lambda folder: build(embeddings, folder, family.config),
-            lambda folder: settings(folder, family),
+            lambda folder, _threads: settings(folder, family),
         )
 
 

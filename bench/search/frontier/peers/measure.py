@@ -1,9 +1,10 @@
-"""One engine over a directory of embeddings (bench/search/embedding-directory.ts): builds its indexes once, then asks every
-query at every setting and prints one JSON line for each setting.
+"""One engine over a directory of embeddings (bench/search/embedding-directory.ts).
 
-    measure.py ENGINE EMBEDDINGS INDEXES ROUNDS THREADS CLOCK      (a clock is wall or processor)
+    measure.py ENGINE EMBEDDINGS INDEXES                          builds its indexes, unless an earlier run has
+    measure.py ENGINE EMBEDDINGS INDEXES ROUNDS THREADS CLOCK     measures them (a clock is wall or processor)
 
-An engine is a module `ENGINE_engine` with a function `indexes(embeddings, threads)`. It gives `Index` after `Index`.
+It asks every query at every setting and prints one JSON line for each setting. An engine is a module `ENGINE_engine` with a
+function `indexes(embeddings)` that gives `Index` after `Index`.
 """
 
 import importlib
@@ -17,16 +18,19 @@ from embeddings import Embeddings
 from engine import Index, Setting
 
 
-def built_once(index: Index, folder: Path) -> float:
-    """Builds into an empty folder, unless an earlier run has built there. Returns the seconds that it took."""
-    stamp = folder.with_suffix(".built.json")
-    if not stamp.exists():
+def stamp_of(folder: Path) -> Path:
+    """The file that holds the seconds of a build that ended."""
+    return folder.with_suffix(".built.json")
+
+
+def build_once(index: Index, folder: Path) -> None:
+    """Builds into an empty folder, unless an earlier run has built there."""
+    if not stamp_of(folder).exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         started = time.perf_counter()
         index.build(folder)
-        stamp.write_text(json.dumps(time.perf_counter() - started))
-    return json.loads(stamp.read_text())
+        stamp_of(folder).write_text(json.dumps(time.perf_counter() - started))
 
 
 def bytes_of(folder: Path) -> int:
@@ -46,20 +50,26 @@ def measured(setting: Setting, queries: list, rounds: int, clock) -> dict:
     return {"milliseconds": milliseconds, "found": found}
 
 
-def main(engine: str, directory: str, folder: str, rounds: str, threads: str, clock: str) -> None:
-    embeddings = Embeddings(directory)
+def measure(index: Index, folder: Path, embeddings: Embeddings, rounds: str, threads: str, clock: str) -> None:
     now = time.process_time if clock == "processor" else time.perf_counter
-    for index in importlib.import_module(f"{engine}_engine").indexes(embeddings, int(threads)):
-        place = Path(folder) / index.name
-        built = built_once(index, place)
-        for setting in index.settings(place):
-            line = {
-                "settings": setting.text,
-                "buildSeconds": built,
-                "diskBytes": bytes_of(place) + setting.more_bytes,
-                **measured(setting, embeddings.queries, int(rounds), now),
-            }
-            print(json.dumps(line), flush=True)
+    for setting in index.settings(folder, int(threads)):
+        line = {
+            "settings": setting.text,
+            "buildSeconds": json.loads(stamp_of(folder).read_text()),
+            "diskBytes": bytes_of(folder) + setting.more_bytes,
+            **measured(setting, embeddings.queries, int(rounds), now),
+        }
+        print(json.dumps(line), flush=True)
+
+
+def main(engine: str, directory: str, indexes: str, *asked: str) -> None:
+    embeddings = Embeddings(directory)
+    for index in importlib.import_module(f"{engine}_engine").indexes(embeddings):
+        folder = Path(indexes) / index.name
+        if asked:
+            measure(index, folder, embeddings, *asked)
+        else:
+            build_once(index, folder)
 
 
 main(*sys.argv[1:])

@@ -43,16 +43,16 @@ def kinds() -> list[Kind]:
     ]
 
 
-def indexes(embeddings: Embeddings, threads: int) -> Iterator[Index]:
+def indexes(embeddings: Embeddings) -> Iterator[Index]:
     for kind in kinds():
         yield Index(
             kind.folder,
-            lambda folder: build(embeddings, folder, kind, threads),
-            lambda folder: settings(folder, kind),
+            lambda folder: build(embeddings, folder, kind),
+            lambda folder, threads: settings(folder, kind, threads),
         )
 
 
-def config_of(embeddings: Embeddings, kind: Kind, threads: int) -> qdrant.EdgeConfig:
+def config_of(embeddings: Embeddings, kind: Kind) -> qdrant.EdgeConfig:
     no_graph = qdrant.HnswIndexConfig(m=0, ef_construct=100, full_scan_threshold=10_000)
     graph = qdrant.HnswIndexConfig(m=16, ef_construct=128, full_scan_threshold=10)
     rows = qdrant.EdgeVectorParams(
@@ -67,13 +67,12 @@ def config_of(embeddings: Embeddings, kind: Kind, threads: int) -> qdrant.EdgeCo
     return qdrant.EdgeConfig(
         vectors={"rows": rows, "mean": mean},
         optimizers=qdrant.EdgeOptimizersConfig(default_segment_number=1, indexing_threshold=1),
-        max_search_threads=threads,
         wal_enabled=False,
     )
 
 
-def build(embeddings: Embeddings, folder: Path, kind: Kind, threads: int) -> None:
-    shard = qdrant.EdgeShard.create(str(folder), config_of(embeddings, kind, threads))
+def build(embeddings: Embeddings, folder: Path, kind: Kind) -> None:
+    shard = qdrant.EdgeShard.create(str(folder), config_of(embeddings, kind))
     for first in range(0, embeddings.chunks, points_at_once):
         end = min(first + points_at_once, embeddings.chunks)
         points = [
@@ -86,8 +85,8 @@ def build(embeddings: Embeddings, folder: Path, kind: Kind, threads: int) -> Non
     shard.close()
 
 
-def settings(folder: Path, kind: Kind) -> Iterator[Setting]:
-    shard = qdrant.EdgeShard.load(str(folder))
+def settings(folder: Path, kind: Kind, threads: int) -> Iterator[Setting]:
+    shard = qdrant.EdgeShard.load(str(folder), qdrant.EdgeConfig(max_search_threads=threads))
 
     def found(request: qdrant.QueryRequest) -> list[int]:
         return [point.id for point in shard.query(request)]

@@ -21,8 +21,12 @@ rescored_k = 200
 grid = [(4, 100, 8), (8, 200, 16), (20, 200, 30), (20, 500, 30), (40, 1000, 60), (80, 2000, 120), (160, 4000, 240)]
 
 
-def indexes(embeddings: Embeddings, threads: int) -> Iterator[Index]:
-    yield Index("index", lambda folder: build(embeddings, folder), lambda folder: settings(embeddings, folder, threads))
+def indexes(embeddings: Embeddings) -> Iterator[Index]:
+    yield Index(
+        "index",
+        lambda folder: build(embeddings, folder),
+        lambda folder, threads: settings(embeddings, folder, threads),
+    )
 
 
 def halves(embeddings: Embeddings) -> np.ndarray:

@@ -1,11 +1,13 @@
-//! next-plaid over a directory of embeddings (bench/search/embedding-directory.ts): builds its indexes once, then asks
-//! every query at every setting and prints one JSON line a setting.
+//! next-plaid over a directory of embeddings (bench/search/embedding-directory.ts).
 //!
-//!   next-plaid EMBEDDINGS INDEXES ROUNDS THREADS CLOCK    (RAYON_NUM_THREADS says how many threads; a clock is wall or processor)
+//!   next-plaid EMBEDDINGS INDEXES                          builds its indexes, unless an earlier run has
+//!   next-plaid EMBEDDINGS INDEXES ROUNDS THREADS CLOCK     measures them (a clock is wall or processor)
+//!
+//! It asks every query at every setting and prints one JSON line a setting. RAYON_NUM_THREADS says how many threads.
 use ndarray::Array2;
 use next_plaid::{IndexConfig, MmapIndex, SearchParameters};
 use next_plaid_onnx::pool_document_embeddings;
-use std::{env, fs, path::Path, time::Instant};
+use std::{env, fs, path::Path, path::PathBuf, time::Instant};
 
 const TOP_K: usize = 100;
 /// Bits of a component of a residual, and the factor of its own pooling of documents.
@@ -16,12 +18,18 @@ const SETTINGS: [(usize, usize); 7] =
 
 fn main() {
     let arguments: Vec<String> = env::args().collect();
-    let (directory, rounds) = (Path::new(&arguments[1]), arguments[3].parse::<usize>().unwrap());
+    let directory = Path::new(&arguments[1]);
+    let place = |bits: usize, factor: usize| Path::new(&arguments[2]).join(format!("{bits}-bits-pooled-{factor}"));
+    if arguments.len() == 3 {
+        INDEXES.iter().for_each(|&(bits, factor)| build_once(directory, &place(bits, factor), bits, factor));
+        return;
+    }
+    let rounds = arguments[3].parse::<usize>().unwrap();
     let clock = if arguments[5] == "processor" { libc::CLOCK_PROCESS_CPUTIME_ID } else { libc::CLOCK_MONOTONIC };
     let queries = matrices(&floats(&directory.join("queries.f32")), &counts(&directory.join("query_rows.u32")));
     for (bits, factor) in INDEXES {
-        let index = Path::new(&arguments[2]).join(format!("{bits}-bits-pooled-{factor}"));
-        let seconds = built_once(directory, &index, bits, factor);
+        let index = place(bits, factor);
+        let seconds: f64 = fs::read_to_string(stamp_of(&index)).unwrap().parse().unwrap();
         let loaded = MmapIndex::load(index.to_str().unwrap()).expect("loading");
         // Loading may write files of its own.
         let bytes = bytes_of(&index);
@@ -36,10 +44,14 @@ fn main() {
     }
 }
 
-/// Builds the index, unless an earlier run has. Returns the seconds that it took.
-fn built_once(directory: &Path, index: &Path, bits: usize, factor: usize) -> f64 {
-    let stamp = index.with_extension("built");
-    if !stamp.exists() {
+/// The file that holds the seconds of a build that ended.
+fn stamp_of(index: &Path) -> PathBuf {
+    index.with_extension("built")
+}
+
+/// Builds the index, unless an earlier run has.
+fn build_once(directory: &Path, index: &Path, bits: usize, factor: usize) {
+    if !stamp_of(index).exists() {
         let _ = fs::remove_dir_all(index);
         fs::create_dir_all(index).unwrap();
         let started = Instant::now();
@@ -47,9 +59,8 @@ fn built_once(directory: &Path, index: &Path, bits: usize, factor: usize) -> f64
         // It keeps the vectors of a small index in full for later rebuilds, which no search needs.
         let config = IndexConfig { nbits: bits, start_from_scratch: 0, ..IndexConfig::default() };
         MmapIndex::create_with_kmeans(&documents, index.to_str().unwrap(), &config).expect("building");
-        fs::write(&stamp, started.elapsed().as_secs_f64().to_string()).unwrap();
+        fs::write(stamp_of(index), started.elapsed().as_secs_f64().to_string()).unwrap();
     }
-    fs::read_to_string(&stamp).unwrap().parse().unwrap()
 }
 
 /// Milliseconds of every search of all rounds but a first one, and the chunks that each query finds, best first.
