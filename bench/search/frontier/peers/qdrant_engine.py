@@ -48,11 +48,11 @@ def indexes(embeddings: Embeddings) -> Iterator[Index]:
         yield Index(
             kind.folder,
             lambda folder: build(embeddings, folder, kind),
-            lambda folder, threads: settings(folder, kind, threads),
+            lambda folder, threads: settings(embeddings, folder, kind, threads),
         )
 
 
-def config_of(embeddings: Embeddings, kind: Kind) -> qdrant.EdgeConfig:
+def config_of(embeddings: Embeddings, kind: Kind, threads: int | None = None) -> qdrant.EdgeConfig:
     no_graph = qdrant.HnswIndexConfig(m=0, ef_construct=100, full_scan_threshold=10_000)
     graph = qdrant.HnswIndexConfig(m=16, ef_construct=128, full_scan_threshold=10)
     rows = qdrant.EdgeVectorParams(
@@ -66,6 +66,7 @@ def config_of(embeddings: Embeddings, kind: Kind) -> qdrant.EdgeConfig:
     mean = qdrant.EdgeVectorParams(embeddings.dim, qdrant.Distance.Dot, hnsw_config=graph)
     return qdrant.EdgeConfig(
         vectors={"rows": rows, "mean": mean},
+        max_search_threads=threads,
         optimizers=qdrant.EdgeOptimizersConfig(default_segment_number=1, indexing_threshold=1),
         wal_enabled=False,
     )
@@ -85,8 +86,8 @@ def build(embeddings: Embeddings, folder: Path, kind: Kind) -> None:
     shard.close()
 
 
-def settings(folder: Path, kind: Kind, threads: int) -> Iterator[Setting]:
-    shard = qdrant.EdgeShard.load(str(folder), qdrant.EdgeConfig(max_search_threads=threads))
+def settings(embeddings: Embeddings, folder: Path, kind: Kind, threads: int) -> Iterator[Setting]:
+    shard = qdrant.EdgeShard.load(str(folder), config_of(embeddings, kind, threads))
 
     def found(request: qdrant.QueryRequest) -> list[int]:
         return [point.id for point in shard.query(request)]
