@@ -45,8 +45,12 @@ export const searchEmbed = tool({
         const batch = source.documents.slice(from, from + documentsPerCall);
         for (const document of await encode(encoder, batch, chunkTokens)) {
           const { chunkRows, vectors, scales, documentIndex } = document;
-          const tokenIds = tokenIdsOfRows(model, batch[documentIndex]!, chunking);
-          if (chunkRows.length > 0) writer.document(chunkRows, { vectors, scales, tokenIds });
+          // A pooled row stands for several tokens, so it has no id.
+          const tokenIds =
+            model.poolFactor === 1
+              ? { tokenIds: tokenIdsOfRows(model, batch[documentIndex]!, chunking) }
+              : {};
+          if (chunkRows.length > 0) writer.document(chunkRows, { vectors, scales, ...tokenIds });
         }
         onProgress(`${from + batch.length} documents, ${writer.chunks} chunks`);
       }

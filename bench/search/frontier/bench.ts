@@ -12,7 +12,7 @@ import path from 'node:path';
 import { createEngine, type KernelName, type NativeEngine } from '../../../src/index/engine/native.ts';
 import { benchmark, type OptionsOf } from '../../lib/benchmark.ts';
 import { describeEnvironment, root, type Environment } from '../../lib/environment.ts';
-import { directory, flag, integer, integers, names, words } from '../../lib/options.ts';
+import { directory, flag, integer, integers, names, optional, words } from '../../lib/options.ts';
 import { chunksOf, spread, tokenVectorsOf, type Corpus, type Query } from '../corpus.ts';
 import { openEmbeddings } from '../embedding-directory.ts';
 import { buildSealed, indexDirectory, OpenIndex, type SearchSettings } from '../engine-index.ts';
@@ -20,7 +20,8 @@ import { topK } from '../engine-rows.ts';
 import { rankings, recall, type Ranking } from '../measure.ts';
 import { activeStates, churnedState, staticState, type IndexState } from '../states.ts';
 import { synthesise } from '../synthetic/synthetic.ts';
-import { peerNames, peerPoints, withUnitRows } from './peers.ts';
+import { peerNames } from './peer-programs.ts';
+import { peerPoints, unitTruths, withUnitRows, type Truth, type Truths } from './peers.ts';
 import { renderFrontier } from './report.ts';
 import { clocks, Times, type Clock, type Point } from './times.ts';
 
@@ -56,6 +57,10 @@ const settings = {
   against: words('folders of other checkouts, built and installed, measured in the same rounds'),
   againstFirst: flag('load those before this checkout, because the first one may be some hundredths faster'),
   peers: names(peerNames, 'what to measure beside', []),
+  pooled: optional(
+    'directory',
+    'embeddings of the same chunks with pooled rows: ours stand beside the peers, too',
+  ),
   seed: integer(1, 'seed of the generated vectors', 0),
   cache: directory(path.join(root, 'build', 'bench-search'), 'keeps indexes and peers'),
 };
@@ -88,23 +93,16 @@ async function run(options: Options): Promise<FrontierReport> {
     const queries = spread(corpus.queries, options.queries);
     const points: Point[] = [];
     const skipped: string[] = [];
-    for (const name of options.states) points.push(...(await ofState(options, corpus, queries, name)));
-    if (options.peers.length > 0) {
-      const unitQueries = queries.map((query) => withUnitRows(query, corpus.dim));
-      const [truth, unitTruth] = await truthsOf(options, corpus, [queries, unitQueries]);
-      const unit = { queries: unitQueries, truth: unitTruth! };
+    const truths = options.peers.length > 0 ? await truthsOf(options, corpus, queries) : undefined;
+    const beside = truths && { truth: truths.weighted, tokens: tokenVectorsOf(corpus) };
+    for (const state of options.states)
+      points.push(...(await ofState(options, { state, corpus, queries, beside })));
+    if (beside !== undefined && options.pooled !== undefined)
+      points.push(...(await ofState(options, { ...pooledOf(options, corpus), state: 'static', beside })));
+    if (truths !== undefined) {
       for (const threads of options.threads) {
-        for await (const point of peerPoints({
-          ...options,
-          clock: clockOf(options),
-          corpus,
-          queries,
-          truth: truth!,
-          unit,
-          threads,
-          topK,
-          skipped,
-        })) {
+        const asked = { ...options, clock: clockOf(options), corpus, queries, truths, threads, skipped };
+        for await (const point of peerPoints(asked)) {
           points.push(point);
           tell(options, point);
         }
@@ -121,6 +119,14 @@ async function run(options: Options): Promise<FrontierReport> {
   const kernels = options.kernels.length > 0 ? options.kernels.join(', ') : 'auto';
   const environment = describeEnvironment(options.command, kernels, options.threads);
   return { environment, queries: options.queries, rounds: options.rounds, corpora };
+}
+
+/** The same chunks with pooled rows. */
+function pooledOf(options: Options, corpus: Corpus): Pick<Measured, 'corpus' | 'queries' | 'pooled'> {
+  const pooled = openEmbeddings(options.pooled!, chunksOf(corpus));
+  if (pooled.documentChunks.join() !== corpus.documentChunks.join())
+    throw new Error(`${options.pooled} holds other chunks than ${corpus.description}`);
+  return { corpus: pooled, queries: spread(pooled.queries, options.queries), pooled: true };
 }
 
 function* corporaOf({ embeddings, chunks, meanRows, queries, seed }: Options): Generator<Corpus> {
@@ -178,11 +184,19 @@ async function sidesOf({ kernels, threads, against, againstFirst }: Options): Pr
   );
 }
 
+/** An index of our own that is measured in one state. */
+interface Measured {
+  readonly state: StateName;
+  readonly corpus: Corpus;
+  readonly queries: readonly Query[];
+  /** Where peers are measured: the truth of all sides, and the tokens of the text. */
+  readonly beside: { readonly truth: Truth; readonly tokens: number } | undefined;
+  readonly pooled?: boolean;
+}
+
 async function ofState(
   options: Options,
-  corpus: Corpus,
-  queries: readonly Query[],
-  name: StateName,
+  { state: name, corpus, queries, beside, pooled = false }: Measured,
 ): Promise<readonly Point[]> {
   const { onProgress } = options;
   const sides = await sidesOf(options);
@@ -205,7 +219,9 @@ async function ofState(
       plan,
       selectivity,
     });
-    const truth = await rankings((query) => opened[0]!.index.documents(query, of(topK, 'exact')), queries);
+    const scanned = await rankings((query) => opened[0]!.index.documents(query, of(topK, 'exact')), queries);
+    // With filters and other changes fewer documents are live than peers have.
+    const truth = name === 'static' ? beside?.truth : undefined;
     const contenders = options.candidateK.flatMap((candidateK) =>
       opened.flatMap(({ side, index }) =>
         options.candidates.map((plan) => ({ side, index, candidateK, plan, times: new Times() })),
@@ -229,15 +245,19 @@ async function ofState(
       }
     }
     for (const contender of contenders) {
-      const { side, candidateK, times } = contender;
+      const { side, index, candidateK, times } = contender;
+      const documents = found.get(contender)!;
       const point: Point = {
-        variant: side.name,
+        variant: pooled ? `${side.name}, pooled rows` : side.name,
         state: name,
         kernel: side.kernel,
         threads: side.threads,
         settings: `candidate_k ${candidateK}, ${times.plans().join(' or ')}`,
-        recall_at_10: recall(truth, found.get(contender)!, 10),
-        recall_at_100: recall(truth, found.get(contender)!, 100),
+        bytes_a_token: beside === undefined ? null : index.diskBytes() / beside.tokens,
+        recall_at_10: recall(truth?.stored ?? scanned, documents, 10),
+        recall_at_100: recall(truth?.stored ?? scanned, documents, 100),
+        unit_recall_at_10: truth === undefined ? null : recall(truth.unit, documents, 10),
+        scan_recall_at_10: pooled ? recall(scanned, documents, 10) : null,
         ...times.summary(),
       };
       points.push(point);
@@ -264,11 +284,8 @@ function tell(
   );
 }
 
-async function truthsOf(
-  options: Options,
-  corpus: Corpus,
-  sets: readonly (readonly Query[])[],
-): Promise<readonly (readonly Ranking[])[]> {
+async function truthsOf(options: Options, corpus: Corpus, queries: readonly Query[]): Promise<Truths> {
+  const unit = await unitTruths({ ...options, corpus, queries });
   const engine = createEngine({ threads: 0, kernel: 'auto' });
   const sealed = await buildSealed(
     { engine, corpus },
@@ -276,12 +293,15 @@ async function truthsOf(
     options.onProgress,
   );
   const index = await OpenIndex.open({ engine, corpus }, sealed, staticState.changes);
+  const exact = { candidateK: topK, topK, plan: 'exact', selectivity: undefined } as const;
+  const scan = (asked: readonly Query[]): Promise<readonly Ranking[]> =>
+    rankings((query) => index.documents(query, exact), asked);
   try {
-    const exact = { candidateK: topK, topK, plan: 'exact', selectivity: undefined } as const;
-    const truths: (readonly Ranking[])[] = [];
-    for (const queries of sets)
-      truths.push(await rankings((query) => index.documents(query, exact), queries));
-    return truths;
+    const unitQueries = queries.map((query) => withUnitRows(query, corpus.dim));
+    return {
+      weighted: { stored: await scan(queries), unit: unit.weighted },
+      unweighted: { stored: await scan(unitQueries), unit: unit.unweighted },
+    };
   } finally {
     index.close();
     engine.close();

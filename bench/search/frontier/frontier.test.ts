@@ -14,14 +14,17 @@ it('counts each query with the least of its times, and the stages of that search
 });
 
 it('gives the cheapest setting that reaches a recall, or says that none does', () => {
-  const point = (recall_at_10: number, p50_ms: number): Point => ({
+  const point = (recall_at_10: number, p50_ms: number, unit_recall_at_10: number | null = null): Point => ({
     variant: 'maxsimd',
     state: 'static',
     kernel: 'avx2',
     threads: 1,
     settings: '',
+    bytes_a_token: null,
     recall_at_10,
     recall_at_100: 0,
+    unit_recall_at_10,
+    scan_recall_at_10: null,
     p50_ms,
     p99_ms: 0,
     candidates_ms: null,
@@ -30,5 +33,9 @@ it('gives the cheapest setting that reaches a recall, or says that none does', (
   const filtered = { ...point(1, 0.1), state: '1/100' };
   expect(frontiers([point(0.7, 1), point(0.96, 3), point(0.97, 2), filtered])).toEqual([
     ['maxsimd', 'avx2', '1', '1.00', '2.00', '2.00', '2.00', 'never', 'never'],
+  ]);
+  const cosine = { ...point(0.9, 4, 0.985), variant: 'cosine' };
+  expect(frontiers([cosine])).toEqual([
+    ['cosine', 'avx2', '1', '4.00', '4.00', '4.00', '4.00', '4.00', 'never'],
   ]);
 });

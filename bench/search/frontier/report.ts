@@ -22,7 +22,10 @@ export function renderFrontier({ environment, queries, rounds, corpora }: Fronti
           'kernel',
           'threads',
           'settings',
+          'bytes a token',
           'recall@10',
+          'recall@10, unit rows',
+          'recall@10, own rows',
           'recall@100',
           'p50 / p99 ms',
           'choosing + exact ms',
@@ -52,14 +55,20 @@ function rowOf(point: Point): readonly string[] {
     point.kernel,
     String(point.threads),
     point.settings,
+    point.bytes_a_token?.toFixed(1) ?? '',
     point.recall_at_10.toFixed(4),
+    point.unit_recall_at_10?.toFixed(4) ?? '',
+    point.scan_recall_at_10?.toFixed(4) ?? '',
     point.recall_at_100.toFixed(4),
     `${point.p50_ms.toFixed(2)} / ${point.p99_ms.toFixed(2)}`,
     stages,
   ];
 }
 
-/** The least median of each side whose recall@10 reaches a level, in the static state. */
+/**
+ * The least median of each side whose recall@10 reaches a level, in the static state. Of its recalls by the stored rows and by
+ * unit rows the higher one counts: engines that use the cosine rank by unit rows.
+ */
 export function frontiers(points: readonly Point[]): readonly (readonly string[])[] {
   const sides = Map.groupBy(
     points.filter(({ state }) => state === 'static'),
@@ -68,7 +77,9 @@ export function frontiers(points: readonly Point[]): readonly (readonly string[]
   return [...sides].map(([side, of]) => [
     ...side.split('\n'),
     ...levels.map((level) => {
-      const reaching = of.filter(({ recall_at_10 }) => recall_at_10 >= level);
+      const reaching = of.filter(
+        ({ recall_at_10, unit_recall_at_10 }) => Math.max(recall_at_10, unit_recall_at_10 ?? 0) >= level,
+      );
       return reaching.length === 0 ? 'never' : Math.min(...reaching.map(({ p50_ms }) => p50_ms)).toFixed(2);
     }),
   ]);

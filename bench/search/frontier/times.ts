@@ -18,8 +18,15 @@ export interface Point {
   readonly kernel: string;
   readonly threads: number;
   readonly settings: string;
+  /** All files that a search needs, by the tokens of the text. Null where nothing is compared with peers. */
+  readonly bytes_a_token: number | null;
+  /** Beside an exhaustive scan of the stored rows; of the rows that peers have, where there are peers. */
   readonly recall_at_10: number;
   readonly recall_at_100: number;
+  /** Beside an exhaustive scan of those rows scaled to length 1. Null where there are no peers. */
+  readonly unit_recall_at_10: number | null;
+  /** Beside an exhaustive scan of the pooled rows. Null for other rows. */
+  readonly scan_recall_at_10: number | null;
   readonly p50_ms: number;
   readonly p99_ms: number;
   /** Means of the searches that count: choosing candidates, and scoring them exactly. */

@@ -1,58 +1,103 @@
-//! next-plaid over a directory of embeddings (bench/search/embedding-directory.ts): builds its index once, then asks
-//! every query at every setting and prints one JSON line a setting.
+//! next-plaid over a directory of embeddings (bench/search/embedding-directory.ts).
 //!
-//!   next-plaid EMBEDDINGS INDEX ROUNDS THREADS CLOCK      (RAYON_NUM_THREADS says how many threads; a clock is wall or processor)
+//!   next-plaid EMBEDDINGS INDEXES                          builds its indexes, unless an earlier run has
+//!   next-plaid EMBEDDINGS INDEXES ROUNDS THREADS CLOCK     measures them (a clock is wall or processor)
+//!
+//! It asks every query at every setting and prints one JSON line a setting. RAYON_NUM_THREADS says how many threads.
 use ndarray::Array2;
 use next_plaid::{IndexConfig, MmapIndex, SearchParameters};
-use std::{env, fs, path::Path, time::Instant};
+use next_plaid_onnx::pool_document_embeddings;
+use std::{env, fs, path::Path, path::PathBuf, time::Instant};
 
 const TOP_K: usize = 100;
+/// Bits of a component of a residual, and the factor of its own pooling of documents.
+const INDEXES: [(usize, usize); 5] = [(4, 1), (2, 1), (4, 2), (4, 3), (2, 3)];
 /// Cells probed for each query token, and chunks scored in full.
-const SETTINGS: [(usize, usize); 10] = [
-    (1, 32), (1, 128), (2, 128), (2, 512), (4, 512), (4, 1024), (8, 1024), (8, 4096), (16, 4096), (32, 8192),
-];
+const SETTINGS: [(usize, usize); 7] =
+    [(1, 128), (2, 512), (4, 1024), (8, 1024), (8, 4096), (16, 4096), (32, 8192)];
 
 fn main() {
     let arguments: Vec<String> = env::args().collect();
-    let (directory, index, rounds) = (Path::new(&arguments[1]), &arguments[2], arguments[3].parse::<usize>().unwrap());
+    let directory = Path::new(&arguments[1]);
+    let place = |bits: usize, factor: usize| Path::new(&arguments[2]).join(format!("{bits}-bits-pooled-{factor}"));
+    if arguments.len() == 3 {
+        INDEXES.iter().for_each(|&(bits, factor)| build_once(directory, &place(bits, factor), bits, factor));
+        return;
+    }
+    let rounds = arguments[3].parse::<usize>().unwrap();
     let clock = if arguments[5] == "processor" { libc::CLOCK_PROCESS_CPUTIME_ID } else { libc::CLOCK_MONOTONIC };
     let queries = matrices(&floats(&directory.join("queries.f32")), &counts(&directory.join("query_rows.u32")));
-    let started = Instant::now();
-    if !Path::new(index).join("metadata.json").exists() {
-        let config = IndexConfig { nbits: 4, ..IndexConfig::default() };
-        fs::create_dir_all(index).unwrap();
-        MmapIndex::create_with_kmeans(&documents(directory), index, &config).expect("building");
-    }
-    let built = started.elapsed().as_secs_f64();
-    let index = MmapIndex::load(index).expect("loading");
-    for (probes, full) in SETTINGS {
-        let parameters = SearchParameters {
-            n_full_scores: full,
-            top_k: TOP_K,
-            n_ivf_probe: probes,
-            // The threshold is one for unit query rows; ours carry weights.
-            centroid_score_threshold: None,
-            ..SearchParameters::default()
-        };
-        let mut milliseconds = Vec::new();
-        let mut found = Vec::new();
-        for round in 0..=rounds {
-            for query in &queries {
-                let asked = milliseconds_of(clock);
-                let result = index.search(query, &parameters, None).expect("searching");
-                if round == 0 {
-                    found.push(result.passage_ids);
-                } else {
-                    milliseconds.push(milliseconds_of(clock) - asked);
-                }
-            }
+    for (bits, factor) in INDEXES {
+        let index = place(bits, factor);
+        let seconds: f64 = fs::read_to_string(stamp_of(&index)).unwrap().parse().unwrap();
+        let loaded = MmapIndex::load(index.to_str().unwrap()).expect("loading");
+        // Loading may write files of its own.
+        let bytes = bytes_of(&index);
+        for (probes, full) in SETTINGS {
+            let (milliseconds, found) = measured(&loaded, &queries, rounds, clock, (probes, full));
+            let pooled = if factor == 1 { String::new() } else { format!(", pooled by {factor}") };
+            println!("{}", serde_json::json!({
+                "settings": format!("{bits} bits{pooled}, {probes} cells a token, {full} scored"),
+                "buildSeconds": seconds, "diskBytes": bytes, "milliseconds": milliseconds, "found": found,
+            }));
         }
-        let settings = format!("{probes} cells a token, {full} scored");
-        println!("{}", serde_json::json!({
-            "settings": settings, "buildSeconds": built, "milliseconds": milliseconds, "found": found,
-            "memoryBytes": resident(),
-        }));
     }
+}
+
+/// The file that holds the seconds of a build that ended.
+fn stamp_of(index: &Path) -> PathBuf {
+    index.with_extension("built")
+}
+
+/// Builds the index, unless an earlier run has.
+fn build_once(directory: &Path, index: &Path, bits: usize, factor: usize) {
+    if !stamp_of(index).exists() {
+        let _ = fs::remove_dir_all(index);
+        fs::create_dir_all(index).unwrap();
+        let started = Instant::now();
+        let documents = pool_document_embeddings(documents(directory), Some(factor));
+        // It keeps the vectors of a small index in full for later rebuilds, which no search needs.
+        let config = IndexConfig { nbits: bits, start_from_scratch: 0, ..IndexConfig::default() };
+        MmapIndex::create_with_kmeans(&documents, index.to_str().unwrap(), &config).expect("building");
+        fs::write(stamp_of(index), started.elapsed().as_secs_f64().to_string()).unwrap();
+    }
+}
+
+/// Milliseconds of every search of all rounds but a first one, and the chunks that each query finds, best first.
+fn measured(
+    index: &MmapIndex,
+    queries: &[Array2<f32>],
+    rounds: usize,
+    clock: libc::clockid_t,
+    (probes, full): (usize, usize),
+) -> (Vec<f64>, Vec<Vec<i64>>) {
+    let parameters = SearchParameters {
+        n_full_scores: full,
+        top_k: TOP_K,
+        n_ivf_probe: probes,
+        // The threshold is one for unit query rows; ours carry weights.
+        centroid_score_threshold: None,
+        ..SearchParameters::default()
+    };
+    let search = |query| index.search(query, &parameters, None).expect("searching").passage_ids;
+    let found = queries.iter().map(search).collect();
+    let mut milliseconds = Vec::new();
+    for query in (0..rounds).flat_map(|_| queries) {
+        let asked = milliseconds_of(clock);
+        search(query);
+        milliseconds.push(milliseconds_of(clock) - asked);
+    }
+    (milliseconds, found)
+}
+
+fn bytes_of(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries
+        .map(|entry| match entry.metadata().unwrap() {
+            data if data.is_dir() => bytes_of(&entry.path()),
+            data => data.len(),
+        })
+        .sum()
 }
 
 /// Unit vectors: the mean that was taken from them is added again.
@@ -98,10 +143,4 @@ fn milliseconds_of(clock: libc::clockid_t) -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     assert_eq!(unsafe { libc::clock_gettime(clock, &mut time) }, 0);
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
-}
-
-fn resident() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or("VmRSS: 0 kB");
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }
