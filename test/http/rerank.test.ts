@@ -9,6 +9,7 @@ it('ranks documents without a score last, not above a negative score', async () 
       results: scores.map(([docId, score]) => ({
         docId,
         score,
+        normalizedScore: Math.max(0, score / 10),
         chunkId: `transient_${docId}`,
         chunkIndex: 0,
         metadata: '{}',

@@ -170,6 +170,7 @@ test('answers keep to the schemas that describe them', async () => {
         chunkId: 'c\\1',
         chunkIndex: 3,
         score: 1e-7,
+        normalizedScore: 0.25,
         textRange: { start: 3, end: 70 },
         metadata: '{"a": [1]}',
         components: {

@@ -179,6 +179,7 @@ function tokenCountsOf(
     tokenCounts: {
       tokenCounts: countsOf(texts),
       unknownCounts: bytesOf(Uint32Array.from(unknownCounts)),
+      wholeCounts: Buffer.alloc(0),
     },
   };
 }
