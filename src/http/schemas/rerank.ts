@@ -16,6 +16,7 @@ export const ignoredFields = [
   'max_doc_length',
   'max_query_length',
   'overlap_tokens',
+  'relevant_spans',
   'return_embeddings',
   'truncate_prompt_tokens',
   'truncation',
@@ -117,12 +118,9 @@ export const RerankTextsBody = z
       .min(1)
       .max(rerankedDocumentsMax)
       .meta({ description: `Texts. ${cutting}` }),
-    raw_scores: z
-      .boolean()
-      .nullish()
-      .meta({
-        description: 'The score of a text is its MaxSim instead of `normalized_score`. Default false.',
-      }),
+    raw_scores: z.boolean().nullish().meta({
+      description: 'The score of a text is its MaxSim instead of `normalized_score`. Default false.',
+    }),
     return_text: z.boolean().nullish().meta({ description: 'Adds its text to each result. Default false.' }),
     ...ignored(ignoredFieldsOfTexts),
   })
