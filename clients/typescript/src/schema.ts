@@ -219,8 +219,8 @@ export interface components {
             readonly chunk_index: number;
             /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
-            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. */
-            readonly normalized_score: number;
+            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
+            readonly normalized_score?: number;
             readonly text_range?: components["schemas"]["TextRange"];
             readonly components?: components["schemas"]["Components"];
         };
@@ -231,8 +231,8 @@ export interface components {
             readonly chunk_index: number;
             /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
-            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. */
-            readonly normalized_score: number;
+            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
+            readonly normalized_score?: number;
             readonly text_range?: components["schemas"]["TextRange"];
             /** @description Metadata of the document, as it was sent. */
             readonly metadata: {
@@ -249,8 +249,8 @@ export interface components {
             readonly chunk_index?: number;
             /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
-            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. */
-            readonly normalized_score: number;
+            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
+            readonly normalized_score?: number;
             readonly text_range?: components["schemas"]["TextRange"];
             /** @description Metadata of the document, as it was sent. */
             readonly metadata: {
@@ -500,8 +500,8 @@ export interface components {
             readonly index: number;
             /** @description Orders the documents of one query by one model. It is no probability, and has no fixed range. */
             readonly relevance_score: number;
-            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. */
-            readonly normalized_score: number;
+            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
+            readonly normalized_score?: number;
             readonly document?: components["schemas"]["RerankedDocument"];
         };
         readonly RerankVersion: {

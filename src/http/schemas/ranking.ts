@@ -48,10 +48,11 @@ export const NormalizedScore = z
   .number()
   .min(0)
   .max(1)
+  .optional()
   .meta({
     ...addition,
     description:
-      'MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly.',
+      'MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.',
   });
 
 export const MinScore = z

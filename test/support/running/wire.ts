@@ -149,6 +149,7 @@ const chunks = z
       chunk_index: count,
       text_range: textRange,
       score: z.number(),
+      normalized_score: share,
       components: components.optional(),
     }),
   )
@@ -166,6 +167,7 @@ const queryResult = z.union([
   z.strictObject({
     doc_id: z.string(),
     score: z.number(),
+    normalized_score: share,
     metadata: resultItem.shape.metadata,
     chunks,
   }),
@@ -229,5 +231,9 @@ export const errorBody = z.strictObject({
       .array(z.strictObject({ path: z.string(), message: z.string().min(1), code: z.string().min(1) }))
       .optional(),
   }),
+  /** Only from the re-rank routes, for programs that read the errors of other services. */
+  detail: z.string().optional(),
+  message: z.string().optional(),
+  error_type: z.string().optional(),
 });
 export type ErrorBody = z.output<typeof errorBody>;
