@@ -35,7 +35,7 @@ const cutting = `At most ${textBytesMax} bytes as UTF-8 of a text count, and at 
 const RankedText = z.string().overwrite((text) => text.toWellFormed());
 const RankedObject = z
   .record(z.string(), z.unknown())
-  .meta({ id: 'RerankObject', description: 'An object with the text in `text`, or in the `rank_fields`.' });
+  .meta({ description: 'An object with the text in `text`, or in the `rank_fields`.' });
 
 const Documents = z
   .array(z.union([RankedText, RankedObject], { error: 'must be a string or an object' }))
