@@ -12,7 +12,7 @@ export interface TokenCut {
  * are cut at one number, and short texts stay whole. So a text loses tokens only to texts that are shorter than the cut.
  */
 export function cutAt(wholeTokens: Iterable<number>, { documentTokensMax, tokensMax }: TokenCut): number {
-  const ascending = Uint32Array.from(wholeTokens).sort();
+  const ascending = Uint32Array.from(wholeTokens).toSorted();
   let left = tokensMax;
   for (const [place, tokens] of ascending.entries()) {
     const texts = ascending.length - place;

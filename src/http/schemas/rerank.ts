@@ -106,7 +106,9 @@ export type RankedDocument = z.output<typeof Documents>[number];
 /** The text of a document, by the fields that the request names. */
 export function textOf(document: RankedDocument, fields: readonly string[] | null | undefined): string {
   if (typeof document === 'string') return document;
-  const texts = (fields ?? [usualField]).flatMap((field) => document[field] ?? []);
+  const texts = (fields ?? [usualField])
+    .map((field) => document[field])
+    .filter((text) => typeof text === 'string');
   return texts.join('\n').toWellFormed();
 }
 

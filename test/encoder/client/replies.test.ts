@@ -99,7 +99,7 @@ describe('an encoder of an earlier release, which cuts nothing', () => {
     const { pool } = await poolOn();
     const texts = ['one two three', 'four'];
     const documents = await encodeAll(pool, texts, { cut: { documentTokensMax: 2, tokensMax: 4 } });
-    expect(documents.map(({ inputTokens }) => inputTokens).toSorted()).toEqual([1, 3]);
+    expect(documents.map(({ inputTokens }) => inputTokens)).toEqual([3, 1]);
     await expect(
       encodeAll(pool, texts, { cut: { documentTokensMax: 2, tokensMax: 3 } }),
     ).rejects.toMatchObject({
