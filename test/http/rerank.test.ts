@@ -4,7 +4,8 @@ import { startHttp, type Harness } from '../support/http/http-server.ts';
 
 let http: Harness;
 beforeAll(async () => {
-  http = await startHttp();
+  // The encoder of words takes seconds for long lists on a busy machine.
+  http = await startHttp({ timeouts: { searchMs: 120_000 } });
 });
 afterAll(() => http[Symbol.asyncDispose]());
 beforeEach(() => {
@@ -97,7 +98,7 @@ describe('documents without a score', () => {
   });
 });
 
-describe('lists', () => {
+describe('lists', { timeout: 120_000 }, () => {
   it('have up to 1,000 documents', async () => {
     const documents = Array.from({ length: 1000 }, (_, at) => (at === 700 ? 'red' : words(1 + (at % 3))));
     const answer = await rank({ documents });
