@@ -109,11 +109,15 @@ const configShape = {
     .describe(
       'Folder of installed models, `<name>/<version>/`, beside those in the package; empty = `models` in the data directory.',
     ),
-  MAXSIMD_MODEL: z
-    .string()
-    .default('bge-small-maxsim')
+  MAXSIMD_MODEL: list
+    .refine(
+      ([model = '', ...aliases]) =>
+        model !== '' && !model.includes('=') && aliases.every((alias) => /^[^=]+=[^=/]+$/.test(alias)),
+      'must be a model, and after commas perhaps aliases, as in bge-small-maxsim,rerank-v3.5=default',
+    )
+    .default(['bge-small-maxsim'])
     .describe(
-      'Default model of new indexes, always loaded: `<name>` (the newest version that every node serves) or `<name>/<version>`.',
+      'Default model of new indexes, always loaded: `<name>` (the newest version that every node serves) or `<name>/<version>`. After commas, names that re-rank requests may use for a model or for `default`: `bge-small-maxsim,rerank-v3.5=default`.',
     ),
   MAXSIMD_MODELS_LOADED: wholeNumber(1, 64)
     .default(4)

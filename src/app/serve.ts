@@ -28,7 +28,7 @@ import { createMetrics, type Metrics } from '../observation/metrics.ts';
 import { checkPorts, listenAt, listenForMetrics } from './ports.ts';
 import { createMetricsServer } from './telemetry/metrics-server.ts';
 import { engineMemoryBytes } from './memory.ts';
-import { choiceOf, newestInstalled } from './models/model-choice.ts';
+import { aliasesOf, choiceOf, newestInstalled } from './models/model-choice.ts';
 import type { EncoderModel } from '../encoder/protocol/contract.ts';
 import { EncoderStartFailure } from '../encoder/supervision/supervisor.ts';
 import { createService, type RunningService } from '../service/create-service.ts';
@@ -141,6 +141,7 @@ async function openService({ config, asked, logger, metrics, opened }: Start): P
     encoders: encoders.pool,
     engine,
     modelOfMoment,
+    modelAliases: aliasesOf(config),
     exactTokenVectorsMax: config.exactTokenVectorsMax,
     indexSettings: {
       segmentTokenVectorsMax: config.segmentTokenVectorsMax,
@@ -233,7 +234,7 @@ async function untilServed({ config, asked }: Start, running: Running): Promise<
   await unlessAsked(asked, encoders.ready).catch((error: unknown) => {
     throw error instanceof EncoderStartFailure
       ? new ConfigError(
-          `the model ${config.MAXSIMD_MODEL} cannot be served (MAXSIMD_PROVIDER=${config.MAXSIMD_PROVIDER}): ${error.reason}`,
+          `the model ${config.MAXSIMD_MODEL[0]} cannot be served (MAXSIMD_PROVIDER=${config.MAXSIMD_PROVIDER}): ${error.reason}`,
         )
       : error;
   });

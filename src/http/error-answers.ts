@@ -8,6 +8,13 @@ import { requestIdHeader, requestIdOf } from './protocol/request-id.ts';
 import { bodyIsLeft } from './protocol/unread-body.ts';
 import { ClientGoneError } from './request-scope.ts';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Fields beside `error` in the errors of this route. `body`: the body of the request, if it was read. */
+    readonly besideErrors?: (error: ServiceError, body: unknown) => object;
+  }
+}
+
 export function answerErrors(app: FastifyInstance, observer: RequestObserver): void {
   // This handler must not fail, whatever was thrown: Fastify's fall-back has another body.
   app.setErrorHandler((error: unknown, request, reply) => {
@@ -30,7 +37,7 @@ export function answerErrors(app: FastifyInstance, observer: RequestObserver): v
       .code(answer.httpStatus)
       .headers(errorHeaders(answer))
       .type(jsonContentType)
-      .send(errorBody(answer));
+      .send(errorBody(answer, request.routeOptions.config.besideErrors?.(answer, request.body)));
   });
 }
 

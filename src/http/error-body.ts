@@ -8,9 +8,10 @@ import { issuesMax } from './limits.ts';
 
 export const jsonContentType = 'application/json; charset=utf-8';
 
-export function errorBody(error: ServiceError): string {
+/** `beside`: further fields, for programs that read the errors of another service. */
+export function errorBody(error: ServiceError, beside: object = {}): string {
   const { code, message, issues } = error;
-  return JSON.stringify({ error: { code, message, ...(issues === undefined ? {} : { issues }) } });
+  return JSON.stringify({ error: { code, message, ...(issues === undefined ? {} : { issues }) }, ...beside });
 }
 
 /** A failure of the protocol itself (413, 415, ...). The status says which, the code stays `validation_error`. */

@@ -6,6 +6,8 @@ export const largeBodiesBytesMax = 64 * 1024 * 1024;
 export const textBytesMax = 100 * 1024;
 export const queryBytesMax = 8 * 1024;
 export const documentsMax = 50;
+/** Documents of a re-rank request. */
+export const rerankedDocumentsMax = 1_000;
 export const topKMax = 100;
 export const deletedMax = 1_000;
 export const queriesMax = 32;

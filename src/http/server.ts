@@ -48,8 +48,16 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
   const activity = options.activity ?? new RecentActivity();
   const activityOf = activityRoute(activity, options.node);
   const admitted = {
-    '/v1': [...indexRoutes, ...documentRoutes, ...rankingRoutes, usageRoutes, activityOf],
-    '/v2': [rerankRoute],
+    '/v1': [
+      ...indexRoutes,
+      ...documentRoutes,
+      ...rankingRoutes,
+      rerankRoute('rerankV1'),
+      usageRoutes,
+      activityOf,
+    ],
+    '/v2': [rerankRoute('rerank')],
+    '': [rerankRoute('rerankUnversioned')],
   };
   for (const [prefix, plugins] of Object.entries(admitted)) {
     await app.register(
@@ -61,9 +69,12 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
           admit: ({ headers }) => service.admit(headers.authorization),
         });
         watchSearches(version, activity);
-        version.setNotFoundHandler(() => {
-          throw unknownRoute();
-        });
+        // The app has its own, which admits nobody.
+        if (prefix !== '') {
+          version.setNotFoundHandler(() => {
+            throw unknownRoute();
+          });
+        }
         for (const routes of plugins) await version.register(routes(service));
       },
       { prefix },

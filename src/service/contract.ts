@@ -108,6 +108,8 @@ export interface SearchRequest {
   readonly groupByDocument?: boolean | undefined;
   /** Every live matching chunk is scored. */
   readonly exact?: boolean | undefined;
+  /** Results with a lower normalised score are left out. */
+  readonly minScore?: number | undefined;
   readonly returnComponents: boolean;
 }
 
@@ -166,11 +168,39 @@ export interface Facets {
 export interface ScoreRequest {
   /** Absent = the default model. */
   readonly model?: string | undefined;
-  /** A document of more tokens refuses the request; absent = no bound. */
-  readonly documentTokensMax?: number | undefined;
+  /** Long documents are cut, so that the list fits. Absent = the documents count whole, and each is at most 100 KiB. */
+  readonly cut?: {
+    /** Tokens of a document; absent = `rerankedTokensDefault`, or less if the list would not fit otherwise. */
+    readonly documentTokensMax?: number | undefined;
+  };
+  /** Results with a lower normalised score are left out. */
+  readonly minScore?: number | undefined;
   readonly query: string;
   readonly documents: readonly DocumentInput[];
   readonly returnComponents: boolean;
+}
+
+/** Tokens of one document of a re-rank request, unless the request says otherwise. */
+export const rerankedTokensDefault = 4096;
+/** Tokens of all documents of a re-rank request, after cutting. A core takes some 10 s for them. */
+export const rerankedTokensMax = 100_000;
+/** The same where every encoder of the model runs on a GPU. */
+export const rerankedTokensMaxOnGpu = 1_000_000;
+/** The `model` that stands for the default model of the service. */
+export const defaultModelAlias = 'default';
+
+export interface ScoreResponse extends RankedResponse {
+  /** Present if documents were cut. */
+  readonly cut?: {
+    readonly documents: number;
+    /** Tokens that are left of each of them. */
+    readonly tokens: number;
+    /** Tokens of all documents, cut ones whole. */
+    readonly wholeTokens: number;
+    readonly tokensMax: number;
+    /** Whether the list would not have fitted with as many tokens as a document may have. */
+    readonly isToFit: boolean;
+  };
 }
 
 export interface ResultComponents {
@@ -202,6 +232,8 @@ export interface ResultItem {
   readonly chunkId: string;
   readonly chunkIndex: number;
   readonly score: number;
+  /** MaxSim as a share of the most that the query could reach, 0 to 1. */
+  readonly normalizedScore: number;
   /** Where the chunk lies in the text. Absent if that is unknown, as in segments of earlier releases. */
   readonly textRange?: TextRange;
   readonly metadata: JsonObjectText;
@@ -376,7 +408,7 @@ export interface Service {
   ): Promise<StoredDocument>;
   search(context: RequestContext, indexId: string, request: SearchRequest): Promise<RankedResponse>;
   query(context: RequestContext, indexId: string, queries: readonly SearchRequest[]): Promise<QueryResponse>;
-  score(context: RequestContext, request: ScoreRequest): Promise<RankedResponse>;
+  score(context: RequestContext, request: ScoreRequest): Promise<ScoreResponse>;
   locateTokens(context: RequestContext, request: LocateRequest): Promise<LocatedTokens>;
   usage(context: RequestContext): Promise<UsageSummary>;
   /** Days in UTC, `YYYY-MM-DD`, both included. */

@@ -28,7 +28,7 @@ import { ReadinessProbe } from './readiness.ts';
 import { queryIndex, searchIndex } from './operations/query.ts';
 import { locateTokens } from './operations/locate-tokens.ts';
 import { scoreDocuments } from './operations/score.ts';
-import type { ModelOfMoment } from './indexes/served-models.ts';
+import type { ModelAliases, ModelOfMoment } from './indexes/served-models.ts';
 import { TokenAllowance } from './limits/token-allowance.ts';
 import { updateDocument } from './operations/update-document.ts';
 import { Upkeep } from './indexes/upkeep.ts';
@@ -48,6 +48,8 @@ export interface ServiceDeps {
   readonly keyPepper: Uint8Array;
   /** The version of the moment of a model, by default of the default one. */
   readonly modelOfMoment: ModelOfMoment;
+  /** Absent = none. */
+  readonly modelAliases?: ModelAliases;
   /** Token vectors that one search may scan exactly; 0 = measured. */
   readonly exactTokenVectorsMax: number;
   /** Called with a failure that nobody waits for. */
@@ -197,6 +199,7 @@ function composed(deps: ServiceDeps) {
     versions: new VersionResolver(catalog),
     expiry: new Expiry({ catalog, indexes, nowMs }),
     modelOfMoment: deps.modelOfMoment,
+    modelAliases: deps.modelAliases ?? new Map(),
     nowMs,
   };
   return { operation, admission, readiness, inFlight, store, recallTarget: settings.recall.target };

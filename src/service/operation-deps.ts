@@ -13,7 +13,7 @@ import type { NativeEngine } from '../index/engine/native.ts';
 import type { RequestContext, RequestUsage } from './contract.ts';
 import type { Expiry } from './indexes/expiry.ts';
 import type { Indexes } from './indexes/indexes.ts';
-import type { ModelOfMoment } from './indexes/served-models.ts';
+import type { ModelAliases, ModelOfMoment } from './indexes/served-models.ts';
 import type { FairQueue, Piece } from './limits/fair-queue.ts';
 import type { TokenAllowance } from './limits/token-allowance.ts';
 import { unitsOfSearch } from './limits/work.ts';
@@ -36,6 +36,7 @@ export interface OperationDeps {
   readonly versions: VersionResolver;
   readonly expiry: Expiry;
   readonly modelOfMoment: ModelOfMoment;
+  readonly modelAliases: ModelAliases;
   readonly nowMs: () => number;
 }
 

@@ -82,6 +82,7 @@ test('a client that does not take its answer is disconnected, and its slot is fr
     chunkId: 'a',
     chunkIndex: 0,
     score: 1,
+    normalizedScore: 0.5,
     metadata: `{"a":"${'x'.repeat(1 << 20)}"}`,
   };
   const usage = { inputTokens: 1, documentCount: 0, chunkCount: 1, candidateCount: 1, latencyMs: 1 };

@@ -96,7 +96,16 @@ describe('a failure of the service', () => {
 
   test('an answer that cannot be written is an internal_error', async () => {
     http.service.ranked = {
-      results: [{ docId: 'a', chunkId: 'c', chunkIndex: 0, score: Number.NaN, metadata: '{}' }],
+      results: [
+        {
+          docId: 'a',
+          chunkId: 'c',
+          chunkIndex: 0,
+          score: Number.NaN,
+          normalizedScore: 0,
+          metadata: '{}',
+        },
+      ],
       usage: { inputTokens: 0, documentCount: 0, chunkCount: 0, candidateCount: 0, latencyMs: 0 },
     };
     const payload = { query: 'q' };

@@ -54,9 +54,9 @@ describe('the package of npm', () => {
       (await client.rerank({ ...request, ...more })).results.map((one) => [one.index, one.relevanceScore]);
     expect(await rank({})).toEqual(pairs);
     expect(await rank({ topN: 2, maxTokensPerDoc: 4096, priority: 0 })).toEqual(pairs.slice(0, 2));
-    await expect(rank({ documents: Array(51).fill('river') })).rejects.toMatchObject({
+    await expect(rank({ documents: Array(1001).fill('river') })).rejects.toMatchObject({
       statusCode: 422,
-      body: { error: { code: 'validation_error', message: expect.stringContaining('at most 50') } },
+      body: { error: { code: 'validation_error', message: expect.stringContaining('at most 1000') } },
     });
     await expect(connect('qkv_live_wrong').rerank(request)).rejects.toMatchObject({
       statusCode: 401,

@@ -34,6 +34,8 @@ export interface components {
             };
             /** @description Adds component scores to each result, for diagnosis. Default false. */
             readonly return_components?: boolean;
+            /** @description Results with a lower `normalized_score` are left out. Default 0: none. */
+            readonly min_score?: number;
             /** @description Ranks documents by their best chunks. Each result is a document with up to ten of its chunks. Default false. */
             readonly group_by_document?: boolean;
             /** @description Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false. */
@@ -56,6 +58,8 @@ export interface components {
             };
             /** @description Adds component scores to each result, for diagnosis. Default false. */
             readonly return_components?: boolean;
+            /** @description Results with a lower `normalized_score` are left out. Default 0: none. */
+            readonly min_score?: number;
             /** @description Ranks documents by their best chunks. Each result is a document with up to ten of its chunks. Default false. */
             readonly group_by_document?: boolean;
             /** @description Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false. */
@@ -68,6 +72,8 @@ export interface components {
             readonly documents: readonly components["schemas"]["DocumentInput"][];
             /** @description Adds component scores to each result, for diagnosis. Default false. */
             readonly return_components?: boolean;
+            /** @description Results with a lower `normalized_score` are left out. Default 0: none. */
+            readonly min_score?: number;
         };
         readonly FacetsRequestInput: {
             /** @description Top-level metadata fields, at most 10, of at most 255 code points. */
@@ -213,6 +219,8 @@ export interface components {
             readonly chunk_index: number;
             /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
+            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
+            readonly normalized_score?: number;
             readonly text_range?: components["schemas"]["TextRange"];
             readonly components?: components["schemas"]["Components"];
         };
@@ -223,6 +231,8 @@ export interface components {
             readonly chunk_index: number;
             /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
+            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
+            readonly normalized_score?: number;
             readonly text_range?: components["schemas"]["TextRange"];
             /** @description Metadata of the document, as it was sent. */
             readonly metadata: {
@@ -239,6 +249,8 @@ export interface components {
             readonly chunk_index?: number;
             /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
+            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
+            readonly normalized_score?: number;
             readonly text_range?: components["schemas"]["TextRange"];
             /** @description Metadata of the document, as it was sent. */
             readonly metadata: {
@@ -488,6 +500,8 @@ export interface components {
             readonly index: number;
             /** @description Orders the documents of one query by one model. It is no probability, and has no fixed range. */
             readonly relevance_score: number;
+            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
+            readonly normalized_score?: number;
             readonly document?: components["schemas"]["RerankedDocument"];
         };
         readonly RerankVersion: {
@@ -500,6 +514,8 @@ export interface components {
         readonly RerankMeta: {
             readonly api_version: components["schemas"]["RerankVersion"];
             readonly billed_units: components["schemas"]["RerankBilled"];
+            /** @description For people: which documents were cut, and which fields were ignored. */
+            readonly warnings?: readonly string[];
         };
         /** @description As Jina has it. */
         readonly RerankUsage: {

@@ -142,6 +142,15 @@ export class ModelGroups implements EncoderPool {
     return this.#groups().flatMap(({ pool }) => pool.models());
   }
 
+  async modelNames(): Promise<readonly string[]> {
+    const installed = await this.#options.installed();
+    return [...new Set([...this.#first.models, ...installed].map(({ name }) => name))];
+  }
+
+  runsOnGpu(model: EncodeOptions['model']): boolean {
+    return this.#groups().some(({ models, pool }) => hasModel(models, model) && pool.runsOnGpu(model));
+  }
+
   ready(): boolean {
     return this.#first.pool.ready();
   }

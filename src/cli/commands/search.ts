@@ -1,7 +1,13 @@
 /** `maxsimd search`: its words. */
 import type { Command } from 'commander';
 import type { ProgramEnvironment } from './environment.ts';
-import { endpointFrom, positiveInteger, withServiceOptions, type ServiceOptions } from './options.ts';
+import {
+  endpointFrom,
+  positiveInteger,
+  positiveNumber,
+  withServiceOptions,
+  type ServiceOptions,
+} from './options.ts';
 
 export function addSearch(program: Command, environment: ProgramEnvironment): void {
   withServiceOptions(
@@ -16,6 +22,11 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
       .option('--where <json>', 'conditions on metadata fields, as a JSON object')
       .option('--by-document', 'rank documents by their best chunks')
       .option('--exact', 'score every chunk that matches')
+      .option(
+        '--min-score <share>',
+        'leave out results with a lower normalized_score, 0 to 1',
+        positiveNumber,
+      )
       .option('--components', 'show the components of each score'),
     30,
   ).action(
@@ -30,9 +41,10 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
         byDocument?: true;
         exact?: true;
         components?: true;
+        minScore?: number;
       },
     ) => {
-      const { index, topK, candidateK, filter, where, byDocument, exact, components } = options;
+      const { index, topK, candidateK, filter, where, byDocument, exact, components, minScore } = options;
       const { parseObject, search } = await import('../search.ts');
       environment.report(
         await search(endpointFrom(options, environment), index, {
@@ -44,6 +56,7 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
           ...(byDocument === true && { group_by_document: true }),
           ...(exact === true && { exact: true }),
           ...(components === true && { return_components: true }),
+          ...(minScore !== undefined && { min_score: minScore }),
         }),
       );
     },

@@ -61,6 +61,12 @@ export const readTools: Readonly<Record<string, Tool>> = {
         'Conditions on metadata fields, such as {"lang": "en", "year": {"gte": 2020}, "kind": {"in": ["a", "b"]}}.',
       ),
       group_by_document: z.boolean().exactOptional().describe('Only the best chunk of each document.'),
+      min_score: z
+        .number()
+        .min(0)
+        .max(1)
+        .exactOptional()
+        .describe('Results with a lower normalized_score are left out.'),
     }),
     output: z.object({
       results: z.array(z.object({ doc_id: z.string(), score: z.number(), metadata: JsonObject })),

@@ -8,6 +8,7 @@ import type { EncodedDocument, EncodeDocumentsOptions, EncoderModel } from '../p
 import type { DocumentStream, Endpoint } from './endpoint.ts';
 import { MessageReader, writeMessage } from '../protocol/message-stream.ts';
 import { CorruptReply, decodeCounts, DocumentCollector } from './replies.ts';
+import type { TokenCut } from '../protocol/token-cut.ts';
 import type { EncodeDocumentsRequest, EncodeDocumentsResponse } from '../protocol/wire.ts';
 
 /** So many characters are written before the transport is waited for. So short documents leave together. */
@@ -48,7 +49,13 @@ export async function* encodeOnce(
   let collector: DocumentCollector | undefined;
   try {
     // It is not awaited before the first read: an encoder that refuses the call answers, but reads no further.
-    const sent = send(stream, endpoint.grouped, openMessage(positions.length, options), texts, ended);
+    const sent = send(
+      stream,
+      endpoint.grouped,
+      openMessage(positions.length, unfinished, options),
+      texts,
+      ended,
+    );
     sent.catch(() => undefined);
     const { tokenCounts } = (await messages.next()) ?? {};
     if (!tokenCounts) throw new CorruptReply("the encoder's reply has no token counts");
@@ -58,7 +65,12 @@ export async function* encodeOnce(
       tokenCounts.unknownCounts.length === 0
         ? undefined
         : decodeCounts(tokenCounts.unknownCounts, positions.length);
-    await agree(unfinished, positions, counts, options);
+    // Without a cut the texts are whole. An encoder of an earlier release cuts none.
+    const wholeCounts =
+      tokenCounts.wholeCounts.length === 0
+        ? undefined
+        : [...decodeCounts(tokenCounts.wholeCounts, positions.length)];
+    await agree(unfinished, { positions, counts, wholeCounts }, options);
     await sent;
     attempt.started = true;
     stream.end({ proceed: {} } satisfies EncodeDocumentsRequest);
@@ -81,9 +93,19 @@ export async function* encodeOnce(
   }
 }
 
-function openMessage(documentCount: number, options: EncodeDocumentsOptions): EncodeDocumentsRequest {
-  const { model, tenantId, chunking } = options;
-  return { open: { model, tenantId, chunking, documentCount, grouped: true } };
+/** Once the counts are known, the texts that are left are cut where they were cut before. */
+function openMessage(
+  documentCount: number,
+  { inputTokens }: Unfinished,
+  { model, tenantId, chunking, cut }: EncodeDocumentsOptions,
+): EncodeDocumentsRequest {
+  const { documentTokensMax = 0, tokensMax = 0 } =
+    cut === undefined || inputTokens === undefined
+      ? (cut ?? {})
+      : { documentTokensMax: inputTokens.reduce((most, tokens) => Math.max(most, tokens), 1) };
+  return {
+    open: { model, tenantId, chunking, documentCount, grouped: true, documentTokensMax, tokensMax },
+  };
 }
 
 async function send(
@@ -119,17 +141,35 @@ function documentMessages(
 /** Passes the first counts to the caller, who may refuse. Later counts must be the same. */
 async function agree(
   unfinished: Unfinished,
-  positions: readonly number[],
-  counts: readonly number[],
+  {
+    positions,
+    counts,
+    wholeCounts,
+  }: {
+    readonly positions: readonly number[];
+    readonly counts: readonly number[];
+    readonly wholeCounts: readonly number[] | undefined;
+  },
   options: EncodeDocumentsOptions,
 ): Promise<void> {
   const known = unfinished.inputTokens;
   if (known === undefined) {
-    await options.onTokenCounts(counts);
+    if (options.cut !== undefined && wholeCounts === undefined) assertFits(counts, options.cut);
+    await options.onTokenCounts(counts, wholeCounts ?? counts);
     unfinished.inputTokens = counts;
   } else if (positions.some((position, i) => known[position] !== counts[i])) {
     throw new ServiceError('service_unavailable', 'the encoders disagree about token counts', {
       retryAfterSeconds: 1,
     });
   }
+}
+
+/** An encoder of an earlier release cuts nothing. It serves lists that fit as they are. */
+function assertFits(counts: readonly number[], { tokensMax }: TokenCut): void {
+  if (counts.reduce((sum, tokens) => sum + tokens, 0) <= tokensMax) return;
+  throw new ServiceError(
+    'service_unavailable',
+    `the texts have more than ${tokensMax} tokens together, and the encoder is of an earlier release, which cannot cut them`,
+    { retryAfterSeconds: 60 },
+  );
 }

@@ -83,6 +83,12 @@ export class EncoderChoice {
     return [...models.values()];
   }
 
+  /** Whether every encoder that serves this version runs it on a GPU. */
+  runsOnGpu(model: EncodeOptions['model']): boolean {
+    const serving = this.#endpoints.filter((endpoint) => modelOf(endpoint, { model }) !== undefined);
+    return serving.length > 0 && serving.every(({ provider }) => provider === 'cuda');
+  }
+
   /** Those that each encoder serves that is up. */
   modelsOfAll(): readonly EncoderModel[] {
     const served = this.admitted().map(({ models }) => models);
@@ -181,6 +187,6 @@ export class EncoderChoice {
   }
 }
 
-function modelOf(endpoint: Endpoint, { model }: EncodeOptions): EncoderModel | undefined {
+function modelOf(endpoint: Endpoint, { model }: Pick<EncodeOptions, 'model'>): EncoderModel | undefined {
   return endpoint.models.find(({ name, version }) => name === model.name && version === model.version);
 }

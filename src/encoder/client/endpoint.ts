@@ -103,6 +103,7 @@ export class Endpoint {
   /** The process instance that was admitted last. */
   #instance = '';
   #grouped = false;
+  #provider = '';
   #admitted = false;
   #retired = false;
   #openCalls = 0;
@@ -151,6 +152,11 @@ export class Endpoint {
   /** Whether it takes several texts in a message. */
   get grouped(): boolean {
     return this.#grouped;
+  }
+
+  /** The execution provider that it reported last: `cpu` or `cuda`. */
+  get provider(): string {
+    return this.#provider;
   }
 
   /** Tokens (estimated) of the open calls. */
@@ -305,6 +311,7 @@ export class Endpoint {
       this.#models = models;
       this.#noteInstance(info.instance);
       this.#grouped = info.grouped;
+      this.#provider = info.provider;
       this.#admitted = true;
       this.#refusal = undefined;
       this.#tell('admitted', this.#models.map(({ name, version }) => `${name}/${version}`).join(' '));

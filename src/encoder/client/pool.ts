@@ -22,6 +22,7 @@ import { EncoderChoice, type EncoderChoiceOptions, type Picked } from './encoder
 import type { Endpoint, EndpointEvent, StartUnary } from './endpoint.ts';
 import { decodeCounts, decodeQuery, decodeSpans, refusedDocument, refusedQuery } from './replies.ts';
 import { isLoss, Tries, unavailable } from './tries.ts';
+import { cutTokens } from '../protocol/token-cut.ts';
 import type { CountTokensResponse, GetStatisticsResponse, LocateTokensResponse } from '../protocol/wire.ts';
 
 export interface EncoderPoolOptions extends EncoderChoiceOptions {
@@ -82,6 +83,14 @@ class GrpcEncoderPool implements SharedEncoderPool {
 
   modelsOfAll(): readonly EncoderModel[] {
     return this.#choice.modelsOfAll();
+  }
+
+  async modelNames(): Promise<readonly string[]> {
+    return [...new Set(this.models().map(({ name }) => name))];
+  }
+
+  runsOnGpu(model: EncodeOptions['model']): boolean {
+    return this.#choice.runsOnGpu(model);
   }
 
   ready(): boolean {
@@ -203,8 +212,9 @@ class GrpcEncoderPool implements SharedEncoderPool {
   /** Counts the tokens of all texts for the caller. An attempt with all texts would do that, but one with some of them cannot. */
   async #counts(texts: readonly string[], { unfinished, options }: DocumentsCall): Promise<void> {
     if (unfinished.inputTokens !== undefined) return;
-    const counts = await this.countTokens(texts, options);
-    await options.onTokenCounts(counts);
+    const wholeCounts = await this.countTokens(texts, options);
+    const counts = options.cut === undefined ? wholeCounts : cutTokens(wholeCounts, options.cut);
+    await options.onTokenCounts(counts, wholeCounts);
     unfinished.inputTokens = counts;
   }
 

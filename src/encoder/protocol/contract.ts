@@ -3,6 +3,7 @@
  * token vectors: a text of R rows at dimension D is R x D, row-major.
  */
 import type { RowShape } from '../../contracts/row-shape.ts';
+import type { TokenCut } from './token-cut.ts';
 import type { GetStatisticsResponse } from './wire.ts';
 
 export interface ChunkingParameters {
@@ -96,11 +97,16 @@ export interface TokenSpans {
 
 export interface EncodeDocumentsOptions extends EncodeOptions {
   readonly chunking: ChunkingParameters;
+  /** Long texts are cut. Absent = they are encoded whole. */
+  readonly cut?: TokenCut;
   /**
    * Called once with the tokens of each text, before any inference. The work waits for it, and its rejection ends the call. The
-   * allowance is reserved here.
+   * allowance is reserved here. `wholeTokens`: the tokens of the texts before any cut.
    */
-  readonly onTokenCounts: (inputTokens: readonly number[]) => Promise<void> | void;
+  readonly onTokenCounts: (
+    inputTokens: readonly number[],
+    wholeTokens: readonly number[],
+  ) => Promise<void> | void;
   /** Called when the caller leaves, with the tokens that were run of documents that were not yielded. */
   readonly onLeft?: (inputTokens: number) => void;
 }
@@ -112,6 +118,10 @@ export interface EncodeDocumentsOptions extends EncodeOptions {
 export interface EncoderPool {
   /** The models that are served now; empty while no encoder is up. */
   models(): readonly EncoderModel[];
+  /** The names of the models that a request may name. */
+  modelNames(): Promise<readonly string[]>;
+  /** Whether every encoder that serves this model now runs it on a GPU. */
+  runsOnGpu(model: EncodeOptions['model']): boolean;
   ready(): boolean;
   /**
    * Resolves to the model in this version (absent = any) as soon as an encoder serves it. Waits for a few seconds, but not past

@@ -6,20 +6,17 @@ import { rowBytes, rowsLeft, rowsLeftMax, storedRowBytes } from '../../contracts
 import { setImmediate as turn } from 'node:timers/promises';
 import { assertInvariant } from '../../errors.ts';
 import { paddedTexts } from './batch-shape.ts';
-import { chunkingProblem, type WindowedText, windowedText } from '../model/chunker.ts';
+import { chunkingProblem } from '../model/chunker.ts';
 import { querySequence, type Sequence } from '../model/colbert-rules.ts';
 import { spansOfRows, type LocatedChunk } from '../model/row-spans.ts';
-import {
-  documentTokenizer,
-  type DocumentTokenizer,
-  type TokenizedDocument,
-} from '../model/tokenizer/document-tokenizer.ts';
+import { documentTokenizer, type DocumentTokenizer } from '../model/tokenizer/document-tokenizer.ts';
 import type { ChunkingParameters, EncodeTimings } from '../protocol/contract.ts';
+import { DocumentIntake } from './document-intake.ts';
 import { DocumentJob, type DocumentPart } from './document-job.ts';
 import { EncoderFailure } from './encoder-failure.ts';
 import { areFinite } from '../protocol/finite.ts';
 import type { Spans } from '../protocol/row-places.ts';
-import { requestBounds } from '../protocol/wire.ts';
+import type { TokenCut } from '../protocol/token-cut.ts';
 import { type BatchPlan, type Reservation, Scheduler, type SchedulerOptions } from './scheduler.ts';
 import { type SequenceDone, SequenceJob, type SequenceJobOptions } from './sequence-job.ts';
 import type { ServedModel } from '../model/served-model.ts';
@@ -41,6 +38,8 @@ export interface EncodeRequest extends CallLimits {
 
 export interface DocumentsRequest extends EncodeRequest {
   readonly chunking: ChunkingParameters;
+  /** Absent = the texts are encoded whole. */
+  readonly cut?: TokenCut;
 }
 
 export interface QueryRows {
@@ -55,6 +54,8 @@ export interface AdmittedDocuments {
   readonly tokenCounts: Uint32Array;
   /** How many of them stand for text that the vocabulary does not have. */
   readonly unknownCounts: Uint32Array;
+  /** Tokens of the whole texts, if some were to be cut. */
+  readonly wholeCounts: Uint32Array | undefined;
   /** Encodes the documents and writes all parts. Rejects with an `EncoderFailure`. */
   run(write: (part: DocumentPart) => Promise<void>): Promise<void>;
   /** Frees the place in the queue. Idempotent. */
@@ -184,34 +185,22 @@ export class EncoderCore {
     const problem = chunkingProblem(request.chunking, model.windowTokensMax);
     if (problem !== undefined) throw new EncoderFailure('invalid', problem);
     const reservation = this.#reserve(0);
-    const documents: TokenizedDocument[] = [];
-    let windowTokens = 0;
-    let rows = 0;
-    // Each window is run and stored with the tokens that it shares with others, and with special tokens of its own.
-    const { documentHead, tail } = model.rules;
-    const positionsOf = (windowed: WindowedText): number =>
-      windowed.tokens + windowed.windows * (documentHead.length + tail.length);
+    const intake = new DocumentIntake(model, request, (work) => {
+      if (!reservation.grow(work)) throw this.#full();
+    });
     try {
-      for await (const text of texts) {
-        const document = await this.#tokenize(modelIndex, text, request.signal);
-        documents.push(document);
-        const windowed = windowedText(document.ids.length, request.chunking);
-        windowTokens += windowed.tokens;
-        if (windowTokens > requestBounds.windowTokens) throw tooMuch(requestBounds.windowTokens, 'tokens');
-        const work = positionsOf(windowed);
-        rows += rowsLeftMax({ vectors: work, chunks: windowed.windows }, model);
-        if (rows * storedRowBytes(model) > requestBounds.storedBytes)
-          throw tooMuch(requestBounds.storedBytes, 'bytes');
-        if (!reservation.grow(work)) throw this.#full();
-      }
+      for await (const text of texts) intake.take(await this.#tokenize(modelIndex, text, request.signal));
+      intake.finish();
       this.#refuseHopeless(request.deadlineMs);
     } catch (error) {
       reservation.release();
       throw error;
     }
+    const { documents, wholeCounts } = intake;
     return {
       tokenCounts: Uint32Array.from(documents, ({ ids }) => ids.length),
       unknownCounts: Uint32Array.from(documents, ({ ids }) => countOf(model.tokenizer.unknownId, ids)),
+      wholeCounts,
       release: () => reservation.release(),
       run: async (write) => {
         const job = new DocumentJob({
@@ -229,7 +218,7 @@ export class EncoderCore {
             await write(part);
           },
           onRoom: () => this.#dispatch(),
-          onDocument: (tokens) => reservation.shrink(positionsOf(windowedText(tokens, request.chunking))),
+          onDocument: (tokens) => reservation.shrink(intake.positionsOf(tokens)),
         });
         const abort = (): void => {
           job.fail(request.signal.reason as Error);
@@ -406,13 +395,6 @@ export class EncoderCore {
     if (!isTelling && rate < (known ?? Infinity)) return;
     this.#tokensPerSecond = known === undefined ? rate : known * 0.8 + rate * 0.2;
   }
-}
-
-function tooMuch(most: number, unit: 'tokens' | 'bytes'): EncoderFailure {
-  return new EncoderFailure(
-    'invalid',
-    `the chunks of the documents hold more than ${most} ${unit}: send fewer at a time, or let chunks overlap less`,
-  );
 }
 
 function countOf(id: number | undefined, tokens: Int32Array): number {

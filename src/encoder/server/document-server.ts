@@ -41,10 +41,14 @@ export async function serveDocuments(
   const request = documentsRequest(open, targeted(open));
   const admitted = await core.admitDocuments(documentTexts(messages, open.documentCount), request);
   try {
-    const { tokenCounts, unknownCounts } = admitted;
+    const { tokenCounts, unknownCounts, wholeCounts } = admitted;
     await write({
       parts: [],
-      tokenCounts: { tokenCounts: bytesOf(tokenCounts), unknownCounts: bytesOf(unknownCounts) },
+      tokenCounts: {
+        tokenCounts: bytesOf(tokenCounts),
+        unknownCounts: bytesOf(unknownCounts),
+        wholeCounts: wholeCounts === undefined ? Buffer.alloc(0) : bytesOf(wholeCounts),
+      },
     });
     const { proceed } = await nextMessage(messages);
     if (!proceed) throw new EncoderFailure('invalid', 'proceed must follow the documents');
@@ -76,12 +80,14 @@ function partWriter(call: DocumentCall, signal: AbortSignal): (part: PartMessage
 }
 
 function documentsRequest(open: OpenMessage, request: EncodeRequest): DocumentsRequest {
-  const { chunking, documentCount } = open;
+  const { chunking, documentCount, documentTokensMax, tokensMax } = open;
   if (chunking === null) throw new EncoderFailure('invalid', 'open names no chunking');
   if (documentCount < 1 || documentCount > requestBounds.documents) {
     throw new EncoderFailure('invalid', `document_count must be from 1 to ${requestBounds.documents}`);
   }
-  return { ...request, chunking };
+  if (documentTokensMax === 0 && tokensMax === 0) return { ...request, chunking };
+  const cut = { documentTokensMax: documentTokensMax || Infinity, tokensMax: tokensMax || Infinity };
+  return { ...request, chunking, cut };
 }
 
 async function* documentTexts(

@@ -8,12 +8,19 @@ import { unknownRoute } from '../admission.ts';
 import type { BodyPlace, BodyRoom } from './body-room.ts';
 import { protocolError } from '../error-body.ts';
 import { gather, smallBodyBytes, type GatheredBody, type GatherOptions } from './gather.ts';
-import { readJsonBody } from './json-body.ts';
+import { readJsonBody, type JsonBounds } from './json-body.ts';
 import { LoopTurns } from '../protocol/loop-turns.ts';
 import { continueIfExpected } from '../protocol/protocol.ts';
 import { readOn } from '../protocol/unread-body.ts';
 import { ClientGoneError } from '../request-scope.ts';
 import { SmallPieces } from './small-pieces.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Absent = those of the contract. */
+    readonly jsonBounds?: JsonBounds;
+  }
+}
 
 export interface BodyLimits {
   /** Bytes of a body as it is sent, and once it is inflated. */
@@ -39,7 +46,7 @@ export function acceptJsonBodies(app: FastifyInstance, limits: BodyLimits): void
     const isLarge = bytes.length > smallBodyBytes;
     // Several bodies may have arrived together.
     if (isLarge) await parses.next();
-    const body = readJsonBody(bytes);
+    const body = readJsonBody(bytes, request.routeOptions.config.jsonBounds);
     // Validation comes next, and takes as long again.
     if (isLarge) await parses.next();
     return body;

@@ -37,13 +37,25 @@ const customerFields: ReadonlySet<string> = new Set([
 ]);
 /** One for each document, or two for each query. */
 const customerObjectsMax = Math.max(documentsMax, 2 * queriesMax);
-/** Values outside customer objects. The contract needs some 200. The others are for unknown properties, which errors name. */
-const valuesMax = 4_096;
+export interface JsonBounds {
+  /** Items of the longest array. */
+  readonly itemsMax: number;
+  /** Values outside customer objects. */
+  readonly valuesMax: number;
+  /** Names of fields that hold customer objects. */
+  readonly customerFields: ReadonlySet<string>;
+}
+
+/**
+ * The bounds of a route that names no others. `documents` is the longest array of the contract. It needs some 200 values. The
+ * others are for unknown properties, which errors name.
+ */
+const usualBounds: JsonBounds = { itemsMax: documentsMax, valuesMax: 4_096, customerFields };
 
 /** Throws a `validation_error` that names the place and never quotes a value. */
-export function readJsonBody(bytes: Buffer): unknown {
+export function readJsonBody(bytes: Buffer, bounds: JsonBounds = usualBounds): unknown {
   if (!isUtf8(bytes)) throw malformed('the body is not UTF-8');
-  return new Reader(withoutByteOrderMark(bytes)).read();
+  return new Reader(withoutByteOrderMark(bytes), bounds).read();
 }
 
 /** RFC 8259 section 8.1 allows a parser to ignore it. */
@@ -66,6 +78,7 @@ const copied = Buffer.allocUnsafe(metadataBytesMax);
 
 class Reader {
   readonly #bytes: Buffer;
+  readonly #bounds: JsonBounds;
   #at = 0;
   /** Keys and positions that lead to the current value. */
   readonly #path: (string | number)[] = [];
@@ -73,8 +86,9 @@ class Reader {
   #customerObjects = 0;
   #copiedBytes = 0;
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, bounds: JsonBounds) {
     this.#bytes = bytes;
+    this.#bounds = bounds;
   }
 
   read(): unknown {
@@ -86,6 +100,7 @@ class Reader {
   /** `depth` counts the containers around the value, and the value itself if it is one. */
   #value(depth: number): unknown {
     const byte = this.#peek();
+    const { valuesMax } = this.#bounds;
     this.#values += 1;
     if (this.#values > valuesMax)
       throw this.#refusedAtTop('too_big', `must hold at most ${valuesMax} values`);
@@ -101,7 +116,7 @@ class Reader {
       const key = this.#key();
       this.#path.push(cut(key));
       if (Object.hasOwn(object, key)) throw this.#repeated(this.#path);
-      object[key] = customerFields.has(key) ? this.#customerObject() : this.#value(depth + 1);
+      object[key] = this.#bounds.customerFields.has(key) ? this.#customerObject() : this.#value(depth + 1);
       this.#path.pop();
     }
     return object;
@@ -109,10 +124,9 @@ class Reader {
 
   #array(depth: number): unknown[] {
     const items: unknown[] = [];
+    const { itemsMax } = this.#bounds;
     for (let more = this.#first(openBracket); more; more = this.#next(openBracket)) {
-      // `documents` is the longest array of the contract.
-      if (items.length === documentsMax)
-        throw this.#refused('too_big', `must have at most ${documentsMax} items`);
+      if (items.length === itemsMax) throw this.#refused('too_big', `must have at most ${itemsMax} items`);
       this.#path.push(items.length);
       items.push(this.#value(depth + 1));
       this.#path.pop();

@@ -75,6 +75,7 @@ function scoreRoute(service: Service): FastifyPluginAsyncZod {
           query: body.query,
           documents: documentInputs(body.documents),
           returnComponents: body.return_components ?? false,
+          minScore: body.min_score,
         };
         const response = await scope.run((context) => service.score(context, score));
         return reply.type(jsonContentType).send(await rankedAnswer(response));
@@ -93,5 +94,6 @@ function searchOf(body: z.output<typeof SearchBody>): SearchRequest {
     where: body.where?.text,
     groupByDocument: body.group_by_document,
     exact: body.exact,
+    minScore: body.min_score,
   };
 }

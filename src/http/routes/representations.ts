@@ -25,7 +25,7 @@ import type { RequestUsage as RequestUsageSchema } from '../schemas/fields.ts';
 import { cursorOf, creationPlaceText } from '../schemas/pages.ts';
 import type { Recall as RecallSchema, UpsertResult } from '../schemas/indexes.ts';
 import type { Components as ComponentsSchema } from '../schemas/ranking.ts';
-import type { Reranked as RerankedSchema } from '../schemas/rerank.ts';
+import type { Reranked as RerankedSchema, RerankedTexts as RerankedTextsSchema } from '../schemas/rerank.ts';
 import type {
   TenantLimits as TenantLimitsSchema,
   UsageSummary as UsageSummarySchema,
@@ -124,31 +124,76 @@ export interface Reranking {
   readonly texts: readonly string[];
   readonly returnsTexts: boolean;
   readonly topN: number;
+  /** Above 0, only documents with a score have a result. */
+  readonly minScore: number;
+  readonly warnings: readonly string[];
 }
 
 /**
- * In the shapes of Cohere and Jina. Up to 5 MiB: fifty texts. Every document has a result, because callers join the scores to
+ * In the shapes of Cohere and Jina. Up to 5 MiB: a thousand texts. Every document has a result, because callers join the scores to
  * their documents by position. A document without a token has no score, so it comes last.
  */
 export function rerankAnswer(
   { results, usage }: RankedResponse,
-  { id, model, texts, returnsTexts, topN }: Reranking,
+  { id, model, texts, returnsTexts, topN, minScore, warnings }: Reranking,
 ): Promise<string | Buffer> {
   const tail: Omit<z.output<typeof RerankedSchema>, 'results'> = {
     id,
     model,
-    meta: { api_version: { version: '2' }, billed_units: { input_tokens: usage.inputTokens } },
+    meta: {
+      api_version: { version: '2' },
+      billed_units: { input_tokens: usage.inputTokens },
+      ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
+    },
     usage: { total_tokens: usage.inputTokens },
   };
-  const scores = new Map(results.map(({ docId, score }) => [Number(docId), score]));
-  const lowest = Math.min(0, ...scores.values());
-  // A set keeps the order in which its items came first.
-  const ranked = [...new Set([...scores.keys(), ...texts.keys()])];
-  const textOf = (index: number): string => {
+  const ranked = everyDocument(results, minScore > 0 ? 0 : texts.length);
+  const textOf = ({ index, score, normalized }: RankedDocument): string => {
     const document = returnsTexts ? { document: { text: texts[index] } } : {};
-    return JSON.stringify({ index, relevance_score: scores.get(index) ?? lowest, ...document });
+    return JSON.stringify({ index, relevance_score: score, normalized_score: normalized, ...document });
   };
   return listed('{"results":[', ranked.slice(0, topN), textOf, `],${JSON.stringify(tail).slice(1)}`);
+}
+
+/** In the shape of TEI: a list alone. */
+export function rerankTextsAnswer(
+  { results }: RankedResponse,
+  {
+    texts,
+    isRaw,
+    returnsTexts,
+  }: { readonly texts: readonly string[]; readonly isRaw: boolean; readonly returnsTexts: boolean },
+): Promise<string | Buffer> {
+  const textOf = ({ index, score, normalized }: RankedDocument): string => {
+    const text = returnsTexts ? { text: texts[index] } : {};
+    const one: z.output<typeof RerankedTextsSchema>[number] = {
+      index,
+      score: isRaw ? score : normalized,
+      ...text,
+    };
+    return JSON.stringify(one);
+  };
+  return listed('[', everyDocument(results, texts.length), textOf, ']');
+}
+
+interface RankedDocument {
+  readonly index: number;
+  readonly score: number;
+  readonly normalized: number;
+}
+
+/** The documents with a score, best first, then those of the first `count` that have none. */
+function everyDocument(results: readonly ResultItem[], count: number): RankedDocument[] {
+  const ranked = results.map(({ docId, score, normalizedScore: normalized }) => ({
+    index: Number(docId),
+    score,
+    normalized,
+  }));
+  const scored = new Set(ranked.map(({ index }) => index));
+  const lowest = ranked.reduce((least, { score }) => Math.min(least, score), 0);
+  for (let index = 0; index < count; index++)
+    if (!scored.has(index)) ranked.push({ index, score: lowest, normalized: 0 });
+  return ranked;
 }
 
 /** Up to 16 MiB: five hundred results with their metadata. */
@@ -212,7 +257,8 @@ function resultText(result: ResultItem): string {
 function documentText(document: DocumentResult): string {
   const { docId, metadata, chunks } = document;
   const best = chunks[0]?.score ?? 0;
-  return `{"doc_id":${JSON.stringify(docId)},"score":${number(best)},"metadata":${metadata}${chunksField(document)}}`;
+  const normalized = chunks[0]?.normalizedScore ?? 0;
+  return `{"doc_id":${JSON.stringify(docId)},"score":${number(best)},"normalized_score":${number(normalized)},"metadata":${metadata}${chunksField(document)}}`;
 }
 
 function chunksField({ chunks }: Pick<ResultItem, 'chunks'>): string {
@@ -221,9 +267,9 @@ function chunksField({ chunks }: Pick<ResultItem, 'chunks'>): string {
   return `,"chunks":[${texts.join(',')}]`;
 }
 
-function chunkFields({ chunkId, chunkIndex, score, textRange }: ResultItem): string {
+function chunkFields({ chunkId, chunkIndex, score, normalizedScore, textRange }: ResultItem): string {
   const range = textRange === undefined ? '' : `,"text_range":${JSON.stringify(textRange)}`;
-  return `"chunk_id":${JSON.stringify(chunkId)},"chunk_index":${chunkIndex},"score":${number(score)}${range}`;
+  return `"chunk_id":${JSON.stringify(chunkId)},"chunk_index":${chunkIndex},"score":${number(score)},"normalized_score":${number(normalizedScore)}${range}`;
 }
 
 function componentsField({ components }: ResultItem): string {

@@ -18,6 +18,19 @@ const documents = [
   },
 ];
 
+const rerank = {
+  plain: {
+    summary: 'The better one of two documents, with its text',
+    value: {
+      model: 'default',
+      query: 'largest animal',
+      documents: documents.map(({ text }) => text),
+      top_n: 1,
+      return_documents: true,
+    },
+  },
+};
+
 export const requestExamples: Readonly<Record<string, Readonly<Record<string, Example>>>> = {
   createIndex: {
     plain: { summary: 'With defaults', value: { name: 'handbook' } },
@@ -99,16 +112,7 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
       value: { query: 'largest animal', documents: documents.map(({ doc_id, text }) => ({ doc_id, text })) },
     },
   },
-  rerank: {
-    plain: {
-      summary: 'The better one of two documents, with its text',
-      value: {
-        model: 'default',
-        query: 'largest animal',
-        documents: documents.map(({ text }) => text),
-        top_n: 1,
-        return_documents: true,
-      },
-    },
-  },
+  rerank,
+  rerankV1: rerank,
+  rerankUnversioned: rerank,
 };

@@ -44,6 +44,26 @@ export const Where = customerObject(
   'Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary.',
 ).optional();
 
+export const NormalizedScore = z
+  .number()
+  .min(0)
+  .max(1)
+  .optional()
+  .meta({
+    ...addition,
+    description:
+      'MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.',
+  });
+
+export const MinScore = z
+  .number()
+  .min(0)
+  .max(1)
+  .meta({
+    ...addition,
+    description: 'Results with a lower `normalized_score` are left out. Default 0: none.',
+  });
+
 const searchFields = {
   query: Query,
   top_k: TopK,
@@ -51,6 +71,7 @@ const searchFields = {
   filter: Filter,
   where: Where.meta(addition),
   return_components: ReturnComponents,
+  min_score: MinScore.optional(),
   group_by_document: z
     .boolean()
     .optional()
@@ -111,7 +132,12 @@ export const QueryBody = z
   .meta({ id: 'Query' });
 
 export const ScoreBody = z
-  .strictObject({ query: Query, documents: Documents, return_components: ReturnComponents })
+  .strictObject({
+    query: Query,
+    documents: Documents,
+    return_components: ReturnComponents,
+    min_score: MinScore.optional(),
+  })
   .meta({ id: 'Score' });
 
 const TextRange = z.strictObject({ start: z.int().min(0), end: z.int().min(1) }).meta({
@@ -169,6 +195,7 @@ const QueryChunk = z
     chunk_id: ChunkId,
     chunk_index: ChunkIndex,
     score: Score,
+    normalized_score: NormalizedScore,
     text_range: TextRange.optional(),
     components: Components.optional(),
   })
@@ -180,6 +207,7 @@ const RankedResult = z
     chunk_id: ChunkId,
     chunk_index: ChunkIndex,
     score: Score,
+    normalized_score: NormalizedScore,
     text_range: TextRange.optional(),
     metadata: returnedObject('Metadata of the document, as it was sent.'),
     components: Components.optional(),
@@ -201,6 +229,7 @@ const QueryResult = z
     chunk_id: RankedResult.shape.chunk_id.optional(),
     chunk_index: RankedResult.shape.chunk_index.optional(),
     score: RankedResult.shape.score,
+    normalized_score: NormalizedScore,
     text_range: TextRange.optional(),
     metadata: RankedResult.shape.metadata,
     components: Components.optional(),

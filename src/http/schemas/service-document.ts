@@ -5,7 +5,7 @@ export const serviceDocument: ApiDocument = {
   title: 'maxsimd',
   description: `Store documents, and find their chunks by multi-vector search (late interaction).
 
-Send your API key with every request to \`/v1\` and \`/v2\`: \`Authorization: Bearer qkv_live_...\`. Bodies are JSON in UTF-8, at most 5 MiB, and
+Send your API key with every request to \`/v1\`, \`/v2\` and \`/rerank\`: \`Authorization: Bearer qkv_live_...\`. Bodies are JSON in UTF-8, at most 5 MiB, and
 may be compressed by gzip. Unknown properties are refused. So is a name that occurs twice in one object.
 
 Every error has the \`Error\` body: decide by \`error.code\`. Every answer carries \`x-request-id\`; an id that you send is kept if it
@@ -26,5 +26,5 @@ Additions to the interface specification are marked \`x-maxsimd-addition\`.`,
   keyDescription: 'An API key, `qkv_live_...`.',
   // The console has routes of the API again, under its own path.
   hidden: '/console',
-  rated: ['/v1/', '/v2/'],
+  rated: ['/v1/', '/v2/', '/rerank'],
 };

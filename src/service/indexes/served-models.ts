@@ -2,7 +2,7 @@
 import type { IndexRow } from '../../catalog/contract.ts';
 import type { EncoderPool, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { invalid, unavailable } from '../../errors.ts';
-import type { CreateIndexRequest, RequestContext } from '../contract.ts';
+import { defaultModelAlias, type CreateIndexRequest, type RequestContext } from '../contract.ts';
 
 const retryAfterSeconds = 5;
 
@@ -14,6 +14,9 @@ export interface ModelChoice {
 
 /** The version that a model has for requests that name none, by default of the default model. */
 export type ModelOfMoment = (name?: string) => ModelChoice;
+
+/** Further names of models in re-rank requests, and the models that they stand for. */
+export type ModelAliases = ReadonlyMap<string, string>;
 
 /** How long the caller waits for an encoder that is about to come back. */
 type Limits = Pick<RequestContext, 'deadlineMs' | 'signal'>;
@@ -63,6 +66,30 @@ export async function chooseModel(
     throw invalid('model_version', 'there is no such version of the model', 'unknown_model_version');
   }
   throw invalid('model', `no such model; the default is ${choice.name}`, 'unknown_model');
+}
+
+/**
+ * The model that a re-rank request names: a model, an alias of one, or `default`. The message of an unknown name has all names,
+ * because a client of another product sends the name of its own model.
+ */
+export async function modelOfRerank(
+  { encoders, modelOfMoment, modelAliases }: RerankModels,
+  name: string | undefined,
+  limits: Limits,
+): Promise<EncoderModel> {
+  const meant = name === undefined ? defaultModelAlias : (modelAliases.get(name) ?? name);
+  if (meant === defaultModelAlias) return defaultModel(encoders, modelOfMoment, limits);
+  const model = await awaitMoment(encoders, modelOfMoment, meant, limits);
+  if (model !== undefined) return model;
+  const names = [defaultModelAlias, ...modelAliases.keys(), ...(await encoders.modelNames())];
+  const message = `there is no such model; the names are ${names.join(', ')}`;
+  throw invalid('model', message, 'unknown_model');
+}
+
+export interface RerankModels {
+  readonly encoders: EncoderPool;
+  readonly modelOfMoment: ModelOfMoment;
+  readonly modelAliases: ModelAliases;
 }
 
 /** While no encoder is up, a model has no version. So the version is asked for again when there is one. */

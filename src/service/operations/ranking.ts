@@ -1,4 +1,5 @@
-/** The components of a score, which searching and scoring share. */
+/** The components of a score and its share of the best possible one, which searching and scoring share. */
+import type { EncodedQuery } from '../../encoder/protocol/contract.ts';
 import { unpackRowPlaces } from '../../encoder/protocol/row-places.ts';
 import type { ResultComponents, TextRange } from '../contract.ts';
 
@@ -44,4 +45,28 @@ export function textRangeAt(
 ): TextRange | undefined {
   const [start = 0, end = 0] = columns?.subarray(chunk * fields) ?? [];
   return end === 0 ? undefined : { start, end };
+}
+
+/** The sum of the lengths of the query's rows: the MaxSim of a chunk that has each of them. Rows of MASK tokens count too. */
+export function weightOf({ vectors, rows }: Pick<EncodedQuery, 'vectors' | 'rows'>): number {
+  const dim = vectors.length / rows;
+  let weight = 0;
+  for (let row = 0; row < rows; row++) {
+    let square = 0;
+    for (let at = row * dim; at < (row + 1) * dim; at++) square += vectors[at]! ** 2;
+    weight += Math.sqrt(square);
+  }
+  return weight;
+}
+
+/** More digits than this say nothing about rows of few bits. */
+const normalizedSteps = 1e6;
+
+/**
+ * MaxSim as a share of the weight of its query, from 0 to 1. Stored rows have a length of about 1, so the rounding of rows may
+ * bring a sum above the weight.
+ */
+export function normalizedScore(maxsim: number, weight: number): number {
+  const share = weight === 0 ? 0 : Math.min(1, Math.max(0, maxsim / weight));
+  return Math.round(share * normalizedSteps) / normalizedSteps;
 }

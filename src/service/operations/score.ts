@@ -6,11 +6,21 @@
  * result. A query or document that the model cannot encode refuses the request, because the answer has no place for it.
  */
 import { rowBytes, type RowShape } from '../../contracts/row-shape.ts';
-import type { EncodedDocument, EncodedQuery } from '../../encoder/protocol/contract.ts';
+import type { EncodedDocument, EncodedQuery, EncoderModel } from '../../encoder/protocol/contract.ts';
+import { cutAt, type TokenCut } from '../../encoder/protocol/token-cut.ts';
 import { rangeFields } from '../../encoder/protocol/row-places.ts';
 import { assertInvariant, invalid } from '../../errors.ts';
 import { chunkingOf } from './create-index.ts';
-import type { DocumentInput, RankedResponse, RequestContext, ResultItem, ScoreRequest } from '../contract.ts';
+import {
+  rerankedTokensDefault,
+  rerankedTokensMax,
+  rerankedTokensMaxOnGpu,
+  type DocumentInput,
+  type RequestContext,
+  type ResultItem,
+  type ScoreRequest,
+  type ScoreResponse,
+} from '../contract.ts';
 import {
   assertWanted,
   encodedQuery,
@@ -21,8 +31,8 @@ import {
   tokensLeftBehind,
   type OperationDeps,
 } from '../operation-deps.ts';
-import { componentsOf, textRangeAt } from './ranking.ts';
-import { chooseModel } from '../indexes/served-models.ts';
+import { componentsOf, normalizedScore, textRangeAt, weightOf } from './ranking.ts';
+import { modelOfRerank } from '../indexes/served-models.ts';
 import { scoringWork } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 
@@ -31,6 +41,7 @@ interface Best {
   readonly documentIndex: number;
   readonly chunkIndex: number;
   readonly score: number;
+  readonly normalizedScore: number;
   readonly textRange: ResultItem['textRange'];
   readonly components: ResultItem['components'];
 }
@@ -42,17 +53,19 @@ interface Scored {
   readonly best: readonly Best[];
   /** Chunks of each document, in the order submitted. */
   readonly chunkCounts: Uint32Array;
+  readonly cut: ScoreResponse['cut'];
 }
 
 export async function scoreDocuments(
   deps: OperationDeps,
   context: RequestContext,
   request: ScoreRequest,
-): Promise<RankedResponse> {
+): Promise<ScoreResponse> {
   const hold = await deps.allowance.open(context.tenant);
   try {
     const scored = await timed(context, 'score', () => scoreAll(deps, context, request, hold));
-    const results = resultItems(scored);
+    const results = resultItems(scored, request.minScore);
+    const { cut } = scored;
     assertWanted(context, deps.nowMs());
     await timed(context, 'usage', () =>
       deps.usage.record(context, { month: hold.month, inputTokens: BigInt(scored.inputTokens), scores: 1 }),
@@ -60,6 +73,7 @@ export async function scoreDocuments(
     hold.settle(BigInt(scored.inputTokens));
     return {
       results,
+      ...(cut === undefined ? {} : { cut }),
       usage: requestUsage(context, deps.nowMs(), {
         inputTokens: scored.inputTokens,
         documentCount: 0,
@@ -78,8 +92,10 @@ async function scoreAll(
   request: ScoreRequest,
   hold: TokenHold,
 ): Promise<Scored> {
-  const model = await chooseModel(deps.encoders, deps.modelOfMoment, { model: request.model }, context);
+  const model = await modelOfRerank(deps, request.model, context);
   const options = encodeOptions(context, model);
+  const cut = cutOf(deps, model, request);
+  let cutDone: ScoreResponse['cut'];
   const query = Promise.withResolvers<EncodedQuery>();
   // It is awaited with the first document. Until then a failure must not count as unhandled.
   query.promise.catch(() => undefined);
@@ -88,11 +104,15 @@ async function scoreAll(
     {
       ...options,
       chunking: chunkingOf(model),
+      ...(cut === undefined ? {} : { cut }),
       onLeft: (tokens) => {
         context.spent.inputTokens += tokens;
       },
-      onTokenCounts: async (documentTokens) => {
-        assertShort(documentTokens, request.documentTokensMax);
+      onTokenCounts: async (documentTokens, wholeTokens) => {
+        if (cut !== undefined) {
+          if (request.cut?.documentTokensMax !== undefined) assertFits(wholeTokens, cut);
+          cutDone = cutDocuments(documentTokens, wholeTokens, cut);
+        }
         const [queryTokens = 0] = await deps.encoders.countTokens([request.query], options);
         hold.reserve(documentTokens.reduce((sum, tokens) => sum + BigInt(tokens), BigInt(queryTokens)));
         query.resolve(encodedQuery(deps, context, { text: request.query, path: 'query' }, options));
@@ -102,6 +122,7 @@ async function scoreAll(
   const best: Best[] = [];
   const chunkCounts = new Uint32Array(request.documents.length);
   let documentTokens = 0;
+  let weight: number | undefined;
   for await (const document of encoded) {
     context.spent.inputTokens += document.inputTokens;
     assertWanted(context, deps.nowMs());
@@ -113,9 +134,12 @@ async function scoreAll(
     documentTokens += document.inputTokens;
     chunkCounts[document.documentIndex] = document.chunkRows.length;
     if (document.chunkRows.length === 0) continue;
+    const encodedQueryText = await query.promise;
+    weight ??= weightOf(encodedQueryText);
     best.push(
       await bestChunk(deps, context, {
-        query: await query.promise,
+        query: encodedQueryText,
+        weight,
         shape: { dim: model.dim, rowBits: model.rowBits },
         input,
         document,
@@ -124,13 +148,45 @@ async function scoreAll(
     );
   }
   const { inputTokens } = await query.promise;
-  return { inputTokens: documentTokens + inputTokens, best, chunkCounts };
+  return { inputTokens: documentTokens + inputTokens, best, chunkCounts, cut: cutDone };
 }
 
-function assertShort(documentTokens: readonly number[], max = Infinity): void {
-  const at = documentTokens.findIndex((tokens) => tokens > max);
-  if (at !== -1)
-    throw invalid(`documents.${at}`, `has ${documentTokens[at]} tokens, more than ${max}`, 'too_big');
+/** How long documents are cut; `undefined` = they count whole. */
+function cutOf(
+  { encoders }: Pick<OperationDeps, 'encoders'>,
+  model: EncoderModel,
+  { cut }: Pick<ScoreRequest, 'cut'>,
+): TokenCut | undefined {
+  if (cut === undefined) return undefined;
+  const documentTokensMax = cut.documentTokensMax ?? rerankedTokensDefault;
+  const tokensMax = encoders.runsOnGpu(model) ? rerankedTokensMaxOnGpu : rerankedTokensMax;
+  return { documentTokensMax: Math.min(documentTokensMax, tokensMax), tokensMax };
+}
+
+/** A request that says where documents are cut is not cut further. It is refused before anything is encoded. */
+function assertFits(wholeTokens: readonly number[], cut: TokenCut): void {
+  const { documentTokensMax, tokensMax } = cut;
+  const tokens = wholeTokens.reduce((sum, whole) => sum + Math.min(whole, documentTokensMax), 0);
+  if (tokens <= tokensMax) return;
+  throw invalid(
+    'documents',
+    `have ${tokens} tokens together after cutting at max_tokens_per_doc ${documentTokensMax}, and a request may have ${tokensMax}: send max_tokens_per_doc of at most ${cutAt(wholeTokens, cut)}, or fewer documents`,
+    'too_much_work',
+  );
+}
+
+/** Says what was cut. An encoder of an earlier release cuts nothing. */
+function cutDocuments(
+  tokens: readonly number[],
+  wholeTokens: readonly number[],
+  { documentTokensMax, tokensMax }: TokenCut,
+): ScoreResponse['cut'] {
+  const cut = tokens.filter((left, at) => left < (wholeTokens[at] ?? left));
+  const [left] = cut;
+  if (left === undefined) return undefined;
+  const sum = wholeTokens.reduce((before, whole) => before + whole, 0);
+  const isToFit = left < documentTokensMax;
+  return { documents: cut.length, tokens: left, wholeTokens: sum, tokensMax, isToFit };
 }
 
 async function bestChunk(
@@ -138,13 +194,14 @@ async function bestChunk(
   context: RequestContext,
   scoring: {
     readonly query: EncodedQuery;
+    readonly weight: number;
     readonly shape: RowShape;
     readonly input: DocumentInput;
     readonly document: EncodedDocument;
     readonly request: ScoreRequest;
   },
 ): Promise<Best> {
-  const { query, shape, input, document, request } = scoring;
+  const { query, weight, shape, input, document, request } = scoring;
   const asked = { query: query.vectors, offsets: query.offsets, ...shape };
   const piece = pieceOf(context, scoringWork(document.scales.length, query.rows));
   const { scores } = await deps.engineQueue.run(context.tenant.id, piece, () =>
@@ -166,6 +223,7 @@ async function bestChunk(
     documentIndex: document.documentIndex,
     chunkIndex,
     score,
+    normalizedScore: normalizedScore(score, weight),
     textRange,
     components: componentsOf({
       ...explained,
@@ -199,7 +257,7 @@ function chunkOf(document: EncodedDocument, chunkIndex: number, bytes: number): 
   };
 }
 
-function resultItems({ best, chunkCounts }: Scored): ResultItem[] {
+function resultItems({ best, chunkCounts }: Scored, minScore = 0): ResultItem[] {
   // Chunks are numbered in the order submitted, whatever the order of encoding.
   const firstChunks: number[] = [];
   let chunks = 0;
@@ -207,12 +265,13 @@ function resultItems({ best, chunkCounts }: Scored): ResultItem[] {
     firstChunks.push(chunks);
     chunks += count;
   }
-  const ranked = best.toSorted((a, b) => b.score - a.score || a.documentIndex - b.documentIndex);
-  return ranked.map(({ input, documentIndex, chunkIndex, score, textRange, components }) => ({
+  const ranked = best
+    .filter(({ normalizedScore: normalized }) => normalized >= minScore)
+    .toSorted((a, b) => b.score - a.score || a.documentIndex - b.documentIndex);
+  return ranked.map(({ input, documentIndex, textRange, components, ...scored }) => ({
     docId: input.docId,
-    chunkId: `transient_${(firstChunks[documentIndex] ?? 0) + chunkIndex}`,
-    chunkIndex,
-    score,
+    chunkId: `transient_${(firstChunks[documentIndex] ?? 0) + scored.chunkIndex}`,
+    ...scored,
     ...(textRange === undefined ? {} : { textRange }),
     metadata: input.metadata,
     ...(components === undefined ? {} : { components }),

@@ -26,7 +26,7 @@ import {
   tokensLeftBehind,
   type OperationDeps,
 } from '../operation-deps.ts';
-import { componentsOf, textRangeAt } from './ranking.ts';
+import { componentsOf, normalizedScore, textRangeAt, weightOf } from './ranking.ts';
 import { readableIndex, type ReadableIndex } from './read-index.ts';
 import type { Place } from '../limits/fair-queue.ts';
 import { assertAffordable, costOf, longWork, sliceWork, type QueryCost } from '../limits/work.ts';
@@ -215,14 +215,14 @@ async function searchOnce(
     throw unavailable('a document that was found cannot be read', new Error(cause), 30);
   }
   assertUnexpired(deps, versions.values());
-  const results = resultItems(found, versions, query.rows);
+  const results = resultItems(found, versions, query, search.minScore);
   const usage = requestUsage(context, deps.nowMs(), {
     inputTokens: query.inputTokens,
     documentCount: 0,
     chunkCount: results.length,
     candidateCount: found.candidateCount,
   });
-  const hint = await hintFor(deps, context, reader, { ...search, found: results.length });
+  const hint = await hintFor(deps, context, reader, { ...search, found: found.versionIds.length });
   return { results, ...hint, usage };
 }
 
@@ -281,14 +281,19 @@ function sumOf<T>(values: readonly T[], numberOf: (value: T) => number): number 
 function resultItems(
   found: NativeSearchResult,
   versions: ReadonlyMap<number, StoredDocument>,
-  queryRows: number,
+  query: EncodedQuery,
+  minScore = 0,
 ): ResultItem[] {
   const items: ResultItem[] = [];
+  const { rows: queryRows } = query;
+  const weight = weightOf(query);
   for (const [position, versionId] of found.versionIds.entries()) {
     const version = versions.get(versionId);
     assertInvariant(version !== undefined, 'every result was resolved');
     const chunkIndex = found.chunkIndexes[position] ?? 0;
     const score = found.scores[position] ?? 0;
+    const normalized = normalizedScore(score, weight);
+    if (normalized < minScore) continue;
     const textRange = textRangeAt(found.chunkRanges, { chunk: position, fields: 2 });
     const rowPlaces = found.rowPlaces?.[position];
     const components = componentsOf({ ...found, score, position, queryRows, textRange, rowPlaces });
@@ -297,6 +302,7 @@ function resultItems(
       chunkId: chunkIdOf(versionId, chunkIndex),
       chunkIndex,
       score,
+      normalizedScore: normalized,
       ...(textRange === undefined ? {} : { textRange }),
       metadata: version.metadata,
       ...(components === undefined ? {} : { components }),

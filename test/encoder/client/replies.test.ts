@@ -111,6 +111,21 @@ describe('a caller who leaves a document call', () => {
   });
 });
 
+describe('an encoder of an earlier release, which cuts nothing', () => {
+  it('serves a list that fits whole, and another one is service_unavailable', async () => {
+    const { pool } = await poolOn();
+    const texts = ['one two three', 'four'];
+    const documents = await encodeAll(pool, texts, { cut: { documentTokensMax: 2, tokensMax: 4 } });
+    expect(documents.map(({ inputTokens }) => inputTokens)).toEqual([3, 1]);
+    await expect(
+      encodeAll(pool, texts, { cut: { documentTokensMax: 2, tokensMax: 3 } }),
+    ).rejects.toMatchObject({
+      code: 'service_unavailable',
+      message: expect.stringContaining('of an earlier release, which cannot cut'),
+    });
+  });
+});
+
 describe('a corrupt document reply', () => {
   it('is distinguished from a good one', async () => {
     const { pool } = await poolOn();

@@ -20,7 +20,15 @@ import { eventually, hangMs } from '../../support/running/eventually.ts';
 type Stream = ClientDuplexStream<EncodeDocumentsRequest, EncodeDocumentsResponse>;
 const model = { name: 'colbert-tiny', version: '1' };
 const chunking = { maxTokens: 20, overlapTokens: 4, minimumChunkTokens: 2 };
-const open = { model, tenantId: 't', chunking, documentCount: 1, grouped: false };
+const open = {
+  model,
+  tenantId: 't',
+  chunking,
+  documentCount: 1,
+  grouped: false,
+  documentTokensMax: 0,
+  tokensMax: 0,
+};
 const document = { text: 'the late interaction', more: [] };
 const query = { model, tenantId: 't', text: 'x' };
 

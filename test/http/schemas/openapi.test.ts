@@ -77,10 +77,13 @@ describe('the document', () => {
     }
   });
 
-  test('wants a key on /v1 and /v2, and nowhere else', () => {
+  test('wants a key on /v1, /v2 and /rerank, and nowhere else', () => {
     for (const { path, operation } of operations()) {
       const security = operation.security ?? document.security;
-      expect([path, security]).toEqual([path, /^\/v[12]\//.test(path) ? [{ apiKey: [] }] : []]);
+      expect([path, security]).toEqual([
+        path,
+        /^\/v[12]\//.test(path) || path === '/rerank' ? [{ apiKey: [] }] : [],
+      ]);
     }
     expect(document.components?.securitySchemes?.['apiKey']).toMatchObject({
       type: 'http',
@@ -170,6 +173,7 @@ test('answers keep to the schemas that describe them', async () => {
         chunkId: 'c\\1',
         chunkIndex: 3,
         score: 1e-7,
+        normalizedScore: 0.25,
         textRange: { start: 3, end: 70 },
         metadata: '{"a": [1]}',
         components: {
@@ -202,6 +206,7 @@ test('answers keep to the schemas that describe them', async () => {
         chunk_id: 'c\\1',
         chunk_index: 3,
         score: 1e-7,
+        normalized_score: 0.25,
         text_range: { start: 3, end: 70 },
         metadata: { a: [1] },
         components: {

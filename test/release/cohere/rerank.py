@@ -28,7 +28,7 @@ async def asynchronous() -> list[list[float]]:
 def refusals() -> list[str]:
     """The classes and codes of two errors."""
     found = []
-    for key, documents in ((KEY, texts * 51), ("qkv_live_wrong", texts)):
+    for key, documents in ((KEY, texts * 201), ("qkv_live_wrong", texts)):
         try:
             cohere.ClientV2(key, base_url=URL).rerank(model="default", query=query, documents=documents)
         except (cohere.UnprocessableEntityError, cohere.UnauthorizedError) as error:

@@ -12,6 +12,7 @@ import type {
   EncoderModel,
   TokenSpans,
 } from '../../../src/encoder/protocol/contract.ts';
+import { cutTokens } from '../../../src/encoder/protocol/token-cut.ts';
 import { packRowPlaces } from '../../../src/encoder/protocol/row-places.ts';
 import {
   documentVectors,
@@ -38,10 +39,19 @@ export class WordEncoder implements EncoderPool {
   /** Awaited before each document is yielded. */
   beforeDocument: (text: string) => Promise<void> = async () => undefined;
   beforeQuery: (text: string) => Promise<void> = async () => undefined;
+  onGpu = false;
   closed = false;
 
   models(): readonly EncoderModel[] {
     return this.served;
+  }
+
+  async modelNames(): Promise<readonly string[]> {
+    return this.served.map(({ name }) => name);
+  }
+
+  runsOnGpu(): boolean {
+    return this.onGpu;
   }
 
   ready(): boolean {
@@ -91,12 +101,14 @@ export class WordEncoder implements EncoderPool {
     texts: readonly string[],
     options: EncodeDocumentsOptions,
   ): AsyncGenerator<EncodedDocument, void, undefined> {
-    await options.onTokenCounts(texts.map((text) => wordsOf(text).length));
+    const whole = texts.map((text) => wordsOf(text).length);
+    const counts = options.cut === undefined ? whole : cutTokens(whole, options.cut);
+    await options.onTokenCounts(counts, whole);
     // Documents come in another order than their texts, which the contract allows.
     for (const [documentIndex, text] of [...texts.entries()].toReversed()) {
       await unlessAborted(this.beforeDocument(text), options.signal);
       this.inferred.push(text);
-      const words = wordsOf(text);
+      const words = wordsOf(text).slice(0, counts[documentIndex]);
       const { maxTokens } = options.chunking;
       const chunkRows = Uint32Array.from({ length: Math.ceil(words.length / maxTokens) }, (_chunk, index) =>
         Math.min(maxTokens, words.length - index * maxTokens),

@@ -10,6 +10,7 @@ import type {
   RequestContext,
   Service,
 } from '../../../src/service/contract.ts';
+import type { WordEncoder } from '../encoder/word-encoder.ts';
 import { openServiceStage, type ServiceStage } from '../stages/service-stage.ts';
 
 const key = generateApiKey();
@@ -38,6 +39,7 @@ export interface WatchedService extends Service {
   before: (context: RequestContext, name: string) => Promise<void> | void;
   /** Answers of `search` and `score` in place of the real ones. */
   ranked: RankedResponse | undefined;
+  readonly encoder: WordEncoder;
 }
 
 type Operation = (context: RequestContext, ...given: readonly unknown[]) => Promise<unknown>;
@@ -62,7 +64,7 @@ let shared: Promise<ServiceStage> | undefined;
  * directory goes with the process.
  */
 export async function openWatchedService(): Promise<WatchedService> {
-  return watch((await (shared ??= openShared())).service);
+  return watch(await (shared ??= openShared()));
 }
 
 async function openShared(): Promise<ServiceStage> {
@@ -82,7 +84,7 @@ async function openShared(): Promise<ServiceStage> {
   return stage;
 }
 
-function watch(real: Service): WatchedService {
+function watch({ service: real, encoder }: ServiceStage): WatchedService {
   const operation =
     (name: string, run: Operation): Operation =>
     async (context, ...given) => {
@@ -116,6 +118,7 @@ function watch(real: Service): WatchedService {
     countFailure: undefined,
     before: () => {},
     ranked: undefined,
+    encoder,
     async admit(...given) {
       if (service.admitFailure !== undefined) throw service.admitFailure;
       return watchPermit(await real.admit(...given));

@@ -182,6 +182,7 @@ function tokenCountsOf(
     tokenCounts: {
       tokenCounts: countsOf(texts),
       unknownCounts: bytesOf(Uint32Array.from(unknownCounts)),
+      wholeCounts: Buffer.alloc(0),
     },
   };
 }

@@ -109,6 +109,7 @@ export const resultItem = z.strictObject({
   chunk_index: count,
   text_range: textRange,
   score: z.number(),
+  normalized_score: share,
   metadata: customerObject,
 });
 export type ResultItem = z.output<typeof resultItem>;
@@ -126,6 +127,7 @@ export const reranked = z.strictObject({
     z.strictObject({
       index: count,
       relevance_score: z.number(),
+      normalized_score: share,
       document: z.strictObject({ text: z.string() }).optional(),
     }),
   ),
@@ -134,6 +136,7 @@ export const reranked = z.strictObject({
   meta: z.strictObject({
     api_version: z.strictObject({ version: z.literal('2') }),
     billed_units: z.strictObject({ input_tokens: count }),
+    warnings: z.array(z.string().min(1)).min(1).optional(),
   }),
   usage: z.strictObject({ total_tokens: count }),
 });
@@ -146,6 +149,7 @@ const chunks = z
       chunk_index: count,
       text_range: textRange,
       score: z.number(),
+      normalized_score: share,
       components: components.optional(),
     }),
   )
@@ -163,6 +167,7 @@ const queryResult = z.union([
   z.strictObject({
     doc_id: z.string(),
     score: z.number(),
+    normalized_score: share,
     metadata: resultItem.shape.metadata,
     chunks,
   }),
@@ -226,5 +231,9 @@ export const errorBody = z.strictObject({
       .array(z.strictObject({ path: z.string(), message: z.string().min(1), code: z.string().min(1) }))
       .optional(),
   }),
+  /** Only from the re-rank routes, for programs that read the errors of other services. */
+  detail: z.string().optional(),
+  message: z.string().optional(),
+  error_type: z.string().optional(),
 });
 export type ErrorBody = z.output<typeof errorBody>;

@@ -300,6 +300,7 @@ class AsyncMaxsimd:
         group_by_document: bool | None = None,
         exact: bool | None = None,
         return_components: bool | None = None,
+        min_score: float | None = None,
     ) -> Ranked:
         """The best chunks, or with `group_by_document` the best documents, best first.
 
@@ -315,6 +316,7 @@ class AsyncMaxsimd:
             "group_by_document": group_by_document,
             "exact": exact,
             "return_components": return_components,
+            "min_score": min_score,
         }
         return await self._send(calls.search(index_id, {"query": query, **fields}))
 
@@ -327,14 +329,19 @@ class AsyncMaxsimd:
         return await self._send(calls.query(index_id, queries))
 
     async def score(
-        self, query: str, documents: Iterable[Document], *, return_components: bool | None = None
+        self,
+        query: str,
+        documents: Iterable[Document],
+        *,
+        return_components: bool | None = None,
+        min_score: float | None = None,
     ) -> Ranked:
         """Ranks the documents given; nothing is stored.
 
         Example:
             ranked = await client.score("largest animal", [{"doc_id": "a", "text": "An elephant is big."}])
         """
-        return await self._send(calls.score(query, documents, return_components))
+        return await self._send(calls.score(query, documents, return_components, min_score))
 
     async def usage(self) -> UsageSummary:
         """Usage, limits and what remains of this month.

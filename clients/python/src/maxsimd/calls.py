@@ -195,9 +195,16 @@ def query(index_id: UUID | str, queries: Iterable[Query]) -> Call[QueryAnswers]:
     return Call("POST", _index_path(index_id, "query"), QueryAnswers, is_safe=True, body=body)
 
 
-def score(query: str, documents: Iterable[Document], return_components: bool | None) -> Call[Ranked]:
+def score(
+    query: str, documents: Iterable[Document], return_components: bool | None, min_score: float | None
+) -> Call[Ranked]:
     plain = [_plain(document) for document in documents]
-    fields = {"query": query, "documents": plain, "return_components": return_components}
+    fields = {
+        "query": query,
+        "documents": plain,
+        "return_components": return_components,
+        "min_score": min_score,
+    }
     return Call("POST", "/v1/score", Ranked, is_safe=True, body=_body(fields))
 
 

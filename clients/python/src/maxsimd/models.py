@@ -77,6 +77,14 @@ class QueryItemInput(BaseModel):
             description="Adds component scores to each result, for diagnosis. Default false."
         ),
     ] = None
+    min_score: Annotated[
+        float | None,
+        Field(
+            description="Results with a lower `normalized_score` are left out. Default 0: none.",
+            ge=0.0,
+            le=1.0,
+        ),
+    ] = None
     group_by_document: Annotated[
         bool | None,
         Field(
@@ -232,6 +240,14 @@ class QueryChunk(BaseModel):
         float,
         Field(description="Orders the results of one answer. It has no fixed range."),
     ]
+    normalized_score: Annotated[
+        float | None,
+        Field(
+            description="MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.",
+            ge=0.0,
+            le=1.0,
+        ),
+    ] = None
     text_range: TextRange | None = None
     components: Components | None = None
 
@@ -249,6 +265,14 @@ class Result(BaseModel):
         float,
         Field(description="Orders the results of one answer. It has no fixed range."),
     ]
+    normalized_score: Annotated[
+        float | None,
+        Field(
+            description="MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.",
+            ge=0.0,
+            le=1.0,
+        ),
+    ] = None
     text_range: TextRange | None = None
     metadata: Annotated[
         dict[str, Any], Field(description="Metadata of the document, as it was sent.")
@@ -275,6 +299,14 @@ class QueryResult(BaseModel):
         float,
         Field(description="Orders the results of one answer. It has no fixed range."),
     ]
+    normalized_score: Annotated[
+        float | None,
+        Field(
+            description="MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.",
+            ge=0.0,
+            le=1.0,
+        ),
+    ] = None
     text_range: TextRange | None = None
     metadata: Annotated[
         dict[str, Any], Field(description="Metadata of the document, as it was sent.")

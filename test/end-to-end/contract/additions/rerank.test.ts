@@ -1,11 +1,11 @@
-/** `POST /v2/rerank`: an addition of ours, in the shapes of Cohere and Jina. */
+/** `POST /v2/rerank`: an addition of ours, in the shapes of Cohere and Jina. `test/http/rerank.test.ts` has the other rules. */
 import { expect, test } from 'vitest';
 
 import { connect, expectError, expectInvalid, expectReply } from '../../../support/running/client.ts';
 import { useStage } from '../../../support/running/stage.ts';
 import { find, makeIndex, put, readUsage } from '../../../support/running/requests.ts';
 import { passages, textOfTokens } from '../../../support/running/texts.ts';
-import { ranked, reranked, type Reranked } from '../../../support/running/wire.ts';
+import { ranked, rankedByDocument, reranked, type Reranked } from '../../../support/running/wire.ts';
 
 // Its encoder serves both models that are shipped.
 const stage = useStage({ sharedEncoder: true });
@@ -23,7 +23,11 @@ test('has the scores and the order of `/v1/score`, and the positions of the docu
   const scored = expectReply(await stage.client.score({ query, documents }), ranked);
   const { results, meta, usage, model } = await rerank({ documents: texts });
   expect(results).toEqual(
-    scored.results.map(({ doc_id, score }) => ({ index: Number(doc_id), relevance_score: score })),
+    scored.results.map(({ doc_id, score, normalized_score }) => ({
+      index: Number(doc_id),
+      relevance_score: score,
+      normalized_score,
+    })),
   );
   expect(results[0]?.index).toBe(3);
   expect(meta.billed_units.input_tokens).toBe(scored.usage.input_tokens);
@@ -38,13 +42,13 @@ test('has a result for every document: those without a token come last, in the o
   expect(results.map(({ index }) => index)).toEqual([2, 0, 1, 3]);
   const lowest = Math.min(0, results[1]!.relevance_score);
   expect(results.slice(2)).toEqual([
-    { index: 1, relevance_score: lowest, document: { text: ' ' } },
-    { index: 3, relevance_score: lowest, document: { text: '\n' } },
+    { index: 1, relevance_score: lowest, normalized_score: 0, document: { text: ' ' } },
+    { index: 3, relevance_score: lowest, normalized_score: 0, document: { text: '\n' } },
   ]);
   expect((await rerank({ ...ask, top_n: 3 })).results.map(({ index }) => index)).toEqual([2, 0, 1]);
   expect((await rerank({ ...ask, documents: [' ', ' '] })).results).toEqual([
-    { index: 0, relevance_score: 0 },
-    { index: 1, relevance_score: 0 },
+    { index: 0, relevance_score: 0, normalized_score: 0 },
+    { index: 1, relevance_score: 0, normalized_score: 0 },
   ]);
   const documents = whales.map((text, at) => ({ doc_id: String(at), text }));
   const scored = expectReply(await stage.client.score({ ...ask, documents }), ranked);
@@ -90,35 +94,64 @@ test('ranks by the model that it names', async () => {
     (await rerank({ documents: texts })).results[0]?.relevance_score ?? 0,
     1,
   );
-  expectInvalid(await send({ model: 'rerank-v3.5', documents: texts }), 'model');
-  expectInvalid(await send({ model: undefined, documents: texts }), 'model');
+  const { message } = expectInvalid(await send({ model: 'rerank-v3.5', documents: texts }), 'model');
+  expect(message).toMatch(/the names are default, .*minilm-l6-maxsim/);
+  expect((await rerank({ model: undefined, documents: texts })).model).toBe('default');
 });
 
 test('refuses a request beyond its bounds, and says which', async () => {
   const refused = [
-    ['documents', { documents: Array.from({ length: 51 }, () => 'river') }, /at most 50 items/],
+    ['documents', { documents: Array.from({ length: 1001 }, () => 'river') }, /at most 1000 items/],
     ['documents', { documents: [] }, /at least 1 item/],
-    ['documents.1', { documents: ['river', ''] }, /must not be empty/],
-    ['documents.1.text', { documents: ['river', { text: 'x'.repeat(100 * 1024 + 1) }] }, /102400 bytes/],
     ['documents.0', { documents: [{ title: 'river' }] }, /a string or an object with a `text`/],
     ['query', { query: '', documents: texts }, /must not be empty/],
     ['top_n', { documents: texts, top_n: 0 }, /at least 1/],
     ['priority', { documents: texts, priority: 1 }, /must be 0/],
-    ['rank_fields', { documents: texts, rank_fields: ['text'] }, /unknown property/],
+    ['colour', { documents: texts, colour: 'red' }, /unknown property/],
   ] as const;
   for (const [path, body, message] of refused)
     expect(expectInvalid(await send(body), path).message).toMatch(message);
 });
 
-test('refuses a document above `max_tokens_per_doc` instead of cutting it', async () => {
+test('cuts documents at `max_tokens_per_doc`, charges what is left, and ranks by that alone', async () => {
   const { client } = await stage.newTenant();
-  const documents = ['river stone', textOfTokens(65)];
-  const bound = { documents, max_tokens_per_doc: 64 };
-  expect(expectInvalid(await send(bound, client), 'documents.1').message).toContain(
-    'has 65 tokens, more than 64',
+  const answer = `${textOfTokens(64)} The blue whale is the largest animal.`;
+  const ask = { query: 'largest animal', documents: ['A house.', answer, textOfTokens(64)] };
+  const whole = expectReply(await send(ask, client), reranked);
+  expect(whole.results[0]?.index).toBe(1);
+  expect(whole.meta.warnings).toBeUndefined();
+  const cut = expectReply(await send({ ...ask, max_tokens_per_doc: 64 }, client), reranked);
+  const scoreOf = (at: number) => cut.results.find(({ index }) => index === at)?.relevance_score;
+  expect(scoreOf(1)).toBeCloseTo(scoreOf(2) ?? Number.NaN, 1);
+  expect(cut.meta.warnings).toEqual(['1 documents were cut after 64 tokens (max_tokens_per_doc)']);
+  expect(cut.usage.total_tokens).toBeLessThan(whole.usage.total_tokens);
+  const charged = whole.usage.total_tokens + cut.usage.total_tokens;
+  expect((await readUsage(client)).usage.input_tokens).toBe(String(charged));
+});
+
+test('has `normalized_score` between 0 and 1 in searches and scores, and `min_score` on it', async () => {
+  const { client } = stage;
+  const { id } = await makeIndex(client);
+  await put(
+    client,
+    id,
+    texts.map((text, at) => ({ doc_id: String(at), text })),
   );
-  expect((await readUsage(client)).usage.input_tokens).toBe('0');
-  expectReply(await send({ ...bound, max_tokens_per_doc: 65 }, client), reranked);
+  const found = await find(client, id, { query, exact: true });
+  const shares = found.results.map(({ normalized_score: share }) => share);
+  expect(shares.toSorted((a, b) => b - a)).toEqual(shares);
+  expect(shares[0]).toBeGreaterThan(0.5);
+  expect(shares[0]).toBeLessThanOrEqual(1);
+  const least = shares[1]!;
+  expect((await find(client, id, { query, min_score: least })).results).toHaveLength(2);
+  const grouped = await client.search(id, { query, min_score: least, group_by_document: true });
+  expect(expectReply(grouped, rankedByDocument).results).toHaveLength(2);
+  const documents = texts.map((text, at) => ({ doc_id: String(at), text }));
+  const scored = expectReply(
+    await client.send('POST', '/v1/score', { body: { query, documents, min_score: 1 } }),
+    ranked,
+  );
+  expect(scored.results).toEqual([]);
 });
 
 test('has the keys, limits and usage of `/v1`', async () => {
