@@ -14,6 +14,7 @@ import type {
   EncodedQuery,
   EncodeDocumentsOptions,
   EncodeOptions,
+  EncodeQueryOptions,
   LocatedText,
   TokenSpans,
   EncoderPool,
@@ -151,7 +152,7 @@ export class ModelGroups implements EncoderPool {
     return this.#use(options, async (pool) => pool.locateTokens(located, options));
   }
 
-  async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
+  async encodeQuery(text: string, options: EncodeQueryOptions): Promise<EncodedQuery> {
     return this.#use(options, async (pool) => pool.encodeQuery(text, options));
   }
 

@@ -21,6 +21,7 @@ import {
   tokensLeftBehind,
   type OperationDeps,
 } from '../operation-deps.ts';
+import { shownResults, wantsHighlights } from '../passages/shown-results.ts';
 import { componentsOf, textRangeAt } from './ranking.ts';
 import { chooseModel } from '../indexes/served-models.ts';
 import { scoringWork } from '../limits/work.ts';
@@ -39,6 +40,7 @@ type TokenMatrices = Pick<EncodedDocument, 'chunkRows' | 'vectors' | 'scales'>;
 
 interface Scored {
   readonly inputTokens: number;
+  readonly spans: EncodedQuery['spans'];
   readonly best: readonly Best[];
   /** Chunks of each document, in the order submitted. */
   readonly chunkCounts: Uint32Array;
@@ -52,7 +54,12 @@ export async function scoreDocuments(
   const hold = await deps.allowance.open(context.tenant);
   try {
     const scored = await timed(context, 'score', () => scoreAll(deps, context, request, hold));
-    const results = resultItems(scored);
+    const texts = new Map(request.documents.map(({ docId, text }) => [docId, text]));
+    const results = await shownResults(deps, context, resultItems(scored), {
+      ...request,
+      spans: scored.spans,
+      textOf: ({ docId }) => texts.get(docId),
+    });
     assertWanted(context, deps.nowMs());
     await timed(context, 'usage', () =>
       deps.usage.record(context, { month: hold.month, inputTokens: BigInt(scored.inputTokens), scores: 1 }),
@@ -95,7 +102,9 @@ async function scoreAll(
         assertShort(documentTokens, request.documentTokensMax);
         const [queryTokens = 0] = await deps.encoders.countTokens([request.query], options);
         hold.reserve(documentTokens.reduce((sum, tokens) => sum + BigInt(tokens), BigInt(queryTokens)));
-        query.resolve(encodedQuery(deps, context, { text: request.query, path: 'query' }, options));
+        const located = wantsHighlights(request);
+        const text = { text: request.query, path: 'query' };
+        query.resolve(encodedQuery(deps, context, text, { ...options, located }));
       },
     },
   );
@@ -123,8 +132,8 @@ async function scoreAll(
       }),
     );
   }
-  const { inputTokens } = await query.promise;
-  return { inputTokens: documentTokens + inputTokens, best, chunkCounts };
+  const { inputTokens, spans } = await query.promise;
+  return { inputTokens: documentTokens + inputTokens, spans, best, chunkCounts };
 }
 
 function assertShort(documentTokens: readonly number[], max = Infinity): void {

@@ -22,7 +22,7 @@ const model = { name: 'colbert-tiny', version: '1' };
 const chunking = { maxTokens: 20, overlapTokens: 4, minimumChunkTokens: 2 };
 const open = { model, tenantId: 't', chunking, documentCount: 1, grouped: false };
 const document = { text: 'the late interaction', more: [] };
-const query = { model, tenantId: 't', text: 'x' };
+const query = { model, tenantId: 't', text: 'x', located: false };
 
 function connect(address: string) {
   const rpc = new EncoderClient(address, credentials.createInsecure());
