@@ -1,7 +1,15 @@
 /** `maxsimd search`: its words. */
 import type { Command } from 'commander';
 import type { ProgramEnvironment } from './environment.ts';
-import { endpointFrom, positiveInteger, withServiceOptions, type ServiceOptions } from './options.ts';
+import {
+  countFromZero,
+  endpointFrom,
+  names,
+  nonBlank,
+  positiveInteger,
+  withServiceOptions,
+  type ServiceOptions,
+} from './options.ts';
 
 export function addSearch(program: Command, environment: ProgramEnvironment): void {
   withServiceOptions(
@@ -16,7 +24,10 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
       .option('--where <json>', 'conditions on metadata fields, as a JSON object')
       .option('--by-document', 'rank documents by their best chunks')
       .option('--exact', 'score every chunk that matches')
-      .option('--components', 'show the components of each score'),
+      .option('--components', 'show the components of each score')
+      .option('--passage <field>', 'show the passages, from the metadata field that holds the text', nonBlank)
+      .option('--context <n>', 'characters before and after a passage (with --passage)', countFromZero)
+      .option('--fields <names>', 'metadata fields to show, separated by commas (default: all)', names),
     30,
   ).action(
     async (
@@ -30,9 +41,13 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
         byDocument?: true;
         exact?: true;
         components?: true;
+        passage?: string;
+        context?: number;
+        fields?: readonly string[];
       },
     ) => {
       const { index, topK, candidateK, filter, where, byDocument, exact, components } = options;
+      const { passage: from, context, fields } = options;
       const { parseObject, search } = await import('../search.ts');
       environment.report(
         await search(endpointFrom(options, environment), index, {
@@ -44,6 +59,8 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
           ...(byDocument === true && { group_by_document: true }),
           ...(exact === true && { exact: true }),
           ...(components === true && { return_components: true }),
+          ...(from !== undefined && { passage: { from, ...(context !== undefined && { context }) } }),
+          ...(fields !== undefined && { fields }),
         }),
       );
     },
