@@ -77,7 +77,7 @@ export const readTools: Readonly<Record<string, Tool>> = {
           doc_id: z.string(),
           score: z.number(),
           metadata: JsonObject,
-          passage: z.object({ text: z.string() }).nullable().exactOptional(),
+          passage: z.object({ text: z.string() }).exactOptional(),
         }),
       ),
     }),
