@@ -350,10 +350,11 @@ describe('engines', () => {
     expect(importers).toHaveLength(1);
   });
 
-  it('the console imports Preact, types of the client and itself alone', () => {
+  it('the console imports Preact, types of the client, the words of texts and itself alone', () => {
     for (const file of tracked.filter((name) => /^src\/console\/.*\.tsx?$/.test(name))) {
       for (const { specifier } of importsOf(file)) {
-        if (specifier.startsWith('.')) expect(resolved(file, specifier), file).toMatch(/^src\/console\//);
+        if (specifier.startsWith('.'))
+          expect(resolved(file, specifier), file).toMatch(/^src\/(console\/|input\/words\.ts$)/);
         else expect(['preact', 'preact/hooks', '@maxsimd/client'], file).toContain(specifier);
       }
     }

@@ -24,6 +24,11 @@ export function oneLine(text: string): string {
   return text.replaceAll(controls, ' ');
 }
 
+/** Several lines. All other control characters become spaces. */
+export function printable(text: string): string {
+  return text.split('\n').map(oneLine).join('\n');
+}
+
 /**
  * A table with a header row, and two spaces between columns. Columns in `numeric` align right. The header is bold on a
  * terminal that shows it (`styleText` respects NO_COLOR).

@@ -15,6 +15,10 @@ export const queriesMax = 32;
 export const queryResultsMax = 500;
 /** Results with components; each chunk of a document counts. */
 export const queryComponentsMax = 100;
+/** Chunks with passages, of all searches of one request together. */
+export const queryPassagesMax = 1_000;
+/** Unicode code points before and after a chunk. */
+export const passageContextMax = 1_000;
 /** Unicode code points. */
 export const docIdLengthMax = 255;
 /** Unicode code points of an index name or a model name. */

@@ -22,6 +22,8 @@ export const metadataBytesMax = 16 * 1024;
 /** Results of a search without `top_k`. */
 export const topKDefault = 10;
 export const candidateKMax = 500;
+/** Code points of a passage. */
+export const passagePointsMax = 4096;
 
 /** A grouped result has at most this many chunks of a document (native/search/search.h). */
 export const chunksOfDocumentMax = 10;
@@ -111,6 +113,17 @@ export interface SearchRequest {
   /** Results with a lower normalised score are left out. */
   readonly minScore?: number | undefined;
   readonly returnComponents: boolean;
+  /** Top-level fields of the metadata in the answer; absent = all. */
+  readonly fields?: readonly string[] | undefined;
+  /** Each chunk has the passage that was found. */
+  readonly passage?: WantedPassage | undefined;
+}
+
+export interface WantedPassage {
+  /** The metadata field that holds the text. */
+  readonly from: string;
+  /** Code points before and after the chunk. */
+  readonly context: number;
 }
 
 export interface DocumentListRequest extends Page<string> {
@@ -178,6 +191,8 @@ export interface ScoreRequest {
   readonly query: string;
   readonly documents: readonly DocumentInput[];
   readonly returnComponents: boolean;
+  /** Each result has its passage of the text that was submitted. */
+  readonly passage?: Pick<WantedPassage, 'context'> | undefined;
 }
 
 /** Tokens of one document of a re-rank request, unless the request says otherwise. */
@@ -227,6 +242,22 @@ export interface TextRange {
   readonly end: number;
 }
 
+/** A piece of a text, in whole words. Places count code points of the text. */
+export interface Passage extends TextRange {
+  readonly text: string;
+  /** In the order of the text. Only with components, and where the words of the query's tokens are known. */
+  readonly highlights?: readonly Highlight[];
+}
+
+/** A word of a passage. */
+export interface Highlight extends TextRange {
+  readonly text: string;
+  /** The greatest similarity of a token of the query to a piece of it. */
+  readonly similarity: number;
+  /** The word of the query that has this token. */
+  readonly queryWord: string;
+}
+
 export interface ResultItem {
   readonly docId: string;
   readonly chunkId: string;
@@ -238,6 +269,8 @@ export interface ResultItem {
   readonly textRange?: TextRange;
   readonly metadata: JsonObjectText;
   readonly components?: ResultComponents;
+  /** Only if it was asked for. Null where there is no text or no range, or where the range is beyond the text. */
+  readonly passage?: Passage | null;
   /** In a grouped search: the best chunks of the document. This one is the first of them. */
   readonly chunks?: readonly ResultItem[];
 }

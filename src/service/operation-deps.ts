@@ -3,6 +3,7 @@ import type { Catalog } from '../catalog/contract.ts';
 import type {
   EncodedQuery,
   EncodeOptions,
+  EncodeQueryOptions,
   EncoderPool,
   EncodeTimings,
 } from '../encoder/protocol/contract.ts';
@@ -57,7 +58,7 @@ export async function encodedQuery(
   { encoders }: Pick<OperationDeps, 'encoders'>,
   context: RequestContext,
   { text, path }: { readonly text: string; readonly path: string },
-  options: EncodeOptions,
+  options: EncodeQueryOptions,
 ): Promise<EncodedQuery> {
   const query = await encoders.encodeQuery(text, options);
   context.spent.inputTokens += query.inputTokens;

@@ -31,7 +31,10 @@ beforeAll(async () => {
     .slice(0, 8)
     .map(({ subject, text }, place) => ({ doc_id: subject, text, metadata: { place } }));
   const long = Array.from({ length: 40 }, () => passages[8]!.text).join(' ');
-  await put(stage.client, index.id, [...documents, { doc_id: 'long', text: long, metadata: { place: 8 } }]);
+  await put(stage.client, index.id, [
+    ...documents,
+    { doc_id: 'long', text: long, metadata: { place: 8, body: long.slice(0, 10_000) } },
+  ]);
 });
 
 async function connected(transport: Transport): Promise<Client> {
@@ -101,6 +104,10 @@ async function readAll(client: Client): Promise<void> {
   expect(both.results).toEqual([]);
   const grouped = await call(client, 'search', { ...narrow, group_by_document: true });
   expect(grouped.results).toMatchObject([long]);
+  const inField = await call(client, 'search', { ...narrow, top_k: 1, text_field: 'body' });
+  expect(inField.results).toMatchObject([{ passage: { text: expect.stringMatching(/\w/) } }]);
+  expect(inField.results[0].metadata).toEqual({ place: 8 });
+  expect(results[0]).not.toHaveProperty('passage');
   const found = await call(client, 'get_document', { index: index.id, doc_id: first!.subject });
   expect(found).toEqual({ doc_id: first!.subject, metadata: { place: 0 }, chunk_count: 1 });
 }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startServer, type ServerProcess } from '../support/running/server.ts';
 import { passages } from '../support/running/texts.ts';
 import { runJsonHere } from '../support/commands/command-process.ts';
-import type { RunOptions } from '../support/commands/command-here.ts';
+import { runHere, type RunOptions } from '../support/commands/command-here.ts';
 
 let server: ServerProcess;
 let tenantId: string;
@@ -67,6 +67,27 @@ describe('the command line and the real service', () => {
         components: { maxsim: expect.any(Number) },
       },
     ]);
+  });
+
+  it('keep texts in a field, and show passages of them', async () => {
+    const [first] = passages;
+    const rows = passages.map(({ subject, text }) => JSON.stringify({ id: subject, text, subject }));
+    const file = path.join(server.scratch.root, 'kept.jsonl');
+    writeFileSync(file, rows.join('\n'));
+    await runJsonHere(['import', file, '--index', 'kept', '--keep-text', 'body'], client);
+    const query = ['search', first!.question, '--index', 'kept', '--top-k', '1', '--passage', 'body'];
+    const found = await runJsonHere(
+      [...query, '--context', '9', '--fields', 'subject', '--components'],
+      client,
+    );
+    expect(found.document.results).toMatchObject([
+      {
+        metadata: { subject: first!.subject },
+        passage: { text: first!.text, start: 0, highlights: expect.arrayContaining([expect.anything()]) },
+      },
+    ]);
+    const shown = await runHere(query, client);
+    expect(shown.stdout).toContain(first!.text);
   });
 
   it('count documents by the values of a field', async () => {

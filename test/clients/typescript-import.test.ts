@@ -68,6 +68,20 @@ const importAll = (
 const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
 describe('batches', () => {
+  test('keep the texts in a metadata field, if they are to be kept', async () => {
+    const service = new Service();
+    const given = [
+      { doc_id: 'a', text: 'one' },
+      { doc_id: 'b', text: 'two', metadata: { kind: 'x', body: 'before' } },
+    ];
+    await importAll(service, given, { keepText: 'body' });
+    expect(service.sent[0]?.documents).toEqual([
+      { doc_id: 'a', text: 'one', metadata: { body: 'one' } },
+      { doc_id: 'b', text: 'two', metadata: { kind: 'x', body: 'two' } },
+    ]);
+    expect(given[0]).toEqual({ doc_id: 'a', text: 'one' });
+  });
+
   test('have documents of one expiry, which is no part of a document', async () => {
     const service = new Service();
     const day = (number: number): string => `2030-01-0${number}T00:00:00.000Z`;

@@ -19,7 +19,7 @@ let project: string;
 
 beforeAll(async () => {
   project = await typeScriptProject(stage.server.scratch.temporary);
-  for (const program of ['rag.ts', 'rag.py', 'rerank.ts', 'languages.ts'])
+  for (const program of ['rag.ts', 'rag.py', 'rag-prompt.ts', 'rag_prompt.py', 'rerank.ts', 'languages.ts'])
     copyFileSync(path.join(examples, program), path.join(project, program));
   mkdirSync(path.join(project, 'notes/office'), { recursive: true });
   for (const line of readFileSync(path.join(examples, 'handbook.jsonl'), 'utf8').trim().split('\n')) {
@@ -64,12 +64,7 @@ describe('the search in a folder of Markdown', () => {
   });
 
   test.skipIf(noPython !== undefined)('prints the same in Python', async () => {
-    const requirements = path.join(repositoryRoot, 'clients/python/requirements-test.txt');
-    const python = path.join(await pythonEnvironment('python', requirements), 'python');
-    const packages = path.join(stage.server.scratch.temporary, 'python');
-    const quiet = ['--quiet', '--disable-pip-version-check'];
-    const options = [...quiet, '--no-deps', '--no-index', '--no-build-isolation', '--target', packages];
-    await run(python, ['-m', 'pip', 'install', ...options, './clients/python'], repositoryRoot);
+    const { python, packages } = await pythonWithClient();
     const terminal = ['-c', 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))', python];
     const args = ['rag.py', 'notes', question];
     const environment = { PYTHONPATH: packages };
@@ -77,6 +72,36 @@ describe('the search in a folder of Markdown', () => {
     const coloured = await rag(question, { FORCE_COLOR: '1' });
     expect((await runExample(python, [...terminal, ...args], environment)).replaceAll('\r\n', '\n')).toBe(
       coloured.replaceAll(/\[(22|39)m/g, '[0m'),
+    );
+  });
+});
+
+async function pythonWithClient(): Promise<{ readonly python: string; readonly packages: string }> {
+  const requirements = path.join(repositoryRoot, 'clients/python/requirements-test.txt');
+  const python = path.join(await pythonEnvironment('python', requirements), 'python');
+  const packages = path.join(stage.server.scratch.temporary, 'python');
+  const quiet = ['--quiet', '--disable-pip-version-check', '--upgrade'];
+  const options = [...quiet, '--no-deps', '--no-index', '--no-build-isolation', '--target', packages];
+  await run(python, ['-m', 'pip', 'install', ...options, './clients/python'], repositoryRoot);
+  return { python, packages };
+}
+
+describe('the prompt from a folder of Markdown', () => {
+  const args = ['notes', 'what if my computer is stolen?'];
+  const prompt = (): Promise<string> => runExample(process.execPath, ['rag-prompt.ts', ...args]);
+
+  test('has the right passage first, with its source, and the question last', async () => {
+    const printed = await prompt();
+    expect(printed).toMatch(
+      /^Answer from these sources alone\..*\n\n\[office\/laptops\.md\]\n# 🐋 laptops\n\nReport a lost /,
+    );
+    expect(printed).toMatch(/\n\nQuestion: what if my computer is stolen\?\n$/);
+  });
+
+  test.skipIf(noPython !== undefined)('is the same in Python', async () => {
+    const { python, packages } = await pythonWithClient();
+    expect(await runExample(python, ['rag_prompt.py', ...args], { PYTHONPATH: packages })).toBe(
+      await prompt(),
     );
   });
 });
@@ -124,9 +149,11 @@ test('the import stores every document, and the search finds the right one', asy
   expect(printed).toMatch(/^ +1 +[\d.]+ +laptops /m);
 });
 
-test('each program has fewer than 80 lines, and the search in a folder 40 at most', () => {
+test('each program has fewer than 80 lines, the search in a folder 40 at most, and the prompt 25', () => {
   for (const program of ['rag.ts', 'rag.py'])
     expect(readFileSync(path.join(examples, program), 'utf8').split('\n').length).toBeLessThanOrEqual(41);
+  for (const program of ['rag-prompt.ts', 'rag_prompt.py'])
+    expect(readFileSync(path.join(examples, program), 'utf8').split('\n').length).toBeLessThanOrEqual(26);
   const files = globSync('examples/**/*.{ts,py,sh,yaml}', { cwd: repositoryRoot });
   expect(files.length).toBeGreaterThan(5);
   for (const file of files)

@@ -10,13 +10,13 @@ import { VectorStore } from '@langchain/core/vectorstores';
 import type { Maxsimd } from '@maxsimd/client';
 import {
   checkStored,
-  type Load,
   narrowed,
   type Narrowing,
   refuseUnknown,
   rerank,
   type RerankOptions,
   retrieve,
+  type TextSource,
   type Where,
 } from '@maxsimd/client/integrations';
 
@@ -25,16 +25,16 @@ export interface RetrieverOptions extends Narrowing {
   readonly k?: number | undefined;
 }
 
-export interface MaxsimdRetrieverInput extends BaseRetrieverInput, RetrieverOptions {
+export interface MaxsimdRetrieverInput extends BaseRetrieverInput, RetrieverOptions, TextSource {
   readonly client: Maxsimd;
   readonly indexId: string;
-  readonly load: Load;
 }
 
-const known = ['client', 'indexId', 'load', 'k', 'where', 'exact'];
+const known = ['client', 'indexId', 'load', 'textField', 'k', 'where', 'exact'];
 
 /**
- * The best passages of the best `k` documents of an index, best first. `load` gives texts by `doc_id`.
+ * The best passages of the best `k` documents of an index, best first. `load` gives texts by `doc_id`, or
+ * `textField` is the metadata field that holds them.
  *
  * @example
  * const retriever = new MaxsimdRetriever({ client: new Maxsimd(), indexId, load, k: 5 });
@@ -66,8 +66,8 @@ export class MaxsimdRetriever extends BaseRetriever {
 
   /** Called by `invoke`. @internal */
   override async _getRelevantDocuments(query: string): Promise<DocumentInterface[]> {
-    const { client, indexId, load, k = 10, where, exact } = this.#input;
-    const found = await retrieve(client, indexId, load, narrowed(query, k, { where, exact }));
+    const { client, indexId, load, textField, k = 10, where, exact } = this.#input;
+    const found = await retrieve(client, indexId, { load, textField }, narrowed(query, k, { where, exact }));
     return found.map(({ docId, text, metadata }) => new Document({ id: docId, pageContent: text, metadata }));
   }
 }

@@ -16,7 +16,6 @@ import {
 import type { Maxsimd } from '@maxsimd/client';
 import {
   checkStored,
-  type Load,
   narrowed,
   type Narrowing,
   places,
@@ -24,19 +23,20 @@ import {
   rerank,
   type RerankOptions,
   retrieve,
+  type TextSource,
 } from '@maxsimd/client/integrations';
 import { allOf, whereOf } from './conditions.ts';
 
-export interface MaxsimdRetrieverOptions extends Narrowing {
+export interface MaxsimdRetrieverOptions extends Narrowing, TextSource {
   readonly client: Maxsimd;
   readonly indexId: string;
-  readonly load: Load;
   /** Documents at most. By default 10. */
   readonly topK?: number | undefined;
 }
 
 /**
- * The best passages of the best `topK` documents of an index, best first. `load` gives texts by `doc_id`.
+ * The best passages of the best `topK` documents of an index, best first. `load` gives texts by `doc_id`,
+ * or `textField` is the metadata field that holds them.
  *
  * @example
  * const retriever = new MaxsimdRetriever({ client: new Maxsimd(), indexId, load, where: { year: { gte: 2020 } } });
@@ -46,20 +46,22 @@ export class MaxsimdRetriever extends BaseRetriever {
   readonly #options: MaxsimdRetrieverOptions;
 
   constructor(options: MaxsimdRetrieverOptions) {
-    refuseUnknown(options, ['client', 'indexId', 'load', 'topK', 'where', 'exact']);
+    refuseUnknown(options, ['client', 'indexId', 'load', 'textField', 'topK', 'where', 'exact']);
     super();
     this.#options = options;
   }
 
   /** Called by `retrieve`. @internal */
   override async _retrieve({ query }: QueryBundle): Promise<NodeWithScore[]> {
-    const { client, indexId, load, topK = 10, where, exact } = this.#options;
+    const { client, indexId, load, textField, topK = 10, where, exact } = this.#options;
     const search = narrowed(extractText(query), topK, { where, exact });
     const hidden = { excludedLlmMetadataKeys: [...places], excludedEmbedMetadataKeys: [...places] };
-    return (await retrieve(client, indexId, load, search)).map(({ docId, text, metadata, score }) => ({
-      node: new TextNode({ id_: docId, text, metadata, ...hidden }),
-      score,
-    }));
+    return (await retrieve(client, indexId, { load, textField }, search)).map(
+      ({ docId, text, metadata, score }) => ({
+        node: new TextNode({ id_: docId, text, metadata, ...hidden }),
+        score,
+      }),
+    );
   }
 }
 

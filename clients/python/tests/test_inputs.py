@@ -257,3 +257,30 @@ def test_address_and_key_come_from_the_environment(client: Client, monkeypatch: 
     with pytest.raises(MaxsimdError, match="characters that no key has"):
         client()
     client(api_key="given")
+
+
+def test_an_import_keeps_the_texts_in_a_metadata_field() -> None:
+    given: list[Any] = [
+        {"doc_id": "a", "text": "one"},
+        {"doc_id": "b", "text": "two", "metadata": {"kind": "x", "body": "before"}},
+        DocumentInput(doc_id="c", text="three"),
+    ]
+    usage = {"input_tokens": 1, "document_count": 3, "chunk_count": 3, "candidate_count": 0, "latency_ms": 1}
+    stored = {"index_id": INDEX, "upserted_documents": 3, "upserted_chunks": 3, "failed": [], "usage": usage}
+    sent = [
+        {"doc_id": "a", "text": "one", "metadata": {"body": "one"}},
+        {"doc_id": "b", "text": "two", "metadata": {"kind": "x", "body": "two"}},
+        {"doc_id": "c", "text": "three", "metadata": {"body": "three"}},
+    ]
+
+    async def import_at_once(url: str) -> None:
+        async with AsyncMaxsimd(url, "k") as client:
+            await client.import_documents(INDEX, given, keep_text="body")
+
+    with recorder() as service:
+        service.answer = stored
+        with Maxsimd(service.url, "k") as client:
+            client.import_documents(INDEX, given, keep_text="body")
+        asyncio.run(import_at_once(service.url))
+        assert service.bodies == [{"documents": sent}, {"documents": sent}]
+    assert given[0] == {"doc_id": "a", "text": "one"}

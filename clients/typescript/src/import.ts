@@ -27,6 +27,11 @@ export interface ImportDocument extends Document {
 export interface ImportOptions {
   /** Batches in flight; no more than the tenant's `max_concurrent_requests`. 2 where none is given. */
   readonly concurrency?: number;
+  /**
+   * The metadata field that keeps the text of each document, so that searches show passages. Metadata have at most 16 KiB; a
+   * document with more is refused.
+   */
+  readonly keepText?: string;
   /** After each batch, in the order of the input. */
   readonly onProgress?: (progress: ImportProgress) => void;
   /** Ends the import at once, also while it waits for the next document. */
@@ -100,6 +105,7 @@ function newEnd(): { readonly promise: Promise<void>; readonly resolve: () => vo
 }
 
 export class Import {
+  readonly #keepText: string | undefined;
   readonly #calls: ImportCalls;
   readonly #onProgress: ImportOptions['onProgress'];
   readonly #callerSignal: AbortSignal | undefined;
@@ -117,8 +123,9 @@ export class Import {
   /** Resolved, and made anew, whenever a request has ended. */
   #ended = newEnd();
 
-  constructor(calls: ImportCalls, { concurrency = 2, onProgress, signal }: ImportOptions) {
+  constructor(calls: ImportCalls, { concurrency = 2, keepText, onProgress, signal }: ImportOptions) {
     this.#calls = calls;
+    this.#keepText = keepText;
     this.#onProgress = onProgress;
     this.#callerSignal = signal;
     this.#signal = AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]);
@@ -140,7 +147,7 @@ export class Import {
   }
 
   async #take(document: ImportDocument): Promise<void> {
-    const part = requestPart(document);
+    const part = requestPart(document, this.#keepText);
     const isRefused = part instanceof MaxsimdError;
     if (!this.#fits(document.doc_id, part)) await this.#start();
     const { items, refused } = this.#next;
@@ -340,11 +347,12 @@ interface RequestPart {
 }
 
 /** A document in a request, which its expiry is no part of. An error says why no request can carry it. */
-function requestPart(document: ImportDocument): RequestPart | MaxsimdError {
+function requestPart(document: ImportDocument, keepText: string | undefined): RequestPart | MaxsimdError {
   try {
     const { expires_at: expiry, ...rest } = document;
     const expiresAt = expiry === undefined || expiry === null ? undefined : timeText(expiry);
-    return { expiresAt, json: jsonText(rest) };
+    const kept = keepText === undefined ? {} : { metadata: { ...rest.metadata, [keepText]: rest.text } };
+    return { expiresAt, json: jsonText({ ...rest, ...kept }) };
   } catch (error) {
     if (error instanceof MaxsimdError) return error;
     throw error;

@@ -13,6 +13,12 @@ export type Load = (
 /** Conditions on metadata, as in the service's own search. */
 export type Where = NonNullable<Search['where']>;
 
+/** Where the texts are: in your own store, or in a metadata field of the documents. One of the two is given. */
+export interface TextSource {
+  readonly load?: Load | undefined;
+  readonly textField?: string | undefined;
+}
+
 export interface Narrowing {
   readonly where?: Where | undefined;
   readonly exact?: boolean | undefined;
@@ -48,11 +54,15 @@ export function narrowed(query: string, topK: number, { where, exact }: Narrowin
 export async function retrieve(
   client: Maxsimd,
   indexId: string,
-  load: Load,
+  { load, textField }: TextSource,
   search: Search,
 ): Promise<Found[]> {
-  const { results } = await client.search(indexId, { ...search, return_components: true });
-  if (results.length === 0) return [];
+  if ((load === undefined) === (textField === undefined))
+    throw new TypeError('give either load or textField');
+  const passages = textField === undefined ? {} : { passage: { from: textField } };
+  const { results } = await client.search(indexId, { ...search, ...passages, return_components: true });
+  if (textField !== undefined) return results.flatMap((result) => foundInField(result, textField));
+  if (load === undefined || results.length === 0) return [];
   const texts = await load(results.map((result) => result.doc_id));
   return results.flatMap((result) => {
     const text = texts.get(result.doc_id);
@@ -60,10 +70,25 @@ export async function retrieve(
   });
 }
 
+/** A document without a passage is left out. The passage stands for the text in the metadata. */
+function foundInField(result: Result, textField: string): Found[] {
+  if (!result.passage) return [];
+  const { text, highlights: words = [] } = result.passage;
+  const { [textField]: _text, ...metadata } = result.metadata;
+  return [found(result, text, { ...metadata, ...placesOf(result), highlights: words })];
+}
+
 function foundIn(text: string, result: Result): Found {
-  const { doc_id, chunk_id, chunk_index, score, text_range = null } = result;
-  const place = { doc_id, chunk_id, chunk_index, score, text_range, highlights: highlights(text, result) };
-  return { docId: doc_id, text: passage(text, result), score, metadata: { ...result.metadata, ...place } };
+  const place = { ...placesOf(result), highlights: highlights(text, result) };
+  return found(result, passage(text, result), { ...result.metadata, ...place });
+}
+
+function found({ doc_id: docId, score }: Result, text: string, metadata: Found['metadata']): Found {
+  return { docId, text, score, metadata };
+}
+
+function placesOf({ doc_id, chunk_id, chunk_index, score, text_range }: Result) {
+  return { doc_id, chunk_id, chunk_index, score, text_range: text_range ?? null };
 }
 
 export interface RerankOptions {

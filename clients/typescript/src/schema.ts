@@ -17,6 +17,17 @@ export interface components {
                 readonly [key: string]: unknown;
             };
         };
+        /** @description Adds the passage to each chunk: the part of the metadata field `from` at its `text_range`. The service keeps no text, so this is for documents that hold their text in their metadata. `text_range` refers to the text that was upserted: keep that very text in the field. */
+        readonly PassageOptionsInput: {
+            readonly from: string;
+            /** @description Unicode code points that are shown before and after the chunk. Default 0. */
+            readonly context?: number;
+        };
+        /** @description Adds the passage to each result: the part of the submitted text at its `text_range`. */
+        readonly SubmittedPassageOptionsInput: {
+            /** @description Unicode code points that are shown before and after the chunk. Default 0. */
+            readonly context?: number;
+        };
         readonly SearchInput: {
             /** @description Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`. */
             readonly query: string;
@@ -40,6 +51,9 @@ export interface components {
             readonly group_by_document?: boolean;
             /** @description Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false. */
             readonly exact?: boolean;
+            readonly passage?: components["schemas"]["PassageOptionsInput"];
+            /** @description Top-level metadata fields that the results hold, at most 10. Default: all. A passage may come from another field. */
+            readonly fields?: readonly string[];
         };
         readonly QueryItemInput: {
             /** @description Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`. */
@@ -64,6 +78,9 @@ export interface components {
             readonly group_by_document?: boolean;
             /** @description Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false. */
             readonly exact?: boolean;
+            readonly passage?: components["schemas"]["PassageOptionsInput"];
+            /** @description Top-level metadata fields that the results hold, at most 10. Default: all. A passage may come from another field. */
+            readonly fields?: readonly string[];
         };
         readonly ScoreInput: {
             /** @description Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`. */
@@ -74,6 +91,7 @@ export interface components {
             readonly return_components?: boolean;
             /** @description Results with a lower `normalized_score` are left out. Default 0: none. */
             readonly min_score?: number;
+            readonly passage?: components["schemas"]["SubmittedPassageOptionsInput"];
         };
         readonly FacetsRequestInput: {
             /** @description Top-level metadata fields, at most 10, of at most 255 code points. */
@@ -213,6 +231,24 @@ export interface components {
             readonly candidate_score?: number;
             readonly candidate_rank?: number;
         };
+        /** @description A word of a passage that matched. A model reads pieces of words; they are joined here. */
+        readonly PassageHighlight: {
+            readonly text: string;
+            readonly start: number;
+            readonly end: number;
+            /** @description The greatest similarity of a token of the query to a piece of the word. */
+            readonly similarity: number;
+            /** @description The word of the query that has this token. */
+            readonly query_word: string;
+        };
+        /** @description The part of the text that was found, in whole words: at most 4096 code points. A longer one is cut around the word that matches best, or, without `return_components`, from its start. `start` and `end` are places in the whole text, in Unicode code points. Null if the document has no such field, if it is no string, if the chunk has no `text_range`, or if that begins beyond the end of the text. Absent unless `passage` was asked for. */
+        readonly Passage: {
+            readonly text: string;
+            readonly start: number;
+            readonly end: number;
+            /** @description The words that matched, in the order of the text. Only with `return_components`, and where the tokenizer can say where the words of the query are. */
+            readonly highlights?: readonly components["schemas"]["PassageHighlight"][];
+        };
         readonly QueryChunk: {
             /** @description Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`. */
             readonly chunk_id: string;
@@ -223,6 +259,7 @@ export interface components {
             readonly normalized_score?: number;
             readonly text_range?: components["schemas"]["TextRange"];
             readonly components?: components["schemas"]["Components"];
+            readonly passage?: components["schemas"]["Passage"] | null;
         };
         readonly Result: {
             readonly doc_id: string;
@@ -239,6 +276,7 @@ export interface components {
                 readonly [key: string]: unknown;
             };
             readonly components?: components["schemas"]["Components"];
+            readonly passage?: components["schemas"]["Passage"] | null;
             /** @description Only in a grouped search: the best chunks of the document, best first. The result itself is the first of them. */
             readonly chunks?: readonly components["schemas"]["QueryChunk"][];
         };
@@ -257,7 +295,8 @@ export interface components {
                 readonly [key: string]: unknown;
             };
             readonly components?: components["schemas"]["Components"];
-            /** @description Only in a grouped search, instead of `chunk_id`, `chunk_index`, `text_range` and `components`: the best chunks of the document, best first. `score` is the score of the first. */
+            readonly passage?: components["schemas"]["Passage"] | null;
+            /** @description Only in a grouped search, instead of `chunk_id`, `chunk_index`, `text_range`, `components` and `passage`: the best chunks of the document, best first. `score` is the score of the first. */
             readonly chunks?: readonly components["schemas"]["QueryChunk"][];
         };
         readonly QueryAnswer: {

@@ -15,6 +15,7 @@ import type {
   EncodedQuery,
   EncodeDocumentsOptions,
   EncodeOptions,
+  EncodeQueryOptions,
   LocatedText,
   TokenSpans,
   EncoderPool,
@@ -144,11 +145,11 @@ export class ModelGroups implements EncoderPool {
 
   async modelNames(): Promise<readonly string[]> {
     const installed = await this.#options.installed();
-    return [...new Set([...this.#first.models, ...installed].map(({ name }) => name))];
+    return [...new Set([...this.#first.models(), ...installed].map(({ name }) => name))];
   }
 
   runsOnGpu(model: EncodeOptions['model']): boolean {
-    return this.#groups().some(({ models, pool }) => hasModel(models, model) && pool.runsOnGpu(model));
+    return this.#groups().some((group) => hasModel(group.models(), model) && group.pool.runsOnGpu(model));
   }
 
   ready(): boolean {
@@ -177,7 +178,7 @@ export class ModelGroups implements EncoderPool {
     return this.#use(options, async (pool) => pool.locateTokens(located, options));
   }
 
-  async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
+  async encodeQuery(text: string, options: EncodeQueryOptions): Promise<EncodedQuery> {
     return this.#use(options, async (pool) => pool.encodeQuery(text, options));
   }
 

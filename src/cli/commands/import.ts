@@ -4,6 +4,7 @@ import type { Format } from '../import/sources/row-file.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import {
   endpointFrom,
+  names,
   nonBlank,
   positiveInteger,
   positiveNumber,
@@ -19,6 +20,7 @@ interface ImportWords extends ServiceOptions {
   readonly idField?: string;
   readonly autoId?: true;
   readonly textField?: string;
+  readonly keepText?: string;
   readonly metadataFields?: readonly string[];
   readonly stringFields?: readonly string[] | 'all';
   readonly subset?: string;
@@ -67,6 +69,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
               id: options.idField,
               autoId: options.autoId,
               text: options.textField,
+              keepText: options.keepText,
               metadata: options.metadataFields,
               strings: stringFields,
             },
@@ -92,6 +95,11 @@ function withReadingOptions(command: Command): Command {
     .option('--auto-id', 'make an id of the content for rows that have none')
     .option('--text-field <name>', 'field with the text (default: text)', nonBlank)
     .option(
+      '--keep-text <name>',
+      'metadata field that keeps the text, so that searches show passages',
+      nonBlank,
+    )
+    .option(
       '--metadata-fields <names>',
       'fields to send as metadata, separated by commas (default: all)',
       names,
@@ -113,6 +121,7 @@ const help = `
 A document has doc_id (or _id, or id), text, title and metadata. The text that is sent is title, a space, text. The title
 and all other fields become metadata too, and the end lists them. A document with expires_at expires then. The last of
 several documents with the same id stays.
+--keep-text puts the text that is sent into a metadata field, where searches find their passages. Metadata have 16 KiB.
 Arrays of more than 64 numbers, and the text again, stay out of metadata unless --metadata-fields names them.
 JSON is an object a line, or one array. CSV has a header line. Its columns of numbers and booleans get these types, and
 the end lists them. A dataset directory is one of Hugging Face: README.md, dataset_info.json and shards of Parquet, JSONL
@@ -124,13 +133,6 @@ When an import was cut off, give the same command again: it goes on from there. 
 Ends with the counts of documents done and failed; exit code 1 when any failed, 130 after Ctrl-C.`;
 
 const formats = ['jsonl', 'csv', 'parquet', 'text'] satisfies readonly Format[];
-
-function names(text: string): readonly string[] {
-  return text
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
-}
 
 function namesOrAll(text: string): readonly string[] | 'all' {
   return text.trim() === 'all' ? 'all' : names(text);

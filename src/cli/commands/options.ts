@@ -155,3 +155,11 @@ export function day(text: string): string {
     throw new InvalidArgumentError('must be a day like 2026-11-23');
   return text;
 }
+
+/** Names that are separated by commas. */
+export function names(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+}

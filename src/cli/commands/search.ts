@@ -2,7 +2,10 @@
 import type { Command } from 'commander';
 import type { ProgramEnvironment } from './environment.ts';
 import {
+  countFromZero,
   endpointFrom,
+  names,
+  nonBlank,
   positiveInteger,
   positiveNumber,
   withServiceOptions,
@@ -27,7 +30,10 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
         'leave out results with a lower normalized_score, 0 to 1',
         positiveNumber,
       )
-      .option('--components', 'show the components of each score'),
+      .option('--components', 'show the components of each score')
+      .option('--passage <field>', 'show the passages, from the metadata field that holds the text', nonBlank)
+      .option('--context <n>', 'characters before and after a passage (with --passage)', countFromZero)
+      .option('--fields <names>', 'metadata fields to show, separated by commas (default: all)', names),
     30,
   ).action(
     async (
@@ -42,9 +48,13 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
         exact?: true;
         components?: true;
         minScore?: number;
+        passage?: string;
+        context?: number;
+        fields?: readonly string[];
       },
     ) => {
       const { index, topK, candidateK, filter, where, byDocument, exact, components, minScore } = options;
+      const { passage: from, context, fields } = options;
       const { parseObject, search } = await import('../search.ts');
       environment.report(
         await search(endpointFrom(options, environment), index, {
@@ -57,6 +67,8 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
           ...(exact === true && { exact: true }),
           ...(components === true && { return_components: true }),
           ...(minScore !== undefined && { min_score: minScore }),
+          ...(from !== undefined && { passage: { from, ...(context !== undefined && { context }) } }),
+          ...(fields !== undefined && { fields }),
         }),
       );
     },

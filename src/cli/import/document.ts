@@ -108,19 +108,23 @@ export class DocumentReader {
     const whole = { ...Object.fromEntries(taken), ...given };
     if (!nestsAtMost(whole, metadataDepthMax))
       return problem(`metadata must nest at most ${metadataDepthMax} levels`);
-    const { metadata, arrays, repeats } = leanMetadata(whole, {
+    const { keepText } = this.#choice;
+    const lean = leanMetadata(whole, {
       text,
       textField,
       given,
       kept: this.#choice.metadata ?? [],
     });
+    const { arrays, repeats } = lean;
+    const metadata = keepText === undefined ? lean.metadata : { ...lean.metadata, [keepText]: fullText };
     const sent = taken.map(([name]) => name).filter((name) => !arrays.has(name) && !repeats.has(name));
+    if (keepText !== undefined && !sent.includes(keepText)) sent.push(keepText);
     for (const name of sent) count(this.sentAsMetadata, name);
     for (const name of repeats) count(this.leftOut, name);
     for (const name of arrays) count(this.arraysLeftOut, name);
-    const metadataError = problemOfMetadata(metadata);
+    const metadataError = problemOfMetadata(metadata, keepText);
     if (metadataError !== undefined) return problem(metadataError);
-    const docId = givenId ?? identifierOfContent(fullText, metadata);
+    const docId = givenId ?? identifierOfContent(fullText, lean.metadata);
     this.#countRepeated(docId);
     this.#countExpiring(expiry);
     const textFields = [...(title === '' ? [] : ['title']), ...(text === '' ? [] : [textField])];
@@ -209,11 +213,17 @@ function problemOfText(text: string): string | undefined {
   return bytes > textBytesMax ? `the text has ${bytes} bytes, ${textBytesMax} are allowed` : undefined;
 }
 
-function problemOfMetadata(metadata: Readonly<Record<string, unknown>>): string | undefined {
+function problemOfMetadata(
+  metadata: Readonly<Record<string, unknown>>,
+  keepText: string | undefined,
+): string | undefined {
   const bytes = Buffer.byteLength(JSON.stringify(metadata));
-  return bytes > metadataBytesMax
-    ? `the metadata has ${bytes} bytes, ${metadataBytesMax} are allowed: --metadata-fields chooses its fields`
-    : undefined;
+  if (bytes <= metadataBytesMax) return undefined;
+  const size =
+    keepText === undefined
+      ? `the metadata has ${bytes} bytes`
+      : `the metadata with the text has ${bytes} bytes`;
+  return `${size}, ${metadataBytesMax} are allowed: --metadata-fields chooses its fields`;
 }
 
 function nestsAtMost(value: unknown, levels: number): boolean {

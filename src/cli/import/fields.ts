@@ -13,6 +13,8 @@ export interface FieldChoice {
   /** A row without an identifier gets one of its content. */
   readonly autoId?: boolean | undefined;
   readonly text?: string | undefined;
+  /** The metadata field that keeps the text. */
+  readonly keepText?: string | undefined;
   /** Further fields that become metadata; `undefined` = all. */
   readonly metadata?: readonly string[] | undefined;
   /** Columns of CSV and fields of front matter whose values stay strings. Without it, their values decide. */

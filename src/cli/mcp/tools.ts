@@ -1,6 +1,7 @@
 /** The tools that an agent gets, with the client of one key. */
 import { z } from 'zod';
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
+import type { Result } from '../../../clients/typescript/src/types.ts';
 import { findIndex } from '../client.ts';
 import { CommandFailure } from '../failure.ts';
 import { isObject } from '../json.ts';
@@ -67,12 +68,30 @@ export const readTools: Readonly<Record<string, Tool>> = {
         .max(1)
         .exactOptional()
         .describe('Results with a lower normalized_score are left out.'),
+      text_field: z
+        .string()
+        .min(1)
+        .max(255)
+        .exactOptional()
+        .describe(
+          'Metadata field that holds the texts of documents. Default "text". Results have the passage that was found in place of this field.',
+        ),
     }),
     output: z.object({
-      results: z.array(z.object({ doc_id: z.string(), score: z.number(), metadata: JsonObject })),
+      results: z.array(
+        z.object({
+          doc_id: z.string(),
+          score: z.number(),
+          metadata: JsonObject,
+          passage: z.object({ text: z.string() }).exactOptional(),
+        }),
+      ),
     }),
-    run: async (client, { index, ...asked }, signal) =>
-      client.search(await idOf(client, index, signal), asked, { signal }),
+    run: async (client, { index, text_field: from = 'text', ...asked }, signal) => {
+      const search = { ...asked, passage: { from } };
+      const answer = await client.search(await idOf(client, index, signal), search, { signal });
+      return { ...answer, results: answer.results.map((result) => withoutText(result, from)) };
+    },
   }),
   get_document: tool({
     description: 'Gets the metadata of a document, and its number of chunks.',
@@ -138,6 +157,16 @@ export const writeTools: Readonly<Record<string, Tool>> = {
       client.deleteDocuments(await idOf(client, index, signal), asked, { signal }),
   }),
 };
+
+/** The passage stands for the text, which would fill the context of an agent. */
+function withoutText(result: Result, field: string): object {
+  if (result.passage === null) {
+    const { passage: _none, ...others } = result;
+    return others;
+  }
+  const { [field]: _text, ...metadata } = result.metadata;
+  return { ...result, metadata };
+}
 
 async function idOf(client: Maxsimd, nameOrId: string, signal: AbortSignal): Promise<string> {
   const index = await findIndex(client, nameOrId, signal);

@@ -1,6 +1,6 @@
 /**
  * Shows why a chunk has its score: for each word of the query, the most similar words of the chunk. Their similarities add up
- * to the score. The service keeps no texts, so it knows positions alone. A person who pastes the text sees words instead.
+ * to the score. A result with a passage has the words. For others a person may paste the text, or sees positions alone.
  */
 import { useState } from 'preact/hooks';
 import type { Api, Result, Spans } from '../api.ts';
@@ -8,7 +8,7 @@ import { Failure } from '../parts/failure.tsx';
 import { Field, submitted, tied } from '../parts/field.tsx';
 import { Table } from '../parts/table.tsx';
 import { useLoaded, useWork } from '../work.ts';
-import { unitsOf, wordAt, wordsIn, type Word } from './words.ts';
+import { codePointsOf, wordAt, wordOf, type Word } from '../../input/words.ts';
 
 export interface AlignmentProps {
   readonly api: Api;
@@ -29,11 +29,17 @@ interface QueryWord {
   readonly matches: Match[];
 }
 
-/** A text, its words, and where tokens and matches lie. */
+/** A text, or a passage of it. */
+interface Piece {
+  readonly text: string;
+  /** Code points of the whole text before it. */
+  readonly first: number;
+}
+
+/** A text, the chunk in it, and the words of matches. */
 interface Located {
   readonly text: string;
-  readonly words: readonly Word[];
-  readonly spans: Spans;
+  readonly chunk: Word;
   readonly wordsOf: WordsOfMatch;
 }
 
@@ -46,11 +52,8 @@ const around = 160;
 export function Alignment({ api, indexId, query, result, text, onText }: AlignmentProps) {
   const [pasted, setPasted] = useState('');
   const [selected, setSelected] = useState<string>();
-  const located = useLoaded(async () => {
-    const document = text === undefined ? {} : { document: { text, chunk_index: result.chunk_index } };
-    const ofIndex = indexId === undefined ? {} : { index_id: indexId };
-    return { text, tokens: (await api.tokens({ ...ofIndex, query, ...document })).body };
-  }, text);
+  const { passage } = result;
+  const located = useLoaded(() => tokensOf({ api, indexId, query, result, text }), text);
   const paste = useWork(async () => onText(pasted));
   const shown = located.result;
   const words = queryWords(query, shown?.tokens.query, result.components?.per_query_token ?? []);
@@ -62,14 +65,13 @@ export function Alignment({ api, indexId, query, result, text, onText }: Alignme
     const best = Math.max(...matches.map(({ similarity }) => similarity));
     return Math.max(0, Math.min(shades - 1, Math.round((shades - 1) * (best / most))));
   };
-  const spans = shown?.text === undefined ? undefined : (shown.tokens.document ?? undefined);
-  const isOther = shown?.text !== undefined && spans === undefined;
-  const inText: Located | undefined =
-    shown?.text === undefined || spans === undefined ? undefined : locatedIn(shown.text, spans, result);
+  const spans = shown?.tokens.document ?? undefined;
+  const isOther = !passage && shown?.text !== undefined && spans === undefined;
+  const inText = locatedIn(pieceOf(passage, isOther ? undefined : shown?.text), spans, result);
   return (
     <div class="stacked">
       <Failure of={located.failure ?? (isOther ? 'This text has no such chunk.' : undefined)} />
-      {(text === undefined || isOther) && (
+      {!passage && (text === undefined || isOther) && (
         <form onSubmit={submitted(paste)}>
           <Field name="Text of the document, to see words instead of positions. It is not kept.">
             <textarea dir="auto" rows={3} required {...tied(pasted, setPasted)} />
@@ -130,11 +132,11 @@ function queryWords(
   spans: Spans | null | undefined,
   matches: readonly Match[],
 ): readonly QueryWord[] {
-  const inQuery = wordsIn(query);
   const found = new Map<string, QueryWord & { readonly text: string }>();
   for (const match of matches) {
     const span = spans?.[match.token_index];
-    const word = span === undefined || span[0] === span[1] ? undefined : wordAt(inQuery, span[0]);
+    const word =
+      span === undefined || span[0] === span[1] ? undefined : wordOf(query, { start: span[0], end: span[1] });
     const text =
       word !== undefined
         ? query.slice(word.start, word.end)
@@ -168,33 +170,56 @@ function placesOf(matches: readonly Match[], located: Located | undefined): stri
 /** The words of a match of a result. The result has its ranges, in code points. In old documents only the tokens tell them. */
 type WordsOfMatch = (match: Match) => readonly Word[];
 
-function locatedIn(text: string, spans: Spans, result: Result): Located {
-  const words = wordsIn(text);
-  const units = unitsOf(text);
-  const startsOf = ({
-    document_token_index: position,
-    text_range,
-    text_ranges,
-  }: Match): readonly number[] => {
-    if (result.text_range === undefined) return spans.slice(position, position + 1).flatMap(startOfText);
-    const ranges = text_ranges ?? (text_range === undefined ? [] : [text_range]);
-    return ranges.flatMap(({ start }) => units[start] ?? []);
-  };
-  const wordsOf: WordsOfMatch = (match) => {
-    const found = new Set(startsOf(match).map((start) => wordAt(words, start)));
-    return [...found].filter((word) => word !== undefined);
-  };
-  return { text, words, spans, wordsOf };
+/** Locates the tokens of the query, and those of the chunk in the whole text if no passage shows them. */
+async function tokensOf({
+  api,
+  indexId,
+  query,
+  result: { chunk_index, passage },
+  text,
+}: Pick<AlignmentProps, 'api' | 'query' | 'result' | 'text'> & { indexId: string | undefined }) {
+  const document = text === undefined || passage ? {} : { document: { text, chunk_index } };
+  const ofIndex = indexId === undefined ? {} : { index_id: indexId };
+  return { text, tokens: (await api.tokens({ ...ofIndex, query, ...document })).body };
 }
 
-/** Nothing for a token that comes from no text. */
-function startOfText([start, end]: Spans[number]): readonly number[] {
-  return start === end ? [] : [start];
+function pieceOf(passage: Result['passage'], whole: string | undefined): Piece | undefined {
+  if (passage) return { text: passage.text, first: passage.start };
+  return whole === undefined ? undefined : { text: whole, first: 0 };
+}
+
+/** `spans`: those of the tokens of the chunk, if the piece is the whole text. */
+function locatedIn(piece: Piece | undefined, spans: Spans | undefined, result: Result): Located | undefined {
+  if (piece === undefined) return undefined;
+  const { text, first } = piece;
+  const points = codePointsOf(text);
+  const unitsOf = ({ start, end }: Word): Word => ({
+    start: points.unitOf(Math.max(0, start - first)),
+    end: points.unitOf(Math.max(0, end - first)),
+  });
+  const placesIn = ({ document_token_index: position, text_range, text_ranges }: Match): readonly Word[] => {
+    const known = spans?.slice(position, position + 1).map(([start, end]) => ({ start, end })) ?? [];
+    if (result.text_range === undefined) return known;
+    return (text_ranges ?? (text_range === undefined ? [] : [text_range])).map(unitsOf);
+  };
+  const wordsOf: WordsOfMatch = (match) => {
+    const found = placesIn(match).flatMap((place) => wordOf(text, place) ?? []);
+    return [...new Map(found.map((word) => [word.start, word])).values()];
+  };
+  return { text, chunk: chunkIn(text, spans, result.text_range && unitsOf(result.text_range)), wordsOf };
+}
+
+/** The chunk by its range. In old documents only the tokens tell it. */
+function chunkIn(text: string, spans: Spans | undefined, range: Word | undefined): Word {
+  const places = spans?.filter(([start, end]) => start < end) ?? [];
+  const start = range?.start ?? Math.min(...places.map(([from]) => from));
+  const end = range?.end ?? Math.max(...places.map(([, to]) => to));
+  return { start: wordAt(text, start)?.start ?? 0, end: Math.max(0, end) };
 }
 
 /** The chunk and a little around it. Matched words are shaded by their best similarity. */
 function Passage({
-  located: { text, words, spans, wordsOf },
+  located: { text, chunk, wordsOf },
   matches,
   selected,
   shadeOf,
@@ -204,19 +229,20 @@ function Passage({
   selected: readonly Match[];
   shadeOf: (matches: readonly Match[]) => number;
 }) {
-  const byWord = new Map<number, Match[]>();
+  const byWord = new Map<number, { readonly word: Word; readonly own: Match[] }>();
   for (const match of matches) {
-    for (const { start: from } of wordsOf(match)) byWord.set(from, [...(byWord.get(from) ?? []), match]);
+    for (const word of wordsOf(match)) {
+      const known = byWord.get(word.start);
+      if (known === undefined) byWord.set(word.start, { word, own: [match] });
+      else known.own.push(match);
+    }
   }
   const chosen = new Set(selected.flatMap((match) => wordsOf(match).map((word) => word.start)));
-  const places = spans.filter(([start, end]) => start < end);
-  const start = wordAt(words, Math.min(...places.map(([from]) => from)))?.start ?? 0;
-  const end = Math.max(start, ...places.map(([, to]) => to));
+  const { start, end } = chunk;
   const parts = [];
   let at = start;
-  for (const word of words) {
-    const own = byWord.get(word.start);
-    if (own === undefined || word.start < at) continue;
+  for (const { word, own } of [...byWord.values()].toSorted((one, two) => one.word.start - two.word.start)) {
+    if (word.start < at) continue;
     const mark = `shade-${shadeOf(own)}${chosen.has(word.start) ? ' selected' : ''}`;
     parts.push(
       text.slice(at, word.start),

@@ -2,9 +2,12 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { Alignment } from './alignment.tsx';
 import type { Answer, Api, Ranked, Result } from '../api.ts';
+import { codePointsOf } from '../../input/words.ts';
 import { CardChoiceEditor, linkOf, titleField, useCardChoice, type CardChoice } from './card-choice.tsx';
 import { many, shown } from '../format.ts';
 import { Stages } from './stages.tsx';
+
+type Passage = NonNullable<Result['passage']>;
 
 export interface ResultsProps {
   readonly api: Api;
@@ -13,15 +16,19 @@ export interface ResultsProps {
   readonly query: string;
   readonly answer: Answer<Ranked>;
   readonly texts?: ReadonlyMap<string, string>;
+  /** The metadata field of the passages. */
+  readonly textField?: string;
   readonly children?: ComponentChildren;
 }
 
-export function Results({ api, indexId, query, answer, texts, children }: ResultsProps) {
+export function Results({ api, indexId, query, answer, texts, textField, children }: ResultsProps) {
   const { results, usage } = answer.body;
   const [pasted, setPasted] = useState<ReadonlyMap<string, string>>(new Map());
   const [choice, setChoice] = useCardChoice(indexId);
   const best = Math.max(...results.map(({ score }) => score), Number.EPSILON);
-  const fields = [...new Set(results.flatMap(({ metadata }) => Object.keys(metadata)))];
+  const fields = [...new Set(results.flatMap(({ metadata }) => Object.keys(metadata)))].filter(
+    (name) => name !== textField,
+  );
   return (
     <>
       <p role="status">
@@ -40,7 +47,7 @@ export function Results({ api, indexId, query, answer, texts, children }: Result
       <ol class="results">
         {results.map((result) => (
           <li key={`${result.chunk_id} ${query}`} class="panel result">
-            <Card result={result} choice={choice} best={best} />
+            <Card result={result} choice={choice} fields={fields} best={best} />
             <WhenOpened summary="Why this score">
               <Alignment
                 api={api}
@@ -58,13 +65,23 @@ export function Results({ api, indexId, query, answer, texts, children }: Result
   );
 }
 
-function Card({ result, choice, best }: { result: Result; choice: CardChoice; best: number }) {
-  const { doc_id: docId, chunk_index: chunk, metadata, score } = result;
+function Card({
+  result,
+  choice,
+  fields: names,
+  best,
+}: {
+  result: Result;
+  choice: CardChoice;
+  fields: readonly string[];
+  best: number;
+}) {
+  const { doc_id: docId, chunk_index: chunk, metadata, passage, score } = result;
   const titled = titleField(choice, metadata);
   const title = titled === undefined || metadata[titled] === undefined ? docId : shown(metadata[titled]);
   const link = linkOf(choice, docId);
   const fields = Object.entries(metadata).filter(
-    ([name]) => name !== titled && (choice.fields?.includes(name) ?? true),
+    ([name]) => name !== titled && names.includes(name) && (choice.fields?.includes(name) ?? true),
   );
   return (
     <>
@@ -77,6 +94,7 @@ function Card({ result, choice, best }: { result: Result; choice: CardChoice; be
           </a>
         )}
       </h2>
+      {passage && <PassageText passage={passage} />}
       {fields.length > 0 && (
         <dl class="fields">
           {fields.map(([name, value]) => (
@@ -97,6 +115,34 @@ function Card({ result, choice, best }: { result: Result; choice: CardChoice; be
         <span style={{ width: `${Math.max(0, (100 * score) / best)}%` }} />
       </div>
     </>
+  );
+}
+
+/** A match below this part of the best one is often chance. */
+const shownShare = 0.7;
+
+/** The passage of a card. The words that match best are marked. */
+function PassageText({ passage: { text, start, highlights = [] } }: { passage: Passage }) {
+  const points = codePointsOf(text);
+  const least = shownShare * Math.max(...highlights.map(({ similarity }) => similarity), 0);
+  const parts = [];
+  let at = 0;
+  for (const word of highlights) {
+    if (word.similarity < least) continue;
+    const [from, to] = [points.unitOf(word.start - start), points.unitOf(word.end - start)];
+    parts.push(
+      text.slice(at, from),
+      <mark key={from} class="shade-3">
+        {text.slice(from, to)}
+      </mark>,
+    );
+    at = to;
+  }
+  return (
+    <p class="passage">
+      {parts}
+      {text.slice(at)}
+    </p>
   );
 }
 

@@ -3,6 +3,7 @@ import type { Answer, Api, JsonObject, Ranked } from '../api.ts';
 import { ConditionsEditor, noConditions, whereOf } from '../parts/conditions.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { Check, Field, focusAtFirst, submitted, tied } from '../parts/field.tsx';
+import { TextFieldChoice, useTextField } from '../parts/text-field.tsx';
 import { Results } from '../results/results.tsx';
 import { Snippets } from '../results/snippets.tsx';
 import { useWork } from '../work.ts';
@@ -10,6 +11,7 @@ import { useWork } from '../work.ts';
 interface Found {
   readonly query: string;
   readonly body: JsonObject;
+  readonly textField: string;
   readonly answer: Answer<Ranked>;
 }
 
@@ -20,6 +22,7 @@ export function SearchView({ api, indexId }: { api: Api; indexId: string }) {
   const [exact, setExact] = useState(false);
   const [topK, setTopK] = useState('10');
   const [candidateK, setCandidateK] = useState('');
+  const textField = useTextField(api, indexId);
   const search = useWork<Found>(async () => {
     const where = whereOf(conditions);
     const body = {
@@ -29,9 +32,10 @@ export function SearchView({ api, indexId }: { api: Api; indexId: string }) {
       ...(where === undefined ? {} : { where }),
       ...(grouped ? { group_by_document: true } : {}),
       ...(exact ? { exact: true } : {}),
+      ...(textField.name === '' ? {} : { passage: { from: textField.name } }),
     };
     const answer = await api.search(indexId, { ...body, return_components: true });
-    return { query, body, answer };
+    return { query, body, answer, textField: textField.name };
   });
   const found = search.result;
   return (
@@ -59,13 +63,20 @@ export function SearchView({ api, indexId }: { api: Api; indexId: string }) {
               {...tied(candidateK, setCandidateK)}
             />
           </Field>
+          {textField.fields.length > 0 && <TextFieldChoice {...textField} />}
           <Check name="one result a document" value={grouped} onChange={setGrouped} />
           <Check name="exact" value={exact} onChange={setExact} />
         </div>
       </form>
       <Failure of={search.failure} />
       {found !== undefined && (
-        <Results api={api} indexId={indexId} query={found.query} answer={found.answer}>
+        <Results
+          api={api}
+          indexId={indexId}
+          query={found.query}
+          answer={found.answer}
+          textField={found.textField}
+        >
           <Snippets indexId={indexId} body={found.body} />
         </Results>
       )}

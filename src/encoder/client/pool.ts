@@ -10,6 +10,7 @@ import type {
   EncodedQuery,
   EncodeDocumentsOptions,
   EncodeOptions,
+  EncodeQueryOptions,
   EncoderPool,
   EncoderModel,
   EncoderStatistics,
@@ -153,8 +154,12 @@ class GrpcEncoderPool implements SharedEncoderPool {
     }
   }
 
-  async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
-    const request = { ...target(options), text: text.toWellFormed() };
+  async encodeQuery(text: string, options: EncodeQueryOptions): Promise<EncodedQuery> {
+    const request = {
+      ...target(options),
+      text: text.toWellFormed(),
+      located: options.located === true,
+    };
     const call = this.#call(options);
     try {
       for (;;) {

@@ -46,7 +46,7 @@ export function decodeCounts(bytes: Uint8Array, count: number): Uint32Array {
   return counts;
 }
 
-export function decodeSpans(reply: LocateTokensResponse): TokenSpans {
+export function decodeSpans(reply: Pick<LocateTokensResponse, 'starts' | 'ends' | 'problem'>): TokenSpans {
   const [starts, ends] = [reply.starts, reply.ends].map((bytes) => numbersIn(bytes, Uint32Array));
   ensure(starts !== undefined && ends?.length === starts.length, 'token spans');
   const spans = { starts, ends };
@@ -57,11 +57,14 @@ export function decodeQuery(reply: EncodeQueryResponse, dim: number): EncodedQue
   const { inputTokens, rows, problem } = reply;
   if (problem !== '') return refusedQuery(problem);
   ensure(rows >= 1 && rows <= chunkRowsMax, 'query rows');
+  const spans = decodeSpans(reply);
+  ensure([0, rows].includes(spans.starts.length), 'query spans');
   return {
     inputTokens,
     rows,
     vectors: floats(reply.vectors, rows * dim, 'query vectors'),
     offsets: floats(reply.offsets, rows, 'query offsets'),
+    ...(spans.starts.length === 0 ? {} : { spans }),
     timings: timingsOf(reply.timings),
   };
 }

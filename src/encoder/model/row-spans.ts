@@ -48,6 +48,20 @@ export async function documentTokens(
   };
 }
 
+/** The tokens of a query. `spans`: those of its rows, in UTF-16 units, if they are wanted and known. */
+export async function queryTokens(
+  { rules, tokenizer }: Pick<ServedModel, 'rules' | 'tokenizer'>,
+  text: string,
+  { located = false, signal }: { readonly located?: boolean; readonly signal: AbortSignal },
+): Promise<{ readonly ids: Int32Array; readonly spans?: Spans }> {
+  const led = rules.queryLead + text;
+  const places = located ? await tokenizer.locateInSlices(led, signal) : undefined;
+  if (places === undefined) return { ids: await tokenizer.encodeInSlices(led, signal) };
+  const { starts, ends } = spansOfQuery(rules, places);
+  const inText = (unit: number): number => Math.max(0, unit - rules.queryLead.length);
+  return { ids: places.ids, spans: { starts: starts.map(inText), ends: ends.map(inText) } };
+}
+
 /** For each UTF-16 unit of the text and for its end, the number of code points before it. */
 function codePointsBefore(text: string): Uint32Array {
   const points = new Uint32Array(text.length + 1);
@@ -77,15 +91,16 @@ export function placeOfChunk(
   return { start: places.starts[first]!, end: places.ends[end - 1]!, tokens };
 }
 
-/** `chunk` absent: the text is a query. Returns undefined when the text has no such chunk. */
-export function spansOfRows(
+export function spansOfQuery(rules: ServedModel['rules'], places: TokenPlaces): Spans {
+  return spans(querySequence(rules, places.ids), places, { head: rules.queryHead.length, first: 0 });
+}
+
+/** Returns undefined when the text has no such chunk. */
+export function spansOfChunk(
   { rules, windowTokensMax }: Pick<ServedModel, 'rules' | 'windowTokensMax'>,
   places: TokenPlaces,
-  chunk: LocatedChunk | undefined,
+  chunk: LocatedChunk,
 ): Spans | undefined {
-  if (chunk === undefined) {
-    return spans(querySequence(rules, places.ids), places, { head: rules.queryHead.length, first: 0 });
-  }
   if (chunkingProblem(chunk.chunking, windowTokensMax) !== undefined) return undefined;
   const window = [...tokenWindows(places.ids.length, chunk.chunking, windowTokensMax)][chunk.chunkIndex];
   if (window === undefined) return undefined;

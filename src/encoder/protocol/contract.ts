@@ -58,7 +58,15 @@ export interface EncodedQuery {
   readonly vectors: Float32Array;
   /** f32 [rows]: the product of row i and the model's mean. Added to the row's similarities, it undoes the centring of documents. */
   readonly offsets: Float32Array;
+  /** Where each row lies in the text. Only if it was asked for, and where an encoder can say. */
+  readonly spans?: RowSpans;
   readonly timings: EncodeTimings;
+}
+
+/** u32 [rows] each, in UTF-16 units of the text. Start and end are equal for special tokens. */
+export interface RowSpans {
+  readonly starts: Uint32Array;
+  readonly ends: Uint32Array;
 }
 
 export interface EncodedDocument {
@@ -87,12 +95,15 @@ export type LocatedText =
   | { readonly text: string }
   | { readonly text: string; readonly chunking: ChunkingParameters; readonly chunkIndex: number };
 
-export interface TokenSpans {
+/** The spans of tokens. Pooled rows are not known here. */
+export interface TokenSpans extends RowSpans {
   /** Why the tokens cannot be located. Then there are no spans. */
   readonly problem?: string;
-  /** u32 [tokens], in UTF-16 units of the text. Start and end are equal for special tokens. Pooled rows are not known here. */
-  readonly starts: Uint32Array;
-  readonly ends: Uint32Array;
+}
+
+export interface EncodeQueryOptions extends EncodeOptions {
+  /** The caller wants the spans of the rows. */
+  readonly located?: boolean;
 }
 
 export interface EncodeDocumentsOptions extends EncodeOptions {
@@ -134,7 +145,7 @@ export interface EncoderPool {
   countTokens(texts: readonly string[], options: EncodeOptions): Promise<readonly number[]>;
   /** Finds the part of a text that each of its token vectors comes from. */
   locateTokens(located: LocatedText, options: EncodeOptions): Promise<TokenSpans>;
-  encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery>;
+  encodeQuery(text: string, options: EncodeQueryOptions): Promise<EncodedQuery>;
   /** Yields whole documents, in any order, each exactly once. The bytes in flight are bounded. */
   encodeDocuments(texts: readonly string[], options: EncodeDocumentsOptions): AsyncIterable<EncodedDocument>;
   /** Statistics of the encoders that are in use and answer at once. */

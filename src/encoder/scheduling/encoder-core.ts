@@ -2,13 +2,13 @@
  * The encoder without its transport: it tokenises, admits, schedules and runs texts, and returns their rows. It knows no gRPC.
  * Failures are `EncoderFailure`s, which the transport turns into statuses.
  */
-import { rowBytes, rowsLeft, rowsLeftMax, storedRowBytes } from '../../contracts/row-shape.ts';
+import { rowBytes, rowsLeft, storedRowBytes } from '../../contracts/row-shape.ts';
 import { setImmediate as turn } from 'node:timers/promises';
 import { assertInvariant } from '../../errors.ts';
 import { paddedTexts } from './batch-shape.ts';
 import { chunkingProblem } from '../model/chunker.ts';
 import { querySequence, type Sequence } from '../model/colbert-rules.ts';
-import { spansOfRows, type LocatedChunk } from '../model/row-spans.ts';
+import { queryTokens, spansOfChunk, type LocatedChunk } from '../model/row-spans.ts';
 import { documentTokenizer, type DocumentTokenizer } from '../model/tokenizer/document-tokenizer.ts';
 import type { ChunkingParameters, EncodeTimings } from '../protocol/contract.ts';
 import { DocumentIntake } from './document-intake.ts';
@@ -132,19 +132,22 @@ export class EncoderCore {
     request: EncodeRequest,
   ): Promise<Spans | undefined> {
     const { model } = this.#model(request);
-    const places = await model.tokenizer.locateInSlices(text, request.signal);
-    return places && spansOfRows(model, places, chunk);
+    const { signal } = request;
+    if (chunk === undefined) return (await queryTokens(model, text, { located: true, signal })).spans;
+    const places = await model.tokenizer.locateInSlices(text, signal);
+    return places && spansOfChunk(model, places, chunk);
   }
 
   async encodeQuery(
     text: string,
-    request: EncodeRequest,
-  ): Promise<QueryRows & { readonly inputTokens: number; readonly timings: EncodeTimings }> {
+    request: EncodeRequest & { readonly located?: boolean },
+  ): Promise<
+    QueryRows & { readonly inputTokens: number; readonly timings: EncodeTimings; readonly spans?: Spans }
+  > {
     const { model, modelIndex } = this.#model(request);
     const startedAt = performance.now();
-    const { rules, tokenizer } = model;
-    const tokens = await tokenizer.encodeInSlices(rules.queryLead + text, request.signal);
-    const sequence = querySequence(rules, tokens);
+    const { ids, ...located } = await queryTokens(model, text, request);
+    const sequence = querySequence(model.rules, ids);
     const tokenizeMs = performance.now() - startedAt;
     const reservation = this.#reserve(sequence.ids.length);
     try {
@@ -154,7 +157,7 @@ export class EncoderCore {
       });
       const timings = { tokenizeMs, queueMs, runMs, rowsMs };
       this.#stageTimes.observe('query', timings);
-      return { ...queryRows(rows), inputTokens: tokens.length, timings };
+      return { ...queryRows(rows), ...located, inputTokens: ids.length, timings };
     } finally {
       reservation.release();
     }

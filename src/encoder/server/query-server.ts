@@ -35,6 +35,8 @@ export interface QueryServerOptions {
 
 const openMax = 2048;
 
+const none = new Uint32Array();
+
 const refusedQueryResponse: EncodeQueryResponse = {
   inputTokens: 0,
   rows: 0,
@@ -42,6 +44,8 @@ const refusedQueryResponse: EncodeQueryResponse = {
   offsets: Buffer.alloc(0),
   timings: null,
   problem: refusalMessage,
+  starts: Buffer.alloc(0),
+  ends: Buffer.alloc(0),
 };
 
 export class QueryServer {
@@ -109,7 +113,8 @@ export class QueryServer {
     }
     let query;
     try {
-      query = await core.encodeQuery(request.text, targeted(request, limits));
+      const { located } = request;
+      query = await core.encodeQuery(request.text, { ...targeted(request, limits), located });
     } catch (error) {
       if (!(error instanceof TextRefused)) throw error;
       onRefusal(error);
@@ -122,6 +127,8 @@ export class QueryServer {
       offsets: bytesOf(query.offsets),
       timings: query.timings,
       problem: '',
+      starts: bytesOf(query.spans?.starts ?? none),
+      ends: bytesOf(query.spans?.ends ?? none),
     };
   }
 

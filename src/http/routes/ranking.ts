@@ -20,7 +20,7 @@ function searchRoutes(service: Service): FastifyPluginAsyncZod {
         operationId: 'search',
         summary: 'Find the best chunks for a query',
         description:
-          'Returns references to chunks. The service does not store texts: load them from your own store by `doc_id`. `where`, `group_by_document` and `exact` are additions.',
+          'Returns references to chunks. The service does not store texts: load them from your own store by `doc_id`. `where`, `group_by_document`, `exact`, `passage` and `fields` are additions.',
         tags: ['ranking'],
         params: IndexParams,
         body: SearchBody,
@@ -76,6 +76,7 @@ function scoreRoute(service: Service): FastifyPluginAsyncZod {
           documents: documentInputs(body.documents),
           returnComponents: body.return_components ?? false,
           minScore: body.min_score,
+          passage: body.passage && { context: body.passage.context ?? 0 },
         };
         const response = await scope.run((context) => service.score(context, score));
         return reply.type(jsonContentType).send(await rankedAnswer(response));
@@ -95,5 +96,7 @@ function searchOf(body: z.output<typeof SearchBody>): SearchRequest {
     groupByDocument: body.group_by_document,
     exact: body.exact,
     minScore: body.min_score,
+    fields: body.fields,
+    passage: body.passage && { from: body.passage.from, context: body.passage.context ?? 0 },
   };
 }

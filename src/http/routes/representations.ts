@@ -24,7 +24,7 @@ import type { IndexActivity } from '../recent-activity.ts';
 import type { RequestUsage as RequestUsageSchema } from '../schemas/fields.ts';
 import { cursorOf, creationPlaceText } from '../schemas/pages.ts';
 import type { Recall as RecallSchema, UpsertResult } from '../schemas/indexes.ts';
-import type { Components as ComponentsSchema } from '../schemas/ranking.ts';
+import type { Components as ComponentsSchema, Passage as PassageSchema } from '../schemas/ranking.ts';
 import type { Reranked as RerankedSchema, RerankedTexts as RerankedTextsSchema } from '../schemas/rerank.ts';
 import type {
   TenantLimits as TenantLimitsSchema,
@@ -251,7 +251,7 @@ async function joined(pieces: Iterable<string>): Promise<string | Buffer> {
 }
 
 function resultText(result: ResultItem): string {
-  return `{"doc_id":${JSON.stringify(result.docId)},${chunkFields(result)},"metadata":${result.metadata}${componentsField(result)}${chunksField(result)}}`;
+  return `{"doc_id":${JSON.stringify(result.docId)},${chunkFields(result)},"metadata":${result.metadata}${detailFields(result)}${chunksField(result)}}`;
 }
 
 function documentText(document: DocumentResult): string {
@@ -263,7 +263,7 @@ function documentText(document: DocumentResult): string {
 
 function chunksField({ chunks }: Pick<ResultItem, 'chunks'>): string {
   if (chunks === undefined) return '';
-  const texts = chunks.map((chunk) => `{${chunkFields(chunk)}${componentsField(chunk)}}`);
+  const texts = chunks.map((chunk) => `{${chunkFields(chunk)}${detailFields(chunk)}}`);
   return `,"chunks":[${texts.join(',')}]`;
 }
 
@@ -272,8 +272,24 @@ function chunkFields({ chunkId, chunkIndex, score, normalizedScore, textRange }:
   return `"chunk_id":${JSON.stringify(chunkId)},"chunk_index":${chunkIndex},"score":${number(score)},"normalized_score":${number(normalizedScore)}${range}`;
 }
 
-function componentsField({ components }: ResultItem): string {
-  return components === undefined ? '' : `,"components":${componentsText(components)}`;
+function detailFields({ components, passage }: ResultItem): string {
+  const detail = components === undefined ? '' : `,"components":${componentsText(components)}`;
+  return passage === undefined ? detail : `${detail},"passage":${passageText(passage)}`;
+}
+
+/** Up to 4,096 code points, and the words of 512 query tokens. */
+function passageText(passage: NonNullable<ResultItem['passage']> | null): string {
+  if (passage === null) return 'null';
+  const { text, start, end, highlights } = passage;
+  const body: z.output<typeof PassageSchema> = {
+    text,
+    start,
+    end,
+    ...(highlights === undefined
+      ? {}
+      : { highlights: highlights.map(({ queryWord, ...word }) => ({ ...word, query_word: queryWord })) }),
+  };
+  return JSON.stringify(body);
 }
 
 /** Up to 51,200 query tokens an answer. One call of the serialiser takes half as long as a call for each token. */

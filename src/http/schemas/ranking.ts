@@ -1,8 +1,26 @@
 import { z } from 'zod';
 import { addition } from './addition.ts';
-import { candidateKMax, chunksOfDocumentMax, topKDefault } from '../../service/contract.ts';
-import { filterFieldsMax, queriesMax, queryComponentsMax, queryResultsMax, topKMax } from '../limits.ts';
-import { Documents, Query, RequestUsage, addIssue, customerObject, returnedObject } from './fields.ts';
+import { candidateKMax, chunksOfDocumentMax, passagePointsMax, topKDefault } from '../../service/contract.ts';
+import {
+  fieldNamesMax,
+  filterFieldsMax,
+  passageContextMax,
+  queriesMax,
+  queryComponentsMax,
+  queryPassagesMax,
+  queryResultsMax,
+  topKMax,
+} from '../limits.ts';
+import {
+  Documents,
+  FieldNames,
+  Name,
+  Query,
+  RequestUsage,
+  addIssue,
+  customerObject,
+  returnedObject,
+} from './fields.ts';
 
 export const Hint = z
   .string()
@@ -63,6 +81,25 @@ export const MinScore = z
     ...addition,
     description: 'Results with a lower `normalized_score` are left out. Default 0: none.',
   });
+const Context = z
+  .int()
+  .min(0)
+  .max(passageContextMax)
+  .optional()
+  .meta({ description: 'Unicode code points that are shown before and after the chunk. Default 0.' });
+
+const PassageOptions = z.strictObject({ from: Name, context: Context }).meta({
+  id: 'PassageOptions',
+  ...addition,
+  description:
+    'Adds the passage to each chunk: the part of the metadata field `from` at its `text_range`. The service keeps no text, so this is for documents that hold their text in their metadata. `text_range` refers to the text that was upserted: keep that very text in the field.',
+});
+
+const SubmittedPassageOptions = z.strictObject({ context: Context }).meta({
+  id: 'SubmittedPassageOptions',
+  ...addition,
+  description: 'Adds the passage to each result: the part of the submitted text at its `text_range`.',
+});
 
 const searchFields = {
   query: Query,
@@ -88,6 +125,12 @@ const searchFields = {
       description:
         'Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false.',
     }),
+  passage: PassageOptions.optional(),
+  fields: FieldNames.optional().meta({
+    ...addition,
+    description: `Top-level metadata fields that the results hold, at most ${fieldNamesMax}. Default: all. A passage may come from another field.`,
+    example: ['kind'],
+  }),
 };
 
 export const SearchBody = z
@@ -104,10 +147,14 @@ const resultsOf = ({ top_k: topK }: z.output<typeof QueryItem>): number => topK 
 
 const tooManyComponents = `must ask for the components of at most ${queryComponentsMax} chunks`;
 
-/** How many chunks of the answer may have components. */
-function detailedChunks(search: z.output<typeof QueryItem>): number {
-  if (search.return_components !== true) return 0;
+/** How many chunks the answer may have. */
+function chunksOf(search: z.output<typeof QueryItem>): number {
   return resultsOf(search) * (search.group_by_document === true ? chunksOfDocumentMax : 1);
+}
+
+/** How many of them may have components. */
+function detailedChunks(search: z.output<typeof QueryItem>): number {
+  return search.return_components === true ? chunksOf(search) : 0;
 }
 
 export const QueryBody = z
@@ -124,9 +171,12 @@ export const QueryBody = z
         if (sumOf(queries.map(detailedChunks)) > queryComponentsMax) {
           addIssue(context, 'too_big', tooManyComponents);
         }
+        if (sumOf(queries.map((query) => (query.passage ? chunksOf(query) : 0))) > queryPassagesMax) {
+          addIssue(context, 'too_big', `must ask for the passages of at most ${queryPassagesMax} chunks`);
+        }
       })
       .meta({
-        description: `At most ${queriesMax} searches of this index. Together they ask for at most ${queryResultsMax} results, and for components of at most ${queryComponentsMax} chunks; a grouped search counts as ten chunks per result. Each counts as one search.`,
+        description: `At most ${queriesMax} searches of this index. Together they ask for at most ${queryResultsMax} results, for components of at most ${queryComponentsMax} chunks, and for passages of at most ${queryPassagesMax}; a grouped search counts as ten chunks per result. Each counts as one search.`,
       }),
   })
   .meta({ id: 'Query' });
@@ -137,6 +187,7 @@ export const ScoreBody = z
     documents: Documents,
     return_components: ReturnComponents,
     min_score: MinScore.optional(),
+    passage: SubmittedPassageOptions.optional(),
   })
   .meta({ id: 'Score' });
 
@@ -183,6 +234,37 @@ export const Components = z
   })
   .meta({ id: 'Components' });
 
+const Highlight = z
+  .strictObject({
+    text: z.string(),
+    start: z.int().min(0),
+    end: z.int().min(1),
+    similarity: z.number().meta({
+      description: 'The greatest similarity of a token of the query to a piece of the word.',
+    }),
+    query_word: z.string().meta({ description: 'The word of the query that has this token.' }),
+  })
+  .meta({
+    id: 'PassageHighlight',
+    description: 'A word of a passage that matched. A model reads pieces of words; they are joined here.',
+  });
+
+export const Passage = z
+  .strictObject({
+    text: z.string(),
+    start: z.int().min(0),
+    end: z.int().min(1),
+    highlights: z.array(Highlight).optional().meta({
+      description:
+        'The words that matched, in the order of the text. Only with `return_components`, and where the tokenizer can say where the words of the query are.',
+    }),
+  })
+  .meta({
+    id: 'Passage',
+    ...addition,
+    description: `The part of the text that was found, in whole words: at most ${passagePointsMax} code points. A longer one is cut around the word that matches best, or, without \`return_components\`, from its start. \`start\` and \`end\` are places in the whole text, in Unicode code points. Null if the document has no such field, if it is no string, if the chunk has no \`text_range\`, or if that begins beyond the end of the text. Absent unless \`passage\` was asked for.`,
+  });
+
 const ChunkId = z.string().meta({
   description:
     'Opaque. Unique in the index, and stable until the document or its metadata is replaced. In answers of `/v1/score` it is `transient_<integer>`.',
@@ -198,6 +280,7 @@ const QueryChunk = z
     normalized_score: NormalizedScore,
     text_range: TextRange.optional(),
     components: Components.optional(),
+    passage: Passage.nullable().optional(),
   })
   .meta({ id: 'QueryChunk' });
 
@@ -211,6 +294,7 @@ const RankedResult = z
     text_range: TextRange.optional(),
     metadata: returnedObject('Metadata of the document, as it was sent.'),
     components: Components.optional(),
+    passage: Passage.nullable().optional(),
     chunks: z
       .array(QueryChunk)
       .optional()
@@ -233,9 +317,10 @@ const QueryResult = z
     text_range: TextRange.optional(),
     metadata: RankedResult.shape.metadata,
     components: Components.optional(),
+    passage: Passage.nullable().optional(),
     chunks: z.array(QueryChunk).optional().meta({
       description:
-        'Only in a grouped search, instead of `chunk_id`, `chunk_index`, `text_range` and `components`: the best chunks of the document, best first. `score` is the score of the first.',
+        'Only in a grouped search, instead of `chunk_id`, `chunk_index`, `text_range`, `components` and `passage`: the best chunks of the document, best first. `score` is the score of the first.',
     }),
   })
   .meta({ id: 'QueryResult' });

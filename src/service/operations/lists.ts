@@ -3,7 +3,6 @@
  * a condition matches. Of these the catalog chooses the page, from parts of the matches, in turn with the lists and counts of
  * all tenants. So the time grows with the number of matches, and a page is as stable under writes as one without a condition.
  */
-import { setImmediate } from 'node:timers/promises';
 import type {
   DocumentCount,
   DocumentPage,
@@ -13,11 +12,12 @@ import type {
 } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
 import { metadataInParts } from '../../index/segments/metadata-parts.ts';
-import { objectTextOf, writtenMembers } from '../../index/terms/canonical-json.ts';
 import type { DocumentListRequest, IndexPage, ListedDocuments, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import { readingWork } from '../limits/work.ts';
 import { assertWanted, pieceOf, type OperationDeps } from '../operation-deps.ts';
+import { withFieldsAlone } from '../passages/metadata-text.ts';
+import { takingTurns } from '../limits/turns.ts';
 import { hintFor } from './hints.ts';
 import { withMatching } from './read-index.ts';
 import { filtersFor } from './search.ts';
@@ -26,8 +26,6 @@ import { filtersFor } from './search.ts';
 const pageBytesMax = 4 * 1024 * 1024;
 /** Matches that the catalog reads at a time: some milliseconds. */
 const partVersions = 4096;
-/** After so many characters of metadata other requests have their turn. */
-const charactersInTurn = 64 * 1024;
 
 export async function listIndexPage(
   { catalog }: OperationDeps,
@@ -106,15 +104,10 @@ async function pageOf(
 async function withFields(page: ListedDocuments, fields: readonly string[]): Promise<ListedDocuments> {
   const names = fields.map((field) => JSON.stringify(field));
   const documents: StoredDocument[] = [];
-  let characters = 0;
+  const giveWay = takingTurns();
   for (const document of page.documents) {
-    const members = writtenMembers(document.metadata);
-    const wanted = names.flatMap((name) => members.get(name) ?? []);
-    documents.push({ ...document, metadata: objectTextOf(wanted) });
-    characters += document.metadata.length;
-    if (characters < charactersInTurn) continue;
-    characters = 0;
-    await setImmediate();
+    await giveWay();
+    documents.push({ ...document, metadata: withFieldsAlone(document.metadata, names) });
   }
   return { ...page, documents };
 }

@@ -31,6 +31,7 @@ import {
   tokensLeftBehind,
   type OperationDeps,
 } from '../operation-deps.ts';
+import { shownResults, wantsHighlights } from '../passages/shown-results.ts';
 import { componentsOf, normalizedScore, textRangeAt, weightOf } from './ranking.ts';
 import { modelOfRerank } from '../indexes/served-models.ts';
 import { scoringWork } from '../limits/work.ts';
@@ -50,6 +51,7 @@ type TokenMatrices = Pick<EncodedDocument, 'chunkRows' | 'vectors' | 'scales'>;
 
 interface Scored {
   readonly inputTokens: number;
+  readonly spans: EncodedQuery['spans'];
   readonly best: readonly Best[];
   /** Chunks of each document, in the order submitted. */
   readonly chunkCounts: Uint32Array;
@@ -64,7 +66,12 @@ export async function scoreDocuments(
   const hold = await deps.allowance.open(context.tenant);
   try {
     const scored = await timed(context, 'score', () => scoreAll(deps, context, request, hold));
-    const results = resultItems(scored, request.minScore);
+    const texts = new Map(request.documents.map(({ docId, text }) => [docId, text]));
+    const results = await shownResults(deps, context, resultItems(scored, request.minScore), {
+      ...request,
+      spans: scored.spans,
+      textOf: ({ docId }) => texts.get(docId),
+    });
     const { cut } = scored;
     assertWanted(context, deps.nowMs());
     await timed(context, 'usage', () =>
@@ -115,7 +122,9 @@ async function scoreAll(
         }
         const [queryTokens = 0] = await deps.encoders.countTokens([request.query], options);
         hold.reserve(documentTokens.reduce((sum, tokens) => sum + BigInt(tokens), BigInt(queryTokens)));
-        query.resolve(encodedQuery(deps, context, { text: request.query, path: 'query' }, options));
+        const located = wantsHighlights(request);
+        const text = { text: request.query, path: 'query' };
+        query.resolve(encodedQuery(deps, context, text, { ...options, located }));
       },
     },
   );
@@ -147,8 +156,8 @@ async function scoreAll(
       }),
     );
   }
-  const { inputTokens } = await query.promise;
-  return { inputTokens: documentTokens + inputTokens, best, chunkCounts, cut: cutDone };
+  const { inputTokens, spans } = await query.promise;
+  return { inputTokens: documentTokens + inputTokens, spans, best, chunkCounts, cut: cutDone };
 }
 
 /** How long documents are cut; `undefined` = they count whole. */

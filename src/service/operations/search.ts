@@ -31,6 +31,7 @@ import { readableIndex, type ReadableIndex } from './read-index.ts';
 import type { Place } from '../limits/fair-queue.ts';
 import { assertAffordable, costOf, longWork, sliceWork, type QueryCost } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
+import { shownResults, textInField, wantsHighlights } from '../passages/shown-results.ts';
 import { hintFor } from './hints.ts';
 import { assertUnexpired, unexpired } from './unexpired.ts';
 
@@ -82,6 +83,7 @@ export async function runSearches(
         return found;
       }),
     );
+    const shown = await shownAnswers(deps, context, searches, { queries, answers });
     const inputTokens = sumOf(queries, (query) => query.inputTokens);
     assertWanted(context, deps.nowMs());
     await timed(context, 'usage', () =>
@@ -98,11 +100,27 @@ export async function runSearches(
       chunkCount: sumOf(answers, (answer) => answer.usage.chunkCount),
       candidateCount: sumOf(answers, (answer) => answer.usage.candidateCount),
     });
-    return { answers, usage };
+    return { answers: shown, usage };
   } finally {
     place.leave();
     hold.release(tokensLeftBehind(context));
   }
+}
+
+async function shownAnswers(
+  deps: OperationDeps,
+  context: RequestContext,
+  searches: readonly PlacedSearch[],
+  found: { readonly queries: readonly EncodedQuery[]; readonly answers: readonly RankedResponse[] },
+): Promise<readonly RankedResponse[]> {
+  const shown: RankedResponse[] = [];
+  for (const [number, search] of searches.entries()) {
+    const answer = found.answers[number];
+    assertInvariant(answer !== undefined, 'every search has an answer');
+    const wanted = { ...search, spans: found.queries[number]?.spans, textOf: textInField(search) };
+    shown.push({ ...answer, results: await shownResults(deps, context, answer.results, wanted) });
+  }
+  return shown;
 }
 
 type Filters = Pick<NativeMatching, 'filterTerms' | 'where'>;
@@ -259,9 +277,11 @@ async function encodeQueries(
   }
   const queries = await timed(context, 'encode', () =>
     Promise.all(
-      searches.map(({ query, path }) =>
-        encodedQuery(deps, context, { text: query, path: `${path}query` }, options),
-      ),
+      searches.map((search) => {
+        const located = wantsHighlights(search);
+        const query = { text: search.query, path: `${search.path}query` };
+        return encodedQuery(deps, context, query, { ...options, located });
+      }),
     ),
   );
   // The queries ran side by side, so the slowest says where the time went.

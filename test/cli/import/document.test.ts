@@ -25,6 +25,22 @@ describe('a line becomes a document', () => {
     expect(documentOf({ doc_id: 'a', title: 'T', text: '' })).toMatchObject({ text: 'T' });
   });
 
+  it('with the text that is sent in a metadata field, if it is to be kept', () => {
+    const row = { title: 'T', text: 'body', body: 'other', year: 1 };
+    const kept = { doc_id: 'a', text: 'T body', metadata: { title: 'T', year: 1, body: 'T body' } };
+    expect(documentOf({ _id: 'a', ...row }, { keepText: 'body' })).toEqual(kept);
+    expect(documentOf({ _id: 'a', ...row }, { keepText: 'body', metadata: ['year'] })).toMatchObject({
+      metadata: { year: 1, body: 'T body' },
+    });
+    // The id of a row without one does not change.
+    expect(documentOf(row, { autoId: true, keepText: 'copy' })).toMatchObject({
+      doc_id: (documentOf(row, { autoId: true }) as { readonly doc_id: string }).doc_id,
+    });
+    expect(documentOf({ id: 'a', text: 'x'.repeat(17_000) }, { keepText: 'body' })).toMatch(
+      /^the metadata with the text has 17011 bytes, 16384 are allowed/,
+    );
+  });
+
   it.each([
     ['1126128864018916581', '1126128864018916581'],
     ['-9007199254740993', '-9007199254740993'],

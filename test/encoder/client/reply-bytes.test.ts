@@ -56,6 +56,8 @@ const query = fc.record({
   offsets: bytes,
   timings,
   problem: text,
+  starts: bytes,
+  ends: bytes,
 });
 const part = fc.record({
   documentIndex: fc.integer({ min: 0, max: 3 }),
@@ -92,11 +94,12 @@ function decodes<Decoded>(decode: () => Decoded, check: (decoded: Decoded) => vo
   return true;
 }
 
-function checkQuery({ rows, vectors, offsets, problem }: EncodedQuery): void {
+function checkQuery({ rows, vectors, offsets, problem, spans }: EncodedQuery): void {
   if (problem !== undefined) return expect([rows, vectors.length, offsets.length]).toEqual([0, 0, 0]);
   expect(rows).toBeGreaterThan(0);
   expect([vectors.length, offsets.length]).toEqual([rows * dim, rows]);
   expect([...vectors, ...offsets].every(Number.isFinite)).toBe(true);
+  if (spans !== undefined) expect([spans.starts.length, spans.ends.length]).toEqual([rows, rows]);
 }
 
 function checkDocument(document: EncodedDocument): void {
@@ -140,6 +143,8 @@ const honestQuery = {
   offsets: Buffer.alloc(8),
   timings: { tokenizeMs: 1, queueMs: 1, runMs: 1, rowsMs: 0 },
   problem: '',
+  starts: bytesOf(Uint32Array.of(0, 0)),
+  ends: bytesOf(Uint32Array.of(0, 3)),
 };
 const honestPart = {
   documentIndex: 0,

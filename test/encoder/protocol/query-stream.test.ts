@@ -11,13 +11,14 @@ import {
   EncoderClient,
   type EncodeQueriesResponse,
   encoderService,
+  numbersIn,
   type QueryItem,
 } from '../../../src/encoder/protocol/wire.ts';
 import { callOptions, encodersOfTest } from '../../support/encoder/encoders.ts';
 import { eventually, hangMs } from '../../support/running/eventually.ts';
 
 const model = { name: 'colbert-tiny', version: '1' };
-const query = { model, tenantId: 't', text: 'the late interaction' };
+const query = { model, tenantId: 't', text: 'the late interaction', located: false };
 
 describe('queries on one stream', () => {
   it('each get their own answer', async () => {
@@ -98,6 +99,24 @@ describe('the encoder’s end of a stream of queries', () => {
       [11, status.FAILED_PRECONDITION],
       [12, status.INVALID_ARGUMENT],
     ]);
+  });
+
+  it('tells where the rows of a query lie in its text, if it is asked to', async () => {
+    const { address } = await oneEncoder();
+    const { stream, ask, responses, ended } = open(address);
+    const text = '🎈 no way';
+    ask({ number: 1, query, timeoutMs: 30_000 });
+    ask({ number: 2, query: { ...query, text, located: true }, timeoutMs: 30_000 });
+    stream.end();
+    await ended;
+    const [plain, located] = [1, 2].map((wanted) => responses.find(({ number }) => number === wanted)?.reply);
+    expect([plain?.starts.length, plain?.ends.length]).toEqual([0, 0]);
+    const [starts, ends] = [located!.starts, located!.ends].map((bytes) => numbersIn(bytes, Uint32Array)!);
+    expect([starts!.length, ends!.length]).toEqual([located!.rows, located!.rows]);
+    const parts = Array.from(starts!, (start, row) => text.slice(start, ends![row])).filter(
+      (part) => part !== '',
+    );
+    expect(parts.join('')).toBe('🎈noway');
   });
 
   it('tells to open no more when it drains, answers what is open, and ends', async () => {

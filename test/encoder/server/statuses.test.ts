@@ -30,7 +30,7 @@ const open = {
   tokensMax: 0,
 };
 const document = { text: 'the late interaction', more: [] };
-const query = { model, tenantId: 't', text: 'x' };
+const query = { model, tenantId: 't', text: 'x', located: false };
 
 function connect(address: string) {
   const rpc = new EncoderClient(address, credentials.createInsecure());

@@ -36,7 +36,8 @@ export class RecordedEncoder extends WordEncoder {
     options: EncodeDocumentsOptions,
   ): AsyncGenerator<EncodedDocument, void, undefined> {
     const documents = texts.map((text) => recorded(this.#recording.documents, text));
-    await options.onTokenCounts(documents.map(({ inputTokens }) => inputTokens));
+    const counts = documents.map(({ inputTokens }) => inputTokens);
+    await options.onTokenCounts(counts, counts);
     for (const [documentIndex, document] of documents.entries()) yield { ...document, documentIndex };
   }
 }

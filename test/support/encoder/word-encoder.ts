@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type {
   EncodeDocumentsOptions,
   EncodeOptions,
+  EncodeQueryOptions,
   EncodedDocument,
   EncodedQuery,
   EncoderPool,
@@ -40,6 +41,8 @@ export class WordEncoder implements EncoderPool {
   beforeDocument: (text: string) => Promise<void> = async () => undefined;
   beforeQuery: (text: string) => Promise<void> = async () => undefined;
   onGpu = false;
+  /** False: it says of no query where its words are, as encoders of earlier releases do. */
+  locates = true;
   closed = false;
 
   models(): readonly EncoderModel[] {
@@ -83,7 +86,7 @@ export class WordEncoder implements EncoderPool {
     };
   }
 
-  async encodeQuery(text: string, options: EncodeOptions): Promise<EncodedQuery> {
+  async encodeQuery(text: string, options: EncodeQueryOptions): Promise<EncodedQuery> {
     await unlessAborted(this.beforeQuery(text), options.signal);
     this.inferred.push(text);
     const words = wordsOf(text);
@@ -93,6 +96,9 @@ export class WordEncoder implements EncoderPool {
       rows: Math.max(1, words.length),
       vectors: queryVectors(words.length === 0 ? [''] : words),
       offsets: new Float32Array(Math.max(1, words.length)).fill(0.25),
+      ...(options.located === true && this.locates && words.length > 0
+        ? { spans: await this.locateTokens({ text }) }
+        : {}),
       timings: { tokenizeMs: 0, queueMs: 0, runMs: 0, rowsMs: 0 },
     };
   }

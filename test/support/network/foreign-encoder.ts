@@ -200,6 +200,8 @@ function queryReply(text: string): EncodeQueryResponse {
     offsets: bytesOf(new Float32Array(words.length).fill(0.25)),
     timings,
     problem: '',
+    starts: Buffer.alloc(0),
+    ends: Buffer.alloc(0),
   };
 }
 

@@ -142,6 +142,20 @@ export const reranked = z.strictObject({
 });
 export type Reranked = z.output<typeof reranked>;
 
+const place = { start: count, end: z.int().min(1) };
+/** An addition of ours. */
+const passage = z
+  .strictObject({
+    text: z.string(),
+    ...place,
+    highlights: z
+      .array(z.strictObject({ text: z.string(), ...place, similarity: z.number(), query_word: z.string() }))
+      .optional(),
+  })
+  .nullable()
+  .optional();
+const details = { components: components.optional(), passage };
+
 const chunks = z
   .array(
     z.strictObject({
@@ -150,20 +164,27 @@ const chunks = z
       text_range: textRange,
       score: z.number(),
       normalized_score: share,
-      components: components.optional(),
+      ...details,
     }),
   )
   .min(1);
 
+/** The answer to a search that asks for passages, or to such a score. */
+export const rankedWithPassages = z.strictObject({
+  results: z.array(z.strictObject({ ...resultItem.shape, ...details, passage: passage.unwrap() })),
+  hint,
+  usage: requestUsage,
+});
+
 /** The answer to a grouped search. */
 export const rankedByDocument = z.strictObject({
-  results: z.array(z.strictObject({ ...resultItem.shape, components: components.optional(), chunks })),
+  results: z.array(z.strictObject({ ...resultItem.shape, ...details, chunks })),
   hint,
   usage: requestUsage,
 });
 
 const queryResult = z.union([
-  z.strictObject({ ...resultItem.shape, components: components.optional() }),
+  z.strictObject({ ...resultItem.shape, ...details }),
   z.strictObject({
     doc_id: z.string(),
     score: z.number(),

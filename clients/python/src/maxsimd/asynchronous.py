@@ -301,14 +301,19 @@ class AsyncMaxsimd:
         exact: bool | None = None,
         return_components: bool | None = None,
         min_score: float | None = None,
+        passage: Mapping[str, Any] | None = None,
+        fields: Sequence[str] | None = None,
     ) -> Ranked:
         """The best chunks, or with `group_by_document` the best documents, best first.
+
+        With `passage={"from": "text"}` each chunk has its `passage`, from the metadata field that holds the text. With
+        `fields` the results have these metadata fields alone.
 
         Example:
             ranked = await client.search(index_id, "how do insects communicate?", top_k=3, where={"kind": "insect"})
             best = ranked.results[0].doc_id
         """
-        fields = {
+        options = {
             "top_k": top_k,
             "candidate_k": candidate_k,
             "filter": filter,
@@ -317,8 +322,10 @@ class AsyncMaxsimd:
             "exact": exact,
             "return_components": return_components,
             "min_score": min_score,
+            "passage": passage,
+            "fields": fields,
         }
-        return await self._send(calls.search(index_id, {"query": query, **fields}))
+        return await self._send(calls.search(index_id, {"query": query, **options}))
 
     async def query(self, index_id: UUID | str, queries: Iterable[Query]) -> QueryAnswers:
         """1 to 32 searches at once, on one snapshot of the index.
@@ -335,13 +342,15 @@ class AsyncMaxsimd:
         *,
         return_components: bool | None = None,
         min_score: float | None = None,
+        passage: Mapping[str, Any] | None = None,
     ) -> Ranked:
-        """Ranks the documents given; nothing is stored.
+        """Ranks the documents given; nothing is stored. With `passage={}` each result has its `passage` of the text.
 
         Example:
             ranked = await client.score("largest animal", [{"doc_id": "a", "text": "An elephant is big."}])
         """
-        return await self._send(calls.score(query, documents, return_components, min_score))
+        options = {"return_components": return_components, "min_score": min_score, "passage": passage}
+        return await self._send(calls.score(query, documents, options))
 
     async def usage(self) -> UsageSummary:
         """Usage, limits and what remains of this month.
@@ -382,8 +391,12 @@ class AsyncMaxsimd:
         *,
         concurrency: int = 2,
         on_progress: Callable[[ImportProgress], None] | None = None,
+        keep_text: str | None = None,
     ) -> ImportReport:
         """Any number of documents, in batches, `concurrency` at once.
+
+        `keep_text` names the metadata field that keeps the text of each document, so that searches show passages. Metadata
+        have at most 16 KiB; a document with more is refused.
 
         Documents that are refused alone, or that no request can carry, are reported, and those beside them go on. A `doc_id` that comes again waits for
         the one before it, so that the last one stays. A service that is too slow gets fewer and smaller batches (`pace.py`).
@@ -393,7 +406,7 @@ class AsyncMaxsimd:
             report = await client.import_documents(index_id, [{"doc_id": "bee", "text": "Honey bees dance."}])
             print(report.documents, report.failed)
         """
-        return await Import(self, index_id, concurrency, on_progress).run(documents)
+        return await Import(self, index_id, concurrency, on_progress, keep_text).run(documents)
 
     async def _send(
         self,

@@ -195,17 +195,9 @@ def query(index_id: UUID | str, queries: Iterable[Query]) -> Call[QueryAnswers]:
     return Call("POST", _index_path(index_id, "query"), QueryAnswers, is_safe=True, body=body)
 
 
-def score(
-    query: str, documents: Iterable[Document], return_components: bool | None, min_score: float | None
-) -> Call[Ranked]:
+def score(query: str, documents: Iterable[Document], options: Mapping[str, Any]) -> Call[Ranked]:
     plain = [_plain(document) for document in documents]
-    fields = {
-        "query": query,
-        "documents": plain,
-        "return_components": return_components,
-        "min_score": min_score,
-    }
-    return Call("POST", "/v1/score", Ranked, is_safe=True, body=_body(fields))
+    return Call("POST", "/v1/score", Ranked, is_safe=True, body=_body({"query": query, "documents": plain, **options}))
 
 
 def usage() -> Call[UsageSummary]:
@@ -245,7 +237,12 @@ def _plain(value: BaseModel | Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(value, BaseModel):
         return value
     given = ((name, getattr(value, name)) for name in type(value).model_fields if name in value.model_fields_set)
-    return {name: field for name, field in given if field is not None}
+    return {name: _nested(field) for name, field in given if field is not None}
+
+
+def _nested(field: Any) -> Any:
+    """`from` is a word of Python, so the field has another name in the model."""
+    return field.model_dump(by_alias=True, exclude_none=True) if isinstance(field, BaseModel) else field
 
 
 def _body(fields: Mapping[str, Any]) -> bytes:

@@ -25,7 +25,9 @@ class Import:
         index_id: UUID | str,
         concurrency: int,
         on_progress: Callable[[ImportProgress], None] | None,
+        keep_text: str | None = None,
     ) -> None:
+        self._keep_text = keep_text
         self._client = client
         self._index_id = index_id
         self._on_progress = on_progress
@@ -38,7 +40,7 @@ class Import:
         try:
             batch = Batch()
             async for document in _each(documents):
-                item = item_of(document)
+                item = item_of(document, self._keep_text)
                 if not batch.fits(item, self._batches.pace.documents):
                     await self._start(batch)
                     batch = Batch()

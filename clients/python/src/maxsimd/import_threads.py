@@ -30,7 +30,9 @@ class Import:
         index_id: UUID | str,
         concurrency: int,
         on_progress: Callable[[ImportProgress], None] | None,
+        keep_text: str | None = None,
     ) -> None:
+        self._keep_text = keep_text
         self._client = client
         self._index_id = index_id
         self._on_progress = on_progress
@@ -46,7 +48,7 @@ class Import:
             try:
                 batch = Batch()
                 for document in documents:
-                    item = item_of(document)
+                    item = item_of(document, self._keep_text)
                     if not batch.fits(item, self._batches.pace.documents):
                         self._start(batch)
                         batch = Batch()

@@ -53,8 +53,8 @@ class Item:
     """No part of the document in a request."""
 
 
-def item_of(document: Document) -> Item | DocumentFailure:
-    """A failure says why no request can carry the document."""
+def item_of(document: Document, keep_text: str | None = None) -> Item | DocumentFailure:
+    """A failure says why no request can carry the document. `keep_text` is the metadata field that keeps the text."""
     stored: Document
     if isinstance(document, DocumentInput):
         doc_id, expiry, stored = document.doc_id, None, document
@@ -62,10 +62,17 @@ def item_of(document: Document) -> Item | DocumentFailure:
         # The service refuses a document without an id, as one of its batch.
         doc_id, expiry = str(document.get("doc_id", "")), document.get("expires_at")
         stored = {name: field for name, field in document.items() if name != "expires_at"}
+    if keep_text is not None:
+        stored = _keeping(stored, keep_text)
     try:
         return Item(doc_id, document_json(stored), None if expiry is None else time_text(expiry))
     except MaxsimdError as error:
         return _failure(doc_id, str(error))
+
+
+def _keeping(document: Document, field: str) -> Document:
+    given = document.model_dump(exclude_unset=True) if isinstance(document, DocumentInput) else document
+    return {**given, "metadata": {**(given.get("metadata") or {}), field: given.get("text")}}
 
 
 class Batch:

@@ -37,6 +37,21 @@ class DocumentInput(BaseModel):
     ] = None
 
 
+class PassageOptionsInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    from_: Annotated[str, Field(alias="from", max_length=255, min_length=1)]
+    context: Annotated[
+        int | None,
+        Field(
+            description="Unicode code points that are shown before and after the chunk. Default 0.",
+            ge=0,
+            le=1000,
+        ),
+    ] = None
+
+
 class QueryItemInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
@@ -95,6 +110,14 @@ class QueryItemInput(BaseModel):
         bool | None,
         Field(
             description="Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false."
+        ),
+    ] = None
+    passage: PassageOptionsInput | None = None
+    fields: Annotated[
+        list[str] | None,
+        Field(
+            description="Top-level metadata fields that the results hold, at most 10. Default: all. A passage may come from another field.",
+            max_length=10,
         ),
     ] = None
 
@@ -228,6 +251,33 @@ class Components(BaseModel):
     candidate_rank: Annotated[int | None, Field(ge=0)] = None
 
 
+class PassageHighlight(BaseModel):
+    text: str
+    start: Annotated[int, Field(ge=0)]
+    end: Annotated[int, Field(ge=1)]
+    similarity: Annotated[
+        float,
+        Field(
+            description="The greatest similarity of a token of the query to a piece of the word."
+        ),
+    ]
+    query_word: Annotated[
+        str, Field(description="The word of the query that has this token.")
+    ]
+
+
+class Passage(BaseModel):
+    text: str
+    start: Annotated[int, Field(ge=0)]
+    end: Annotated[int, Field(ge=1)]
+    highlights: Annotated[
+        list[PassageHighlight] | None,
+        Field(
+            description="The words that matched, in the order of the text. Only with `return_components`, and where the tokenizer can say where the words of the query are."
+        ),
+    ] = None
+
+
 class QueryChunk(BaseModel):
     chunk_id: Annotated[
         str,
@@ -250,6 +300,7 @@ class QueryChunk(BaseModel):
     ] = None
     text_range: TextRange | None = None
     components: Components | None = None
+    passage: Passage | None = None
 
 
 class Result(BaseModel):
@@ -278,6 +329,7 @@ class Result(BaseModel):
         dict[str, Any], Field(description="Metadata of the document, as it was sent.")
     ]
     components: Components | None = None
+    passage: Passage | None = None
     chunks: Annotated[
         list[QueryChunk] | None,
         Field(
@@ -312,10 +364,11 @@ class QueryResult(BaseModel):
         dict[str, Any], Field(description="Metadata of the document, as it was sent.")
     ]
     components: Components | None = None
+    passage: Passage | None = None
     chunks: Annotated[
         list[QueryChunk] | None,
         Field(
-            description="Only in a grouped search, instead of `chunk_id`, `chunk_index`, `text_range` and `components`: the best chunks of the document, best first. `score` is the score of the first."
+            description="Only in a grouped search, instead of `chunk_id`, `chunk_index`, `text_range`, `components` and `passage`: the best chunks of the document, best first. `score` is the score of the first."
         ),
     ] = None
 

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 
-import { spansOfRows } from '../../../../src/encoder/model/row-spans.ts';
+import { spansOfChunk, spansOfQuery } from '../../../../src/encoder/model/row-spans.ts';
 import { loadModel } from '../../../../src/encoder/model/served-model.ts';
 import { documentSequence, querySequence } from '../../../../src/encoder/model/colbert-rules.ts';
 import { shippedModels } from '../../../../src/process/installation.ts';
@@ -48,15 +48,15 @@ test('words are found as they are written', async () => {
 test('rows of queries and of chunks: as many spans, none for special tokens, the window of its chunk', async () => {
   const given = 'one two three, four five six. seven eight nine ten';
   const places = (await locate(given))!;
-  const query = spansOfRows(model, places, undefined)!;
+  const query = spansOfQuery(model.rules, places);
   expect(query.starts).toHaveLength(querySequence(model.rules, places.ids).rows);
   expect([query.starts[0], query.ends[0]]).toEqual([0, 0]);
   const chunking = { maxTokens: 5, overlapTokens: 1, minimumChunkTokens: 2 };
-  const second = spansOfRows(model, places, { chunking, chunkIndex: 1 })!;
+  const second = spansOfChunk(model, places, { chunking, chunkIndex: 1 })!;
   expect(second.starts).toHaveLength(documentSequence(model.rules, places.ids.subarray(4, 9)).rows);
   const words = Array.from(second.starts, (start, row) => given.slice(start, second.ends[row]));
   expect(words.filter((word) => word !== '').join(' ')).toMatch(/^four five six/);
-  expect(spansOfRows(model, places, { chunking, chunkIndex: 9 })).toBeUndefined();
+  expect(spansOfChunk(model, places, { chunking, chunkIndex: 9 })).toBeUndefined();
 });
 
 const longestTexts = Object.entries({
@@ -96,11 +96,11 @@ test('a prefix of several tokens has no span, and no row where the skip-list dro
   const places = (await prompted.tokenizer.locateInSlices(given, new AbortController().signal))!;
   const words = ({ starts, ends }: { starts: Uint32Array; ends: Uint32Array }): string[] =>
     Array.from(starts, (start, row) => given.slice(start, ends[row])).filter((word) => word !== '');
-  const query = spansOfRows(prompted, places, undefined)!;
+  const query = spansOfQuery(rules, places);
   expect(words(query).join('')).toBe('thelate,tokens');
   expect(query.starts.findIndex((_, row) => query.ends[row] !== 0)).toBe(rules.queryHead.length);
   const chunking = { maxTokens: 20, overlapTokens: 0, minimumChunkTokens: 1 };
-  const document = spansOfRows(prompted, places, { chunking, chunkIndex: 0 })!;
+  const document = spansOfChunk(prompted, places, { chunking, chunkIndex: 0 })!;
   expect(words(document).join('')).toBe('thelatetokens');
   // "search_document:" has two marks that are skipped.
   expect(document.starts.findIndex((_, row) => document.ends[row] !== 0)).toBe(rules.documentHead.length - 2);

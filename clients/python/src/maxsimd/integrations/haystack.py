@@ -22,12 +22,14 @@ from ..errors import NotFoundError
 from ..models import StoredDocument
 from ..synchronous import Maxsimd
 from .conditions import Condition, all_of, any_of
-from .texts import AnyLoad, Found, Load, aretrieve, asynchronous, check_stored, narrowed, retrieve
+from .texts import AnyLoad, Found, Load, TextSource, aretrieve, asynchronous, check_stored, narrowed, retrieve
 
 
 @component
 class MaxsimdRetriever:
-    """The best passages of the best `top_k` documents of an index, best first. `load` gives texts by `doc_id`.
+    """The best passages of the best `top_k` documents of an index, best first.
+
+    `load` gives texts by `doc_id`, or `text_field` is the metadata field that holds them.
 
     Example:
         retriever = MaxsimdRetriever(Maxsimd(), index_id, load, top_k=5)
@@ -38,8 +40,9 @@ class MaxsimdRetriever:
         self,
         client: Maxsimd,
         index_id: UUID | str,
-        load: AnyLoad,
+        load: AnyLoad | None = None,
         *,
+        text_field: str | None = None,
         async_client: AsyncMaxsimd | None = None,
         top_k: int = 10,
         exact: bool | None = None,
@@ -47,7 +50,7 @@ class MaxsimdRetriever:
         self._client = client
         self._async_client = asynchronous(client, async_client)
         self._index_id = index_id
-        self._load = load
+        self._texts = TextSource.of(load, text_field)
         self._top_k = top_k
         self._exact = exact
 
@@ -66,7 +69,7 @@ class MaxsimdRetriever:
             documents = retriever.run("how do they communicate?", filters=is_insect, top_k=3)["documents"]
         """
         options = self._narrowed(filters, top_k, where)
-        return _output(retrieve(self._client, self._index_id, self._load, query, options))
+        return _output(retrieve(self._client, self._index_id, self._texts, query, options))
 
     @component.output_types(documents=list[Document])
     async def run_async(
@@ -82,7 +85,7 @@ class MaxsimdRetriever:
             documents = (await retriever.run_async("how do insects communicate?"))["documents"]
         """
         options = self._narrowed(filters, top_k, where)
-        return _output(await aretrieve(self._async_client, self._index_id, self._load, query, options))
+        return _output(await aretrieve(self._async_client, self._index_id, self._texts, query, options))
 
     def _narrowed(
         self, filters: dict[str, Any] | None, top_k: int | None, where: dict[str, Any] | None

@@ -27,6 +27,7 @@ from ..synchronous import Maxsimd
 from .texts import (
     AnyLoad,
     Found,
+    TextSource,
     aretrieve,
     arerank,
     asynchronous,
@@ -39,7 +40,9 @@ from .texts import (
 
 
 class MaxsimdRetriever(BaseRetriever):
-    """The best passages of the best `k` documents of an index, best first. `load` gives texts by `doc_id`.
+    """The best passages of the best `k` documents of an index, best first.
+
+    `load` gives texts by `doc_id`, or `text_field` is the metadata field that holds them.
 
     `k`, `filter`, `where` and `exact` may be given here, or to one call. Other parameters are refused.
 
@@ -53,7 +56,8 @@ class MaxsimdRetriever(BaseRetriever):
     client: Maxsimd
     async_client: AsyncMaxsimd | None = None
     index_id: str
-    load: AnyLoad
+    load: AnyLoad | None = None
+    text_field: str | None = None
     k: int = 10
     filter: dict[str, Any] | None = None
     where: dict[str, Any] | None = None
@@ -62,13 +66,16 @@ class MaxsimdRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return _documents(retrieve(self.client, self.index_id, self.load, query, self._narrowed(**options)))
+        return _documents(retrieve(self.client, self.index_id, self._texts(), query, self._narrowed(**options)))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
         client = asynchronous(self.client, self.async_client)
-        return _documents(await aretrieve(client, self.index_id, self.load, query, self._narrowed(**options)))
+        return _documents(await aretrieve(client, self.index_id, self._texts(), query, self._narrowed(**options)))
+
+    def _texts(self) -> TextSource:
+        return TextSource.of(self.load, self.text_field)
 
     def _narrowed(self, **options: Any) -> dict[str, Any]:
         own = {"k": self.k, "filter": self.filter, "where": self.where, "exact": self.exact}

@@ -33,6 +33,7 @@ from .texts import (
     PLACES,
     AnyLoad,
     Found,
+    TextSource,
     aretrieve,
     arerank,
     asynchronous,
@@ -45,7 +46,9 @@ from .texts import (
 
 
 class MaxsimdRetriever(BaseRetriever):
-    """The best passages of the best `top_k` documents of an index, best first. `load` gives texts by `doc_id`.
+    """The best passages of the best `top_k` documents of an index, best first.
+
+    `load` gives texts by `doc_id`, or `text_field` is the metadata field that holds them.
 
     Example:
         retriever = MaxsimdRetriever(Maxsimd(), index_id, load, top_k=5, where={"year": {"gte": 2020}})
@@ -56,8 +59,9 @@ class MaxsimdRetriever(BaseRetriever):
         self,
         client: Maxsimd,
         index_id: UUID | str,
-        load: AnyLoad,
+        load: AnyLoad | None = None,
         *,
+        text_field: str | None = None,
         async_client: AsyncMaxsimd | None = None,
         top_k: int = 10,
         filter: dict[str, Any] | None = None,
@@ -67,16 +71,16 @@ class MaxsimdRetriever(BaseRetriever):
         self._client = client
         self._async_client = asynchronous(client, async_client)
         self._index_id = index_id
-        self._load = load
+        self._texts = TextSource.of(load, text_field)
         self._narrowed = narrowed(top_k, filter=filter, where=where, exact=exact)
         super().__init__()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _nodes(retrieve(self._client, self._index_id, self._load, query_bundle.query_str, self._narrowed))
+        return _nodes(retrieve(self._client, self._index_id, self._texts, query_bundle.query_str, self._narrowed))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = query_bundle.query_str
-        return _nodes(await aretrieve(self._async_client, self._index_id, self._load, query, self._narrowed))
+        return _nodes(await aretrieve(self._async_client, self._index_id, self._texts, query, self._narrowed))
 
 
 class MaxsimdReranker(BaseNodePostprocessor):

@@ -19,6 +19,20 @@ Load = Callable[[Sequence[str]], Mapping[str, str]]
 AnyLoad = Load | Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 """An asynchronous one serves the asynchronous methods only."""
 
+
+class TextSource(NamedTuple):
+    """Where the texts are: in your own store, or in a metadata field of the documents. One of the two is given."""
+
+    load: AnyLoad | None
+    field: str | None
+
+    @classmethod
+    def of(cls, load: AnyLoad | None, field: str | None) -> TextSource:
+        if (load is None) == (field is None):
+            raise TypeError("give either `load` or `text_field`")
+        return cls(load, field)
+
+
 RERANKED_MAX = 50
 """Documents of one score request."""
 
@@ -72,9 +86,13 @@ def narrowed(
 
 
 def retrieve(
-    client: Maxsimd, index_id: UUID | str, load: AnyLoad, query: str, options: Mapping[str, Any]
+    client: Maxsimd, index_id: UUID | str, texts: TextSource, query: str, options: Mapping[str, Any]
 ) -> list[Found]:
     """The best passages of the best documents, best first. `options` are those of `narrowed`."""
+    load, field = texts
+    if field is not None:
+        passage_of = {"passage": {"from": field}, "return_components": True}
+        return _found_in_field(client.search(index_id, query, **passage_of, **options).results, field)
     if inspect.iscoroutinefunction(load):
         raise TypeError("`load` is asynchronous: only the asynchronous methods can call it")
     results = client.search(index_id, query, return_components=True, **options).results
@@ -82,9 +100,13 @@ def retrieve(
 
 
 async def aretrieve(
-    client: AsyncMaxsimd, index_id: UUID | str, load: AnyLoad, query: str, options: Mapping[str, Any]
+    client: AsyncMaxsimd, index_id: UUID | str, texts: TextSource, query: str, options: Mapping[str, Any]
 ) -> list[Found]:
     """`retrieve` for asyncio. A thread runs a `load` that blocks."""
+    load, field = texts
+    if field is not None:
+        passage_of = {"passage": {"from": field}, "return_components": True}
+        return _found_in_field((await client.search(index_id, query, **passage_of, **options)).results, field)
     results = (await client.search(index_id, query, return_components=True, **options)).results
     if not results:
         return []
@@ -130,11 +152,28 @@ def _found(results: Sequence[Result], texts: Mapping[str, str]) -> list[Found]:
     ]
 
 
+def _found_in_field(results: Sequence[Result], field: str) -> list[Found]:
+    """A document without a passage is left out. The passage stands for the text in the metadata."""
+    found = []
+    for result in results:
+        if result.passage is None:
+            continue
+        own = {name: value for name, value in result.metadata.items() if name != field}
+        words = [word.model_dump() for word in result.passage.highlights or []]
+        metadata = {**own, **_places(result), "highlights": words}
+        found.append(Found(result.doc_id, result.passage.text, result.score, metadata))
+    return found
+
+
 def _metadata(result: Result, text: str) -> dict[str, Any]:
+    words = [one._asdict() for one in highlights(text, result)]
+    return {**result.metadata, **_places(result), "highlights": words}
+
+
+def _places(result: Result) -> dict[str, Any]:
     place = {name: getattr(result, name) for name in ("doc_id", "chunk_id", "chunk_index", "score")}
     found = result.text_range
-    place["text_range"] = None if found is None else found.model_dump()
-    return {**result.metadata, **place, "highlights": [one._asdict() for one in highlights(text, result)]}
+    return {**place, "text_range": None if found is None else found.model_dump()}
 
 
 def _requests(texts: Sequence[str]) -> list[list[dict[str, str]]]:
