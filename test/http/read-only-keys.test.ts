@@ -17,6 +17,7 @@ const reading = [
   'POST /v1/indexes/{index_id}/search',
   'POST /v1/indexes/{index_id}/query',
   'POST /v1/score',
+  'POST /v1/rerank',
   'POST /v2/rerank',
   'GET /v1/usage',
   'GET /v1/usage/days',

@@ -12,9 +12,11 @@ interface AddWords {
   readonly beir?: string;
 }
 
+type Folders = () => Promise<readonly [string, string, ...string[]]>;
+
 export function addModels(program: Command, environment: ProgramEnvironment): void {
   const models = program.command('models').description('models on this machine');
-  const folders = async (): Promise<readonly [string, string, ...string[]]> => {
+  const folders: Folders = async () => {
     const { modelFoldersOf } = await import('../../app/config.ts');
     return modelFoldersOf(environment.config());
   };
@@ -50,6 +52,11 @@ export function addModels(program: Command, environment: ProgramEnvironment): vo
       const how = { script: buildScript(), signal: environment.interruption() };
       environment.report(await buildModel(name, how));
     });
+  addAdd(models, environment, folders);
+}
+
+/** The command `models add`. */
+function addAdd(models: Command, environment: ProgramEnvironment, folders: Folders): void {
   models
     .command('add')
     .description('check an export and install it beside the other models')

@@ -94,12 +94,12 @@ function decodes<Decoded>(decode: () => Decoded, check: (decoded: Decoded) => vo
   return true;
 }
 
-function checkQuery({ rows, vectors, offsets, problem, spans }: EncodedQuery): void {
+function checkQuery({ rows, vectors, offsets, problem, spans: places }: EncodedQuery): void {
   if (problem !== undefined) return expect([rows, vectors.length, offsets.length]).toEqual([0, 0, 0]);
   expect(rows).toBeGreaterThan(0);
   expect([vectors.length, offsets.length]).toEqual([rows * dim, rows]);
   expect([...vectors, ...offsets].every(Number.isFinite)).toBe(true);
-  if (spans !== undefined) expect([spans.starts.length, spans.ends.length]).toEqual([rows, rows]);
+  if (places !== undefined) expect([places.starts.length, places.ends.length]).toEqual([rows, rows]);
 }
 
 function checkDocument(document: EncodedDocument): void {

@@ -56,7 +56,7 @@ describe.each([
       writeFileSync(path.join(source, 'tokenizer_config.json'), `{"model_max_length":${positions}}`);
     const env = { MAXSIMD_MODELS_DIR: path.join(scratch.root, 'models'), MAXSIMD_DATA_DIR: scratch.data };
     const { stdout, stderr, exitCode } = await runCommand(['models', 'add', source, '--json'], env);
-    expect(exitCode, stderr + stdout).toBe(0);
+    if (exitCode !== 0) throw new Error(stderr + stdout);
     const { directory, window_tokens_max: maxTokens } = added.parse(JSON.parse(stdout));
     model = await loadModel(directory);
     const chunking = { maxTokens, overlapTokens: 0, minimumChunkTokens: 1 };

@@ -79,7 +79,7 @@ describe('every node', () => {
       await node.index().maintain();
       return (await node.statistics()).segments.some(({ centroids }) => centroids > 0) || undefined;
     });
-    const [name] = (await readdir(node.folder)).filter((each) => each.startsWith('codebook-'));
+    const name = (await readdir(node.folder)).find((each) => each.startsWith('codebook-'));
     const header = await readFile(path.join(node.folder, name!));
     expect(header.readUInt32LE(8)).toBe(format);
     expect(node.errors).toEqual([]);
