@@ -136,9 +136,8 @@ void fitCodewords(const Kernel& kernel, CodebookData& data, const TokenSample& t
   const Codebook withoutWords(kernel, data);
   withoutWords.assign(tokens.vectors.data(), tokens.rows, codes.data());
   data.share = float(withoutWords.share(tokens.vectors.data(), tokens.scales.data(), tokens.rows, codes.data()));
-  const std::vector<float> residuals = residualsOf(data, tokens, codes);
   if (directions) {
-    const std::vector<float> found = directionsOf(residuals, data.dim, deadline);
+    const std::vector<float> found = directionsOf(residualsOf(data, tokens, codes), data.dim, deadline);
     TokenSample rows = emptySample(data.dim, uint32_t(found.size() / data.dim));
     for (uint32_t p = 0; p < rows.rows; ++p)
       setDirection(rows, p, std::span(found).subspan(size_t(p) * data.dim, data.dim));

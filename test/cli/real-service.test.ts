@@ -180,7 +180,7 @@ describe('the command line and the real service', () => {
     const segments = path.join(server.scratch.data, 'segments');
     expect(readdirSync(segments)).not.toEqual([]);
     const { document } = await runJsonHere(['tenant', 'delete', tenantId, '--yes'], operator);
-    expect(document).toEqual({ tenant_id: tenantId, deleted: true, indexes: 1, files_removed: true });
+    expect(document).toEqual({ tenant_id: tenantId, deleted: true, indexes: 2, files_removed: true });
     for (const name of ['types', 'notes', 'deleting'])
       await runJsonHere(['tenant', 'delete', name, '--yes'], operator);
     expect(readdirSync(segments, { recursive: true })).toEqual(['catalog-mark']);

@@ -116,7 +116,7 @@ describe('lists', { timeout: 120_000 }, () => {
     const [most, more] = [5 << 20, (5 << 20) + 1];
     expect(JSON.stringify(body(most))).toHaveLength(most);
     const { meta } = await rank(body(most));
-    expect(meta.warnings).toEqual(['1 documents of more than 102400 bytes were read so far']);
+    expect(meta.warnings).toEqual(['only the first 102400 bytes were read of 1 document']);
     expect((await send(body(more))).statusCode).toBe(413);
   });
 
@@ -124,7 +124,7 @@ describe('lists', { timeout: 120_000 }, () => {
     const documents = Array.from({ length: 200 }, () => words(1000));
     const { meta, usage } = await rank({ documents });
     expect(meta.warnings).toEqual([
-      '200 documents were cut after 500 tokens (max_tokens_per_doc), because 200000 tokens are more than the 100000 that a request may have',
+      'only the first 500 tokens (max_tokens_per_doc) count of 200 documents, because 200000 tokens are more than the 100000 that a request may have',
     ]);
     expect(usage.total_tokens).toBe(100_001);
   });
@@ -154,7 +154,9 @@ describe('lists', { timeout: 120_000 }, () => {
     expect(cut.results.find(({ index }) => index === 0)?.relevance_score).toBe(
       cut.results.find(({ index }) => index === 1)?.relevance_score,
     );
-    expect(cut.meta.warnings).toEqual(['2 documents were cut after 300 tokens (max_tokens_per_doc)']);
+    expect(cut.meta.warnings).toEqual([
+      'only the first 300 tokens (max_tokens_per_doc) count of 2 documents',
+    ]);
   });
 });
 

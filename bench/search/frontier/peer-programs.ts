@@ -1,6 +1,6 @@
 /**
  * The programs of the peers: one in Rust, and one Python program with a module for each other engine. All Python packages are in
- * one environment, at exact versions.
+ * one environment; those of the engines have exact versions.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -92,7 +92,7 @@ function addAdd(models: Command, environment: ProgramEnvironment, folders: Folde
         '--beir names a directory in the layout of BEIR (see maxsimd eval --help). Once the model is installed, the command encodes\n' +
         'its documents, and prints nDCG@10 of late interaction, with stored rows and with f32 rows. For an embedding model it also\n' +
         'prints that of its single vector (by 1_Pooling/config.json: mean or cls; else mean), by the cosine. All rank the same\n' +
-        'chunks of 256 tokens. f32 rows rank the best 100 chunks by stored rows. The model stays installed, whatever the numbers\n' +
+        'chunks of at most 256 tokens. f32 rows rank the best 100 chunks by stored rows. The model stays installed, whatever the numbers\n' +
         'say. At most 50,000 chunks, and queries of 50,000 tokens together; maxsimd eval measures larger collections.',
     )
     .action(async (given: string, { rowBits, poolFactor, ...options }: AddWords) => {

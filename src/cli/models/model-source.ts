@@ -84,7 +84,10 @@ export async function readModelSource(given: string): Promise<ModelSource> {
   };
   if (described !== undefined) return { ...source, ...described, singleVector: ofColbert };
   const embedding = await readEmbeddingExport(directory, entries, graph);
-  const singleVector = await readSingleVector(directory);
+  // The model can be added whatever these files say.
+  const singleVector = await readSingleVector(directory).catch((error: unknown) => ({
+    reason: messageOf(error),
+  }));
   return {
     ...source,
     config: embedding.config,
@@ -103,7 +106,10 @@ async function f32AdviceFor(directory: string, graph: string): Promise<string> {
   ];
   for (const name of names.filter((each) => each !== path.normalize(graph))) {
     const file = path.join(directory, name);
-    if (existsSync(file) && !(await quantisesByBatch(file))) return `add ${file}`;
+    if (!existsSync(file)) continue;
+    // Nobody asked for this file. One that cannot be read is no advice.
+    const isBad = await quantisesByBatch(file).catch(() => true);
+    if (!isBad) return `add ${file}`;
   }
   return 'add the f32 graph, which model hubs have as onnx/model.onnx';
 }

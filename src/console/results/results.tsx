@@ -139,7 +139,7 @@ function PassageText({ passage: { text, start, highlights = [] } }: { passage: P
     at = to;
   }
   return (
-    <p class="passage">
+    <p class="passage" dir="auto">
       {parts}
       {text.slice(at)}
     </p>

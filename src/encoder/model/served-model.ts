@@ -141,6 +141,9 @@ function usableTokenizer(
   }
 }
 
+/** The engine takes queries of so many token vectors (`queryTokensMax` of native/kernels/approximate/code_loops.h). */
+const queryRowsMax = 512;
+
 function colbertRules({ directory, config }: ModelDirectory, tokenizer: Tokenizer): ColbertRules {
   const positions = config.maxsimd?.position_limit;
   const expandedQueryMax = Math.max(config.query_length, config.maxsimd?.query_length_max ?? 0);
@@ -153,13 +156,16 @@ function colbertRules({ directory, config }: ModelDirectory, tokenizer: Tokenize
     documentLead: document.lead,
     tail: tokenizer.tail,
     // Expanded queries have the length that the model was trained with. Others may use every position.
-    queryPositionsMax: config.do_query_expansion ? expandedQueryMax : (positions ?? config.query_length),
+    queryPositionsMax: Math.min(
+      queryRowsMax,
+      config.do_query_expansion ? expandedQueryMax : (positions ?? config.query_length),
+    ),
     documentPositionsMax: positions ?? config.document_length,
     expansion: config.do_query_expansion
       ? {
           maskId: config.mask_token_id!,
           attended: config.attend_to_expansion_tokens,
-          positions: config.query_length,
+          positions: Math.min(queryRowsMax, config.query_length),
         }
       : undefined,
     skipIds: new Set(

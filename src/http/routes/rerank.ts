@@ -119,21 +119,23 @@ function countedPart(text: string): string {
   return text.slice(0, encoder.encodeInto(text, counted).read);
 }
 
+function countOf(documents: number): string {
+  return documents === 1 ? '1 document' : `${documents} documents`;
+}
+
 function warningsOf(
   { cut }: ScoreResponse,
   { given, shortened }: { readonly given: readonly string[]; readonly shortened: number },
 ): string[] {
   const warnings: string[] = [];
   if (given.length > 0) warnings.push(`ignored: ${given.join(', ')}`);
-  if (shortened > 0)
-    warnings.push(`${shortened} documents of more than ${textBytesMax} bytes were read so far`);
+  if (shortened > 0) warnings.push(`only the first ${textBytesMax} bytes were read of ${countOf(shortened)}`);
   if (cut !== undefined) {
     const why = cut.isToFit
       ? `, because ${cut.wholeTokens} tokens are more than the ${cut.tokensMax} that a request may have`
       : '';
-    warnings.push(
-      `${cut.documents} documents were cut after ${cut.tokens} tokens (max_tokens_per_doc)${why}`,
-    );
+    const tokens = `only the first ${cut.tokens} tokens (max_tokens_per_doc) count`;
+    warnings.push(`${tokens} of ${countOf(cut.documents)}${why}`);
   }
   return warnings;
 }

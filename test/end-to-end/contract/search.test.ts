@@ -190,6 +190,7 @@ describe('Search an index', () => {
         'chunk_index',
         'doc_id',
         'metadata',
+        'normalized_score',
         'score',
         'text_range',
       ]);
@@ -198,8 +199,9 @@ describe('Search an index', () => {
         chunk_id: expect.any(String),
         chunk_index: 0,
         score: expect.any(Number),
-        // An addition of ours.
+        // Additions of ours.
         text_range: { start: 0, end: expect.any(Number) },
+        normalized_score: expect.any(Number),
         metadata: { subject: result.doc_id },
       });
       expect(Number.isFinite(result.score)).toBe(true);

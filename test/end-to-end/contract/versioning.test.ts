@@ -34,7 +34,7 @@ describe('Versioning', () => {
     }
     for (const route of Object.keys(document.paths)) {
       // `/` and the shape of other products' SDKs are additions of ours.
-      expect(route).toMatch(/^\/(v1\/.*|healthz|readyz|openapi\.json|docs|v2\/rerank)?$/);
+      expect(route).toMatch(/^\/(v1\/.*|healthz|readyz|openapi\.json|docs|rerank|v2\/rerank)?$/);
     }
     expectError(await stage.client.send('GET', '/indexes'), 404, 'not_found');
     expectError(await stage.client.send('GET', '/v0/indexes'), 404, 'not_found');

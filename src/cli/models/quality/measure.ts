@@ -1,6 +1,6 @@
 /**
  * The quality of a model's rankings over a judged collection, for `maxsimd models add --beir`: late interaction by stored rows and by
- * f32 rows, and, beside them, the single vector of the same network. Each text runs once, and all three see the same chunks. A
+ * f32 rows, and, beside them, the single vector of the same network. Each chunk runs once, and all three see the same chunks. A
  * document counts at its best chunk. Only the best of each query and one block of chunks are kept.
  *
  * The engine scores stored rows of every chunk. MaxSim of f32 rows is slow, so it is computed of the chunks that are among the best

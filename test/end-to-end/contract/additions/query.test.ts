@@ -224,12 +224,15 @@ describe('A search', () => {
     expect(results).toEqual(
       best.map((docId) => {
         const own = flat.filter(({ doc_id: other }) => other === docId);
-        const chunks = own.slice(0, chunksMax).map(({ chunk_id, chunk_index, score, text_range }) => ({
-          chunk_id,
-          chunk_index,
-          score,
-          text_range,
-        }));
+        const chunks = own
+          .slice(0, chunksMax)
+          .map(({ chunk_id, chunk_index, score, normalized_score, text_range }) => ({
+            chunk_id,
+            chunk_index,
+            score,
+            normalized_score,
+            text_range,
+          }));
         return { ...own[0], chunks };
       }),
     );
@@ -296,13 +299,17 @@ describe('Results by document', () => {
           return {
             doc_id: docId,
             score: own[0]!.score,
+            normalized_score: own[0]!.normalized_score,
             metadata: own[0]!.metadata,
-            chunks: own.slice(0, chunksMax).map(({ chunk_id, chunk_index, score, text_range }) => ({
-              chunk_id,
-              chunk_index,
-              score,
-              text_range,
-            })),
+            chunks: own
+              .slice(0, chunksMax)
+              .map(({ chunk_id, chunk_index, score, normalized_score, text_range }) => ({
+                chunk_id,
+                chunk_index,
+                score,
+                normalized_score,
+                text_range,
+              })),
           };
         }),
       );

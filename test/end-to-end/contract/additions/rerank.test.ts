@@ -123,7 +123,7 @@ test('cuts documents at `max_tokens_per_doc`, charges what is left, and ranks by
   const cut = expectReply(await send({ ...ask, max_tokens_per_doc: 64 }, client), reranked);
   const scoreOf = (at: number) => cut.results.find(({ index }) => index === at)?.relevance_score;
   expect(scoreOf(1)).toBeCloseTo(scoreOf(2) ?? Number.NaN, 1);
-  expect(cut.meta.warnings).toEqual(['1 documents were cut after 64 tokens (max_tokens_per_doc)']);
+  expect(cut.meta.warnings).toEqual(['only the first 64 tokens (max_tokens_per_doc) count of 1 document']);
   expect(cut.usage.total_tokens).toBeLessThan(whole.usage.total_tokens);
   const charged = whole.usage.total_tokens + cut.usage.total_tokens;
   expect((await readUsage(client)).usage.input_tokens).toBe(String(charged));
