@@ -19,5 +19,5 @@ with Maxsimd() as client:  # It reads MAXSIMD_URL and MAXSIMD_API_KEY.
     ranked = client.search(index.id, question, top_k=5, passage={"from": "text", "context": 200}, fields=[])
 
 sources = [f"[{result.doc_id}]\n{result.passage.text.strip()}" for result in ranked.results if result.passage]
-print("Answer from these sources alone. Name those that you used. Say so if they hold no answer.")
-print(*sources, f"Question: {question}", sep="\n\n")
+task = "Answer from these sources alone. Name those that you used. Say so if they hold no answer."
+print(task, *sources, f"Question: {question}", sep="\n\n")
