@@ -31,6 +31,7 @@ import { newDatabase, queryDatabase, serversMs } from '../../support/cluster/ser
 import { WordEncoder } from '../../support/encoder/word-encoder.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
 import { run, start } from '../../support/commands/command-process.ts';
+import { eventually } from '../../support/running/eventually.ts';
 import { announceRandom } from '../../support/running/random.ts';
 import { newTenant } from '../../support/stages/catalog-fixture.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
@@ -280,6 +281,8 @@ describe('backup of a cluster', () => {
       over.abort();
       await Promise.all(writing);
     });
+    // A slow machine answers no writer within the first pause.
+    await eventually(() => Math.min(...answered) > 0);
     for (let take = 0; take < 3; take += 1) {
       await delay(300);
       const least = answered;
