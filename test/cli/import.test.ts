@@ -142,7 +142,12 @@ describe('what cannot be imported', () => {
     expect(document.failures).toEqual([
       { file, line: 2, doc_id: null, error: 'not valid JSON' },
       { file, line: 3, doc_id: null, error: 'no doc_id, _id or id' },
-      { file, line: 4, doc_id: 'big', error: 'the text has 102401 bytes, 102400 are allowed' },
+      {
+        file,
+        line: 4,
+        doc_id: 'big',
+        error: 'the text has 102401 bytes, 102400 are allowed: --cut makes several documents of it',
+      },
       { file, line: 5, doc_id: 'void', error: 'document produced no chunks' },
     ]);
     expect(stderr).toContain(`${file}:5: document void: document produced no chunks\n`);

@@ -8,7 +8,7 @@ import {
 } from '../../clients/typescript/src/index.ts';
 import { Import, type ImportCalls } from '../../clients/typescript/src/import.ts';
 import { LateError } from '../../clients/typescript/src/retry.ts';
-import type { UpsertResult } from '../../clients/typescript/src/types.ts';
+import type { StoredDocument, UpsertResult } from '../../clients/typescript/src/types.ts';
 
 interface Sent {
   readonly documents: readonly Document[];
@@ -24,6 +24,9 @@ class Service {
   readonly sent: Sent[] = [];
   readonly expiries: (string | undefined)[] = [];
   inFlight = 0;
+  /** What the index lists, and the ids that were deleted of it. */
+  listed: readonly StoredDocument[] = [];
+  readonly deleted: string[] = [];
   remaining = Infinity;
   answer: (sent: Sent, number: number) => Reply | Promise<Reply> = ({ documents }) => stored(documents);
   readonly calls: ImportCalls = {
@@ -39,6 +42,11 @@ class Service {
       return reply;
     },
     remainingDocuments: () => Promise.resolve(this.remaining),
+    storedParts: () => each(this.listed),
+    deleteDocument: (docId) => {
+      this.deleted.push(docId);
+      return Promise.resolve({ deleted: true });
+    },
   };
 
   ids(): readonly (readonly string[])[] {
@@ -46,10 +54,16 @@ class Service {
   }
 }
 
-function stored(documents: readonly Document[]): UpsertResult {
-  const { length } = documents;
+// eslint-disable-next-line @typescript-eslint/require-await
+async function* each<Item>(items: readonly Item[]): AsyncGenerator<Item> {
+  yield* items;
+}
+
+function stored(documents: readonly Document[], refused: readonly string[] = []): UpsertResult {
+  const length = documents.length - refused.length;
+  const failed = refused.map((docId) => ({ doc_id: docId, error: 'refused' }));
   const usage = { input_tokens: 1, document_count: 1, chunk_count: 1, candidate_count: 0, latency_ms: 1 };
-  return { index_id: 'i', upserted_documents: length, upserted_chunks: length, failed: [], usage };
+  return { index_id: 'i', upserted_documents: length, upserted_chunks: length, failed, usage };
 }
 
 function refusal(status: number, issues: ApiError['issues'] = []): ApiError {
@@ -72,14 +86,84 @@ describe('batches', () => {
     const service = new Service();
     const given = [
       { doc_id: 'a', text: 'one' },
-      { doc_id: 'b', text: 'two', metadata: { kind: 'x', body: 'before' } },
+      { doc_id: 'b', text: 'two', metadata: { kind: 'x' } },
+      { doc_id: 'c', text: 'three', metadata: { body: 'before' } },
     ];
-    await importAll(service, given, { keepText: 'body' });
+    const report = await importAll(service, given, { keepText: 'body' });
+    expect(report.failed).toEqual([
+      { doc_id: 'c', error: 'metadata.body: the import adds a field of this name' },
+    ]);
     expect(service.sent[0]?.documents).toEqual([
       { doc_id: 'a', text: 'one', metadata: { body: 'one' } },
       { doc_id: 'b', text: 'two', metadata: { kind: 'x', body: 'two' } },
     ]);
     expect(given[0]).toEqual({ doc_id: 'a', text: 'one' });
+  });
+
+  test('have the parts of long documents, and settle a document with its last part', async () => {
+    const service = new Service();
+    const long = { doc_id: 'long', text: 'A sentence. '.repeat(400), metadata: { year: 1 } };
+    service.listed = [
+      { doc_id: 'long', chunk_count: 1, metadata: {} },
+      ...[1, 2, 3, 4, 5, 6].map((part) => ({
+        doc_id: `long#${part}`,
+        chunk_count: 1,
+        metadata: { part_of: 'long', part },
+      })),
+      { doc_id: 'short', chunk_count: 1, metadata: {} },
+      { doc_id: 'short#1', chunk_count: 1, metadata: { part_of: 'short', part: 1 } },
+      { doc_id: 'of another import', chunk_count: 1, metadata: {} },
+    ] as readonly StoredDocument[];
+    service.answer = ({ documents: sent }) =>
+      stored(
+        sent,
+        sent.filter(({ doc_id: docId }) => docId === 'long#2').map((part) => part.doc_id),
+      );
+    const settled: number[] = [];
+    const report = await importAll(service, [long, { doc_id: 'short', text: 't' }], {
+      cut: 1024,
+      keepText: 'body',
+      concurrency: 1,
+      onProgress: (progress) => settled.push(progress.settled),
+    });
+    expect(service.ids()).toEqual([['long#1', 'long#2', 'long#3', 'long#4', 'long#5', 'short']]);
+    expect(service.sent[0]?.documents[4]).toMatchObject({
+      metadata: { year: 1, part_of: 'long', part: 5, body: expect.stringMatching(/^A sentence/) as string },
+    });
+    expect(report.failed).toEqual([{ doc_id: 'long#2', part_of: 'long', error: 'refused' }]);
+    expect(service.deleted).toEqual(['long', 'long#6', 'short#1']);
+    expect(report.deleted).toBe(3);
+    expect(settled).toEqual([2]);
+  });
+
+  test('leave what was whole where a part is not stored', async () => {
+    const service = new Service();
+    const long = { doc_id: 'long', text: 'A sentence. '.repeat(400) };
+    service.listed = [
+      { doc_id: 'long', chunk_count: 1, metadata: {} },
+      { doc_id: 'long#1', chunk_count: 1, metadata: { part_of: 'long', part: 1 } },
+    ] as readonly StoredDocument[];
+    await importAll(service, [long], { cut: 1024 });
+    expect(service.deleted).toEqual([]);
+  });
+
+  test('go on behind the documents that are settled, and know the parts of all', async () => {
+    const service = new Service();
+    const long = { doc_id: 'long', text: 'A sentence. '.repeat(100) };
+    service.listed = ['long#1', 'long#2', 'long#3'].map((docId, place) => ({
+      doc_id: docId,
+      chunk_count: 1,
+      metadata: { part_of: 'long', part: place + 1 },
+    })) as readonly StoredDocument[];
+    const settled: number[] = [];
+    await importAll(service, [long, { doc_id: 'b', text: 't' }], {
+      cut: 1024,
+      settled: 1,
+      onProgress: (progress) => settled.push(progress.settled),
+    });
+    expect(service.ids()).toEqual([['b']]);
+    expect(settled).toEqual([2]);
+    expect(service.deleted).toEqual(['long#3']);
   });
 
   test('have documents of one expiry, which is no part of a document', async () => {

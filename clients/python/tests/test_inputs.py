@@ -262,7 +262,8 @@ def test_address_and_key_come_from_the_environment(client: Client, monkeypatch: 
 def test_an_import_keeps_the_texts_in_a_metadata_field() -> None:
     given: list[Any] = [
         {"doc_id": "a", "text": "one"},
-        {"doc_id": "b", "text": "two", "metadata": {"kind": "x", "body": "before"}},
+        {"doc_id": "b", "text": "two", "metadata": {"kind": "x"}},
+        {"doc_id": "taken", "text": "four", "metadata": {"body": "before"}},
         DocumentInput(doc_id="c", text="three"),
     ]
     usage = {"input_tokens": 1, "document_count": 3, "chunk_count": 3, "candidate_count": 0, "latency_ms": 1}
@@ -280,7 +281,10 @@ def test_an_import_keeps_the_texts_in_a_metadata_field() -> None:
     with recorder() as service:
         service.answer = stored
         with Maxsimd(service.url, "k") as client:
-            client.import_documents(INDEX, given, keep_text="body")
+            report = client.import_documents(INDEX, given, keep_text="body")
+        assert [(one.doc_id, one.error) for one in report.failed] == [
+            ("taken", "metadata.body: the import adds a field of this name")
+        ]
         asyncio.run(import_at_once(service.url))
         assert service.bodies == [{"documents": sent}, {"documents": sent}]
     assert given[0] == {"doc_id": "a", "text": "one"}

@@ -176,6 +176,8 @@ export class Maxsimd {
           { signal },
         ),
       remainingDocuments: async (signal) => (await this.usage({ signal })).remaining.documents,
+      storedParts: (signal) => this.listDocuments(indexId, { fields: ['part_of', 'part'], signal }),
+      deleteDocument: (docId, signal) => this.deleteDocument(indexId, docId, { signal }),
     };
     return new Import(calls, options).run(documents);
   }

@@ -7,11 +7,13 @@
  * `Pace` says how many batches are in flight, and how many documents each has. A batch that comes late is sent again, perhaps
  * in parts, when its turn comes: the first in the input goes first.
  */
+import { assertFree, cuttingOf, partsOf, type Cutting } from './cut.ts';
 import { jsonText } from './encoding.ts';
 import { ApiError, ImportError, MaxsimdError } from './errors.ts';
 import { Pace } from './pace.ts';
 import { isBroken, LateError } from './retry.ts';
-import type { Document, UpsertResult } from './types.ts';
+import { StaleParts } from './stale-parts.ts';
+import type { Document, StoredDocument, UpsertResult } from './types.ts';
 
 const bodyBytesMax = 5 * 1024 * 1024;
 /** Batches that wait for an earlier one to be settled are bounded too. */
@@ -29,9 +31,18 @@ export interface ImportOptions {
   readonly concurrency?: number;
   /**
    * The metadata field that keeps the text of each document, so that searches show passages. Metadata have at most 16 KiB; a
-   * document with more is refused.
+   * document with more is refused, or cut with `cut`.
    */
   readonly keepText?: string;
+  /**
+   * Cuts longer documents at headings of Markdown, paragraphs and sentences into documents `ID#1`, `ID#2` and so on, with
+   * `part_of`, `part` and `headings` in their metadata. `true`: at what a document may hold, 16 KiB of metadata with
+   * `keepText` and 100 KiB of text. A number: bytes of text, at least 1,024. At the end, parts of earlier imports of these
+   * documents that are no longer there are deleted. For this all documents of the index are listed, 1,000 a request.
+   */
+  readonly cut?: boolean | number;
+  /** `settled` of an import that was cut off. So many documents from the first on are read and not sent. */
+  readonly settled?: number;
   /** After each batch, in the order of the input. */
   readonly onProgress?: (progress: ImportProgress) => void;
   /** Ends the import at once, also while it waits for the next document. */
@@ -58,6 +69,8 @@ export interface ImportBatch {
 
 export interface ImportFailure {
   readonly doc_id: string;
+  /** The document that this one is a part of, if the import cut it. */
+  readonly part_of?: string;
   /** For people. */
   readonly error: string;
 }
@@ -66,6 +79,8 @@ export interface ImportReport {
   readonly documents: number;
   readonly chunks: number;
   readonly failed: readonly ImportFailure[];
+  /** Documents that were deleted because `cut` left them behind. */
+  readonly deleted: number;
 }
 
 export interface ImportCalls {
@@ -77,19 +92,27 @@ export interface ImportCalls {
   ) => Promise<UpsertResult>;
   /** How many more the tenant may store. */
   readonly remainingDocuments: (signal: AbortSignal) => Promise<number>;
+  /** All documents of the index, with `part_of` and `part` of their metadata. */
+  readonly storedParts: (signal: AbortSignal) => AsyncIterable<StoredDocument>;
+  readonly deleteDocument: (docId: string, signal: AbortSignal) => Promise<{ readonly deleted: boolean }>;
 }
 
+/** A document of a request. */
 interface Item {
   readonly docId: string;
+  readonly partOf: string | undefined;
+  /** Whether a document of the input ends here. Only the last part of a document that was cut ends it. */
+  readonly isLast: boolean;
   readonly json: string;
+  /** Why it is not stored. */
+  refusal: string | undefined;
 }
 
 /** Documents of one request, from the first attempt until they are settled. */
 interface Batch {
   expiresAt: string | undefined;
-  /** By their ids. */
-  readonly items: Map<string, Item>;
-  readonly refused: ImportFailure[];
+  /** In the order of the input. */
+  items: Item[];
   state: 'waits' | 'is sent' | 'has failed' | 'is stored';
   /** The most requests that were in flight at once with this one. */
   beside: number;
@@ -115,17 +138,25 @@ export class Import {
   readonly #pace: Pace;
   /** In the order of the input, until they are settled. */
   readonly #batches: Batch[] = [];
-  readonly #report = { documents: 0, chunks: 0, failed: [] as ImportFailure[] };
-  #settled = 0;
+  readonly #report = { documents: 0, chunks: 0, failed: [] as ImportFailure[], deleted: 0 };
+  readonly #cutting: Cutting | undefined;
+  readonly #staleParts = new StaleParts();
+  /** Documents of the input that are still to be skipped. */
+  #toSkip: number;
+  #settled: number;
   #failure: { readonly error: unknown } | undefined;
   #next = newBatch();
   #bytes = envelopeBytes;
   /** Resolved, and made anew, whenever a request has ended. */
   #ended = newEnd();
 
-  constructor(calls: ImportCalls, { concurrency = 2, keepText, onProgress, signal }: ImportOptions) {
+  constructor(calls: ImportCalls, options: ImportOptions) {
+    const { concurrency = 2, keepText, onProgress, signal, settled = 0 } = options;
     this.#calls = calls;
     this.#keepText = keepText;
+    this.#cutting = cuttingOf(options);
+    this.#toSkip = settled;
+    this.#settled = settled;
     this.#onProgress = onProgress;
     this.#callerSignal = signal;
     this.#signal = AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]);
@@ -142,35 +173,69 @@ export class Import {
     // An input that breaks off abandons nothing: the batches that were sent of it are settled first.
     while (this.#isBusy()) await this.#ended.promise;
     this.#callerSignal?.throwIfAborted();
+    try {
+      if (this.#failure === undefined && this.#cutting !== undefined) await this.#deleteStaleParts();
+    } catch (error) {
+      this.#failure = { error };
+    }
     if (this.#failure !== undefined) throw new ImportError(this.#failure.error, this.#report);
     return this.#report;
   }
 
+  async #deleteStaleParts(): Promise<void> {
+    const stored = this.#calls.storedParts(this.#signal);
+    for (const docId of await this.#staleParts.among(stored)) {
+      const { deleted } = await this.#calls.deleteDocument(docId, this.#signal);
+      if (deleted) this.#report.deleted += 1;
+    }
+  }
+
+  /** A document of the input. */
   async #take(document: ImportDocument): Promise<void> {
-    const part = requestPart(document, this.#keepText);
-    const isRefused = part instanceof MaxsimdError;
-    if (!this.#fits(document.doc_id, part)) await this.#start();
-    const { items, refused } = this.#next;
-    if (isRefused) {
-      refused.push({ doc_id: document.doc_id, error: part.message });
+    const parts = partsOf(document, this.#cutting);
+    if (!(parts instanceof MaxsimdError)) this.#staleParts.add(document.doc_id, parts.length);
+    if (this.#toSkip > 0) {
+      this.#toSkip -= 1;
       return;
     }
-    if (items.size === 0) this.#next.expiresAt = part.expiresAt;
-    items.set(document.doc_id, { docId: document.doc_id, json: part.json });
+    if (parts instanceof MaxsimdError) await this.#takePart(document, { isLast: true, refusal: parts });
+    else
+      for (const [place, part] of parts.entries())
+        await this.#takePart(part, {
+          isLast: place === parts.length - 1,
+          ...(parts.length > 1 && { partOf: document.doc_id }),
+        });
+  }
+
+  async #takePart(
+    document: ImportDocument,
+    place: { readonly isLast: boolean; readonly partOf?: string; readonly refusal?: MaxsimdError },
+  ): Promise<void> {
+    const part = place.refusal ?? requestPart(document, this.#keepText);
+    const { isLast, partOf } = place;
+    if (!this.#fits(document.doc_id, part)) await this.#start();
+    const item = { docId: document.doc_id, partOf, isLast };
+    if (part instanceof MaxsimdError) {
+      this.#next.items.push({ ...item, json: '', refusal: part.message });
+      return;
+    }
+    if (unrefused(this.#next).length === 0) this.#next.expiresAt = part.expiresAt;
+    this.#next.items.push({ ...item, json: part.json, refusal: undefined });
     this.#bytes += bytesOf(part);
   }
 
   #fits(docId: string, part: RequestPart | MaxsimdError): boolean {
-    const { items, refused, expiresAt } = this.#next;
-    if (items.size + refused.length >= this.#pace.documents) return false;
-    if (part instanceof MaxsimdError || items.size === 0) return true;
+    if (this.#next.items.length >= this.#pace.documents) return false;
+    const items = unrefused(this.#next);
+    if (part instanceof MaxsimdError || items.length === 0) return true;
     const isSmall = this.#bytes + bytesOf(part) <= bodyBytesMax;
-    return isSmall && !items.has(docId) && part.expiresAt === expiresAt;
+    const isOther = !items.some((item) => item.docId === docId);
+    return isSmall && isOther && part.expiresAt === this.#next.expiresAt;
   }
 
   async #start(): Promise<void> {
     const batch = this.#next;
-    if (batch.items.size + batch.refused.length === 0) return;
+    if (batch.items.length === 0) return;
     while (this.#mustWait(batch)) await this.#ended.promise;
     this.#signal.throwIfAborted();
     this.#batches.push(batch);
@@ -194,7 +259,8 @@ export class Import {
     const { requests } = this.#pace;
     const unsettled = this.#batches.filter(({ state }) => state === 'is sent' || state === 'waits');
     if (unsettled.length >= requests || this.#batches.length >= unsettledPerSlot * requests) return true;
-    return unsettled.some((batch) => [...items.keys()].some((docId) => batch.items.has(docId)));
+    const docIds = new Set(items.map(({ docId }) => docId));
+    return unsettled.some((batch) => batch.items.some(({ docId }) => docIds.has(docId)));
   }
 
   /** Sends the batches that wait, as many as the pace allows. */
@@ -214,19 +280,14 @@ export class Import {
 
   /** Leaves the batch its first so many documents. The others become batches behind it. */
   #cut(batch: Batch, documents: number): void {
-    if (batch.items.size <= documents) return;
-    const rest = [...batch.items.values()].slice(documents);
+    const { items } = batch;
+    if (unrefused(batch).length <= documents) return;
+    batch.items = items.slice(0, documents);
     const parts: Batch[] = [];
-    for (let first = 0; first < rest.length; first += documents) {
-      const part = newBatch(batch.expiresAt);
-      for (const item of rest.slice(first, first + documents)) {
-        part.items.set(item.docId, item);
-        batch.items.delete(item.docId);
-      }
-      parts.push(part);
-    }
+    for (let first = documents; first < items.length; first += documents)
+      parts.push({ ...newBatch(batch.expiresAt), items: items.slice(first, first + documents) });
     this.#batches.splice(this.#batches.indexOf(batch) + 1, 0, ...parts);
-    for (const part of [batch, ...parts]) part.lates = part.items.size === 1 ? 0 : 1;
+    for (const part of [batch, ...parts]) part.lates = part.items.length === 1 ? 0 : 1;
   }
 
   /** Never rejects. */
@@ -253,13 +314,12 @@ export class Import {
   /** After a late answer. Throws the error that ends the import. */
   #sendLater(batch: Batch, error: unknown): void {
     if (!(error instanceof LateError)) throw error;
-    const { beside, lates, items } = batch;
-    const verdict = this.#pace.late({ documents: items.size, beside, lates });
+    const { beside, lates } = batch;
+    const items = unrefused(batch);
+    const verdict = this.#pace.late({ documents: items.length, beside, lates });
     if (verdict === 'end') throw error.cause;
     if (verdict === 'give up') {
-      for (const { docId } of items.values())
-        batch.refused.push({ doc_id: docId, error: `sent alone three times: ${error.cause.message}` });
-      items.clear();
+      for (const item of items) item.refusal = `sent alone three times: ${error.cause.message}`;
       batch.state = 'is stored';
       this.#settle();
       return;
@@ -271,32 +331,29 @@ export class Import {
 
   /** Sends the documents until none is left that the service refuses alone. */
   async #upsert(batch: Batch): Promise<UpsertResult | undefined> {
-    const { items, expiresAt, refused } = batch;
-    while (items.size > 0) {
-      const rest = [...items.values()];
+    for (;;) {
+      const rest = unrefused(batch);
+      if (rest.length === 0) return undefined;
       try {
         const json = envelope(rest.map((item) => item.json));
         const onLimit = (): void => this.#pace.refused();
-        const answer = await this.#calls.upsert({ json, expiresAt }, this.#signal, onLimit);
+        const request = { json, expiresAt: batch.expiresAt };
+        const answer = await this.#calls.upsert(request, this.#signal, onLimit);
         assertWhole(answer, rest.length);
         return answer;
       } catch (error) {
-        for (const [{ docId }, message] of await this.#refusedItems(error, rest)) {
-          refused.push({ doc_id: docId, error: message });
-          items.delete(docId);
-        }
+        for (const [item, message] of await this.#refusedItems(error, rest)) item.refusal = message;
       }
     }
-    return undefined;
   }
 
   #settle(): void {
     const report = this.#report;
     for (let head = this.#batches[0]; head?.state === 'is stored'; head = this.#batches[0]) {
       this.#batches.shift();
-      const { items, refused, answer } = head;
-      const failed = [...refused, ...(answer?.failed ?? [])];
-      this.#settled += items.size + refused.length;
+      const { items, answer } = head;
+      const failed = failuresOf(head);
+      this.#settled += items.filter(({ isLast }) => isLast).length;
       report.documents += answer?.upserted_documents ?? 0;
       report.chunks += answer?.upserted_chunks ?? 0;
       report.failed.push(...failed);
@@ -327,7 +384,21 @@ export class Import {
 
 function newBatch(expiresAt?: string): Batch {
   const counts = { beside: 0, lates: 0 };
-  return { expiresAt, items: new Map(), refused: [], state: 'waits', ...counts, answer: undefined };
+  return { expiresAt, items: [], state: 'waits', ...counts, answer: undefined };
+}
+
+function unrefused({ items }: Batch): readonly Item[] {
+  return items.filter(({ refusal }) => refusal === undefined);
+}
+
+/** The documents of the batch that are not stored. */
+function failuresOf({ items, answer }: Batch): readonly ImportFailure[] {
+  const errors = new Map(answer?.failed.map(({ doc_id: docId, error }) => [docId, error]));
+  return items.flatMap(({ docId, partOf, refusal }) => {
+    const error = refusal ?? errors.get(docId);
+    if (error === undefined) return [];
+    return [{ doc_id: docId, ...(partOf !== undefined && { part_of: partOf }), error }];
+  });
 }
 
 /** Throws a `MaxsimdError` where the time is none. */
@@ -351,6 +422,7 @@ function requestPart(document: ImportDocument, keepText: string | undefined): Re
   try {
     const { expires_at: expiry, ...rest } = document;
     const expiresAt = expiry === undefined || expiry === null ? undefined : timeText(expiry);
+    if (keepText !== undefined) assertFree(document, [keepText]);
     const kept = keepText === undefined ? {} : { metadata: { ...rest.metadata, [keepText]: rest.text } };
     return { expiresAt, json: jsonText({ ...rest, ...kept }) };
   } catch (error) {

@@ -21,6 +21,7 @@ interface ImportWords extends ServiceOptions {
   readonly autoId?: true;
   readonly textField?: string;
   readonly keepText?: string;
+  readonly cut?: true | number;
   readonly metadataFields?: readonly string[];
   readonly stringFields?: readonly string[] | 'all';
   readonly subset?: string;
@@ -70,6 +71,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
               autoId: options.autoId,
               text: options.textField,
               keepText: options.keepText,
+              cut: options.cut,
               metadata: options.metadataFields,
               strings: stringFields,
             },
@@ -91,13 +93,26 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
 function withReadingOptions(command: Command): Command {
   return command
     .addOption(new Option('--format <format>', 'format of the input (default: by its name)').choices(formats))
-    .option('--id-field <name>', 'field with the identifier (default: doc_id, _id or id)', nonBlank)
+    .option(
+      '--id-field <name>',
+      'field with the identifier, such as id or meta.id (default: doc_id, _id or id)',
+      nonBlank,
+    )
     .option('--auto-id', 'make an id of the content for rows that have none')
-    .option('--text-field <name>', 'field with the text (default: text)', nonBlank)
+    .option(
+      '--text-field <name>',
+      'field with the text, such as body or payload.body (default: text)',
+      nonBlank,
+    )
     .option(
       '--keep-text <name>',
       'metadata field that keeps the text, so that searches show passages',
       nonBlank,
+    )
+    .option(
+      '--cut [bytes]',
+      'cut long documents into several (default: at the most that a document may hold)',
+      positiveInteger,
     )
     .option(
       '--metadata-fields <names>',
@@ -122,6 +137,8 @@ A document has doc_id (or _id, or id), text, title and metadata. The text that i
 and all other fields become metadata too, and the end lists them. A document with expires_at expires then. The last of
 several documents with the same id stays.
 --keep-text puts the text that is sent into a metadata field, where searches find their passages. Metadata have 16 KiB.
+--cut makes documents ID#1, ID#2, ... of a longer one: it cuts at headings, paragraphs and sentences, and adds part_of, part
+and headings to the metadata. Parts of an earlier import that are no longer there are deleted.
 Arrays of more than 64 numbers, and the text again, stay out of metadata unless --metadata-fields names them.
 JSON is an object a line, or one array. CSV has a header line. Its columns of numbers and booleans get these types, and
 the end lists them. A dataset directory is one of Hugging Face: README.md, dataset_info.json and shards of Parquet, JSONL

@@ -2,11 +2,13 @@
  * `maxsimd eval`: retrieval quality and latency of an index over a set of queries, measured
  * through the HTTP API as a client sees it.
  *
- * A search returns chunks. A document counts once, at the rank of its best chunk. A search returns at most 100 chunks, so
+ * A search returns chunks. A document counts once, at the rank of its best chunk, and so do the parts that an import with
+ * `--cut` made of a document. A search returns at most 100 chunks, so
  * an index with several chunks per document yields fewer than 100 documents per query. recall@100 is then measured over
  * these documents, and the report gives their number.
  */
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
+import { sourceOf } from '../../../clients/typescript/src/cut.ts';
 import { ApiError } from '../../../clients/typescript/src/errors.ts';
 import { clientOf, rateLimitHint, requireIndex, type Endpoint } from '../client.ts';
 import { inputError } from '../failure.ts';
@@ -112,7 +114,7 @@ function measurement(client: Maxsimd, indexId: string, candidateK: number, judge
       return { queryId: query.id, error: issue.message };
     }
     const grades = judgements.get(query.id) ?? new Map<string, number>();
-    const ranking = new Set(results.map((result) => result.doc_id));
+    const ranking = new Set(results.map(({ doc_id: docId, metadata }) => sourceOf(docId, metadata).docId));
     // In some sets the queries are documents, which nobody judged for themselves.
     const foundItself = !grades.has(query.id) && ranking.delete(query.id);
     const documents = [...ranking];

@@ -22,6 +22,8 @@ import { noTokens, type TokenTally } from './token-tally.ts';
 export interface ImportPosition {
   /** All rows up to this number are settled. */
   readonly rows: number;
+  /** Documents among them. */
+  readonly documents: number;
   readonly done: number;
   readonly failed: number;
   /** Tokens of the documents done. */
@@ -37,14 +39,15 @@ export interface ImportState {
 
 export const problemsKeptMax = 100;
 export const startState: ImportState = {
-  position: { rows: 0, done: 0, failed: 0, tokens: noTokens },
+  position: { rows: 0, documents: 0, done: 0, failed: 0, tokens: noTokens },
   problems: [],
 };
 
 const stateSchema = z.object({
-  format: z.literal('maxsimd-import-4'),
+  format: z.literal('maxsimd-import-5'),
   owner: z.string(),
   rows: z.number().int().min(0),
+  documents: z.number().int().min(0),
   done: z.number().int().min(0),
   failed: z.number().int().min(0),
   tokens: z.object({
@@ -101,9 +104,9 @@ export class Checkpoint {
       return startState;
     }
     if (state.owner !== this.#owner) return startState;
-    const { rows, done, failed, tokens, problems } = state;
+    const { rows, documents, done, failed, tokens, problems } = state;
     return {
-      position: { rows, done, failed, tokens },
+      position: { rows, documents, done, failed, tokens },
       problems: problems.map(({ file, line, docId, error }) => ({ file, line, docId, error })),
     };
   }
@@ -115,7 +118,7 @@ export class Checkpoint {
       if (this.#isOurs) mkdirSync(path.dirname(this.file), { recursive: true, mode: 0o700 });
       writeFileSync(
         temporary,
-        checkedJson({ format: 'maxsimd-import-4', owner: this.#owner, ...position, problems }),
+        checkedJson({ format: 'maxsimd-import-5', owner: this.#owner, ...position, problems }),
       );
       renameSync(temporary, this.file);
     } catch (error) {

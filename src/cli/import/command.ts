@@ -99,16 +99,18 @@ async function readItems({ command, items, display, ...work }: ImportWork): Prom
     start: startState.position,
     position: startState.position,
     problems: [],
+    deleted: 0,
     startedMs: performance.now(),
   };
   for await (const { number, item, bytesRead } of items) {
     command.signal.throwIfAborted();
-    const { done, failed, tokens } = report.position;
+    const { documents, done, failed, tokens } = report.position;
     const isRefused = isProblem(item);
     if (isRefused && failed < problemsKeptMax) report.problems.push(item);
     report.position = {
       rows: number,
-      done: done + (isRefused ? 0 : 1),
+      documents: documents + (isRefused ? 0 : 1),
+      done: done + (isRefused ? 0 : item.parts),
       failed: failed + (isRefused ? 1 : 0),
       tokens,
     };
@@ -145,6 +147,7 @@ async function importItems(
     start: state.position,
     position: state.position,
     problems: [...state.problems],
+    deleted: 0,
     startedMs,
   };
   if (report.start.rows > 0) display.settled(report.start, 0);
@@ -152,10 +155,13 @@ async function importItems(
   let failure: { readonly error: unknown } | undefined;
   let stopped: string | undefined;
   try {
-    await runImport({
+    const { keepText, cut = false } = command.choice.fields;
+    report.deleted = await runImport({
       client,
       indexId: index.id,
       items,
+      keepText,
+      cut,
       concurrency:
         command.concurrency ?? Math.min(concurrencyMaxByDefault, usage.limits.max_concurrent_requests),
       start: report.start,

@@ -4,13 +4,15 @@
  * part of the text, and metadata too. `expires_at` is no metadata: the document expires then.
  */
 import { hash } from 'node:crypto';
+import { cuttingOf, partsOf, type Cutting } from '../../../clients/typescript/src/cut.ts';
+import { MaxsimdError } from '../../../clients/typescript/src/errors.ts';
 import type { ImportDocument } from '../../../clients/typescript/src/import.ts';
 import { instantOf } from '../../index/terms/instant.ts';
 import { documentText } from '../beir/directory.ts';
 import { inputError } from '../failure.ts';
 import { identifierText, isObject, isRawJson, parseGivenJson, RepeatedNameError } from '../json.ts';
 import { DocIdSet } from './doc-id-set.ts';
-import { expiryField, idFields, isExpiry, type FieldChoice } from './fields.ts';
+import { expiryField, idFields, isExpiry, withFieldsOnTop, type FieldChoice } from './fields.ts';
 import { leanMetadata } from './lean-metadata.ts';
 import type { Place } from './sources/row-file.ts';
 import type { Row } from './sources/source.ts';
@@ -21,6 +23,8 @@ export interface InputDocument extends Place {
   /** `undefined` = the identifier was made of the content. */
   readonly idField: string | undefined;
   readonly textFields: readonly string[];
+  /** Documents that it is sent as. */
+  readonly parts: number;
 }
 
 export interface DocumentProblem extends Place {
@@ -59,14 +63,18 @@ export class DocumentReader {
   readonly repeatedDocIds = new Set<string>();
   /** Remark -> number of rows with it, and the first of them. */
   readonly remarks = new Map<string, { rows: number; readonly places: Place[] }>();
+  /** Documents that are cut, and the parts of all of them. */
+  readonly cut = { documents: 0, parts: 0 };
   /** Documents that expire, and those of them whose time was over when they were read. */
   readonly expiring = { documents: 0, over: 0 };
   rows = 0;
   readonly #choice: FieldChoice;
+  readonly #cutting: Cutting | undefined;
   readonly #docIds = new DocIdSet();
 
   constructor(choice: FieldChoice = {}) {
     this.#choice = choice;
+    this.#cutting = cuttingOf(choice);
   }
 
   read(row: Row): ImportItem {
@@ -77,7 +85,7 @@ export class DocumentReader {
 
   #documentOf({ file, line, parsed }: Row): InputDocument | DocumentProblem {
     if ('problem' in parsed) return { file, line, docId: undefined, error: parsed.problem };
-    const { object } = parsed;
+    const object = withFieldsOnTop(parsed.object, this.#choice);
     const [idField, id] = identifierIn(object, this.#choice);
     const givenId = identifierText(id);
     const problem = (error: string): DocumentProblem => ({ file, line, docId: givenId, error });
@@ -91,7 +99,7 @@ export class DocumentReader {
     if (typeof text !== 'string' || typeof title !== 'string')
       return problem('title and text must be strings');
     const fullText = documentText(title, text);
-    const textError = problemOfText(fullText);
+    const textError = problemOfText(fullText, this.#cutting !== undefined);
     if (textError !== undefined) return problem(textError);
     const given = metadataOf(object['metadata']);
     if (given === undefined) return problem('metadata must be an object, or the JSON text of one');
@@ -115,21 +123,29 @@ export class DocumentReader {
       given,
       kept: this.#choice.metadata ?? [],
     });
-    const { arrays, repeats } = lean;
-    const metadata = keepText === undefined ? lean.metadata : { ...lean.metadata, [keepText]: fullText };
+    const { arrays, repeats, metadata } = lean;
     const sent = taken.map(([name]) => name).filter((name) => !arrays.has(name) && !repeats.has(name));
     if (keepText !== undefined && !sent.includes(keepText)) sent.push(keepText);
     for (const name of sent) count(this.sentAsMetadata, name);
     for (const name of repeats) count(this.leftOut, name);
     for (const name of arrays) count(this.arraysLeftOut, name);
-    const metadataError = problemOfMetadata(metadata, keepText);
+    const docId = givenId ?? identifierOfContent(fullText, metadata);
+    const document = { doc_id: docId, text: fullText, metadata, ...expiry };
+    const parts = partsOf(document, this.#cutting);
+    if (parts instanceof MaxsimdError) return problem(parts.message);
+    const metadataError = parts.length > 1 ? undefined : problemOfMetadata(document, keepText);
     if (metadataError !== undefined) return problem(metadataError);
-    const docId = givenId ?? identifierOfContent(fullText, lean.metadata);
+    this.#countCut(parts.length);
     this.#countRepeated(docId);
     this.#countExpiring(expiry);
     const textFields = [...(title === '' ? [] : ['title']), ...(text === '' ? [] : [textField])];
-    const document = { doc_id: docId, text: fullText, metadata, ...expiry };
-    return { file, line, docId, document, idField, textFields };
+    return { file, line, docId, document, idField, textFields, parts: parts.length };
+  }
+
+  #countCut(parts: number): void {
+    if (parts === 1) return;
+    this.cut.documents += 1;
+    this.cut.parts += parts;
   }
 
   #countExpiring({ expires_at: time }: Expiry): void {
@@ -207,23 +223,27 @@ function problemOfId(docId: string | undefined): string | undefined {
   return docId === '.' || docId === '..' ? 'the identifier must not be "." or ".."' : undefined;
 }
 
-function problemOfText(text: string): string | undefined {
+function problemOfText(text: string, isCut: boolean): string | undefined {
   if (text.trim() === '') return 'the text is empty';
   const bytes = Buffer.byteLength(text);
-  return bytes > textBytesMax ? `the text has ${bytes} bytes, ${textBytesMax} are allowed` : undefined;
+  return isCut || bytes <= textBytesMax
+    ? undefined
+    : `the text has ${bytes} bytes, ${textBytesMax} are allowed: --cut makes several documents of it`;
 }
 
+/** `keepText` names the field that the text is added to, if it is. */
 function problemOfMetadata(
-  metadata: Readonly<Record<string, unknown>>,
+  { metadata, text }: { readonly metadata: Readonly<Record<string, unknown>>; readonly text: string },
   keepText: string | undefined,
 ): string | undefined {
-  const bytes = Buffer.byteLength(JSON.stringify(metadata));
+  if (keepText !== undefined && Object.hasOwn(metadata, keepText))
+    return `the row has a field ${JSON.stringify(keepText)} of its own: --keep-text needs another name`;
+  const kept = keepText === undefined ? {} : { [keepText]: text };
+  const bytes = Buffer.byteLength(JSON.stringify({ ...metadata, ...kept }));
   if (bytes <= metadataBytesMax) return undefined;
-  const size =
-    keepText === undefined
-      ? `the metadata has ${bytes} bytes`
-      : `the metadata with the text has ${bytes} bytes`;
-  return `${size}, ${metadataBytesMax} are allowed: --metadata-fields chooses its fields`;
+  return keepText === undefined
+    ? `the metadata has ${bytes} bytes, ${metadataBytesMax} are allowed: --metadata-fields chooses its fields`
+    : `the metadata with the text has ${bytes} bytes, ${metadataBytesMax} are allowed: --cut makes several documents of it, --metadata-fields chooses its fields`;
 }
 
 function nestsAtMost(value: unknown, levels: number): boolean {

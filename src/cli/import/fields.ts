@@ -1,5 +1,6 @@
 /** The fields of a row that make a document: the usual names, or the names that the command line gives. */
 import { CommandFailure, inputError } from '../failure.ts';
+import { isObject } from '../json.ts';
 import type { RowFile } from './sources/row-file.ts';
 
 export const idFields = ['doc_id', '_id', 'id'];
@@ -15,6 +16,8 @@ export interface FieldChoice {
   readonly text?: string | undefined;
   /** The metadata field that keeps the text. */
   readonly keepText?: string | undefined;
+  /** Whether long documents are cut; a number of bytes of text says where. */
+  readonly cut?: boolean | number | undefined;
   /** Further fields that become metadata; `undefined` = all. */
   readonly metadata?: readonly string[] | undefined;
   /** Columns of CSV and fields of front matter whose values stay strings. Without it, their values decide. */
@@ -76,5 +79,33 @@ function textFieldsOf({ text }: FieldChoice): readonly string[] {
 }
 
 function hasOne(columns: readonly string[], names: readonly string[]): boolean {
-  return names.some((name) => columns.includes(name));
+  return names.some((name) => columns.includes(name) || columns.includes(name.split('.', 1)[0]!));
+}
+
+/**
+ * The row with the fields of the given names at its top. A name such as `meta.id` is that of a field in an object, unless
+ * the row has a field of this very name.
+ */
+export function withFieldsOnTop(
+  row: Readonly<Record<string, unknown>>,
+  { id, text }: FieldChoice,
+): Readonly<Record<string, unknown>> {
+  const dotted = [id, text].filter((name) => name?.includes('.') === true && !Object.hasOwn(row, name));
+  return dotted.reduce<Readonly<Record<string, unknown>>>((lifted, name) => {
+    const { value, rest } = takenOut(lifted, name!.split('.'));
+    return value === undefined ? lifted : { ...rest, [name!]: value };
+  }, row);
+}
+
+/** The value at a path, and a copy of the row without it. */
+function takenOut(
+  object: Readonly<Record<string, unknown>>,
+  [name, ...path]: readonly string[],
+): { readonly value: unknown; readonly rest: Readonly<Record<string, unknown>> } {
+  const field = Object.hasOwn(object, name!) ? object[name!] : undefined;
+  const { [name!]: _taken, ...others } = object;
+  if (path.length === 0) return { value: field, rest: others };
+  if (!isObject(field)) return { value: undefined, rest: object };
+  const { value, rest } = takenOut(field, path);
+  return { value, rest: Object.keys(rest).length === 0 ? others : { ...object, [name!]: rest } };
 }

@@ -24,6 +24,8 @@ export interface ImportReport {
   position: ImportPosition;
   /** The first problems, with those of earlier runs. */
   readonly problems: DocumentProblem[];
+  /** Documents of earlier imports that the cutting left behind. */
+  deleted: number;
   readonly startedMs: number;
 }
 
@@ -59,6 +61,7 @@ function documentOf(report: ImportReport, seconds: number): object {
     done: position.done,
     failed: position.failed,
     resumed: start.done + start.failed,
+    deleted: report.deleted,
     unknown_tokens: {
       tokens: position.tokens.unknownTokens,
       share: unknownShare(position.tokens),
@@ -73,6 +76,8 @@ function documentOf(report: ImportReport, seconds: number): object {
       : sent),
     fields: preview,
     repeated_doc_ids: reader.repeated,
+    cut_documents: reader.cut.documents,
+    parts: reader.cut.parts,
     expiring_documents: reader.expiring.documents,
     expired_documents: reader.expiring.over,
     fields_as_metadata: Object.fromEntries(reader.sentAsMetadata),
@@ -95,7 +100,7 @@ function documentOf(report: ImportReport, seconds: number): object {
 }
 
 function textOf(
-  { target, position, start, source, reader }: ImportReport,
+  { target, position, start, source, reader, deleted }: ImportReport,
   seconds: number,
   stopped: string | undefined,
 ): string {
@@ -109,6 +114,9 @@ function textOf(
       : [
           ['index', `${target.name} (${target.id})${target.created === true ? ', created' : ''}`],
           ['done', String(position.done)],
+          ...(deleted === 0
+            ? []
+            : [['deleted', `${deleted} documents of earlier imports, which were cut otherwise`] as const]),
         ];
   return fields([
     ...done,
@@ -123,6 +131,9 @@ function textOf(
             `${repeated} documents have an id that came before (${firstOf(reader)}): the last one stays`,
           ] as const,
         ]),
+    ...(reader.cut.documents === 0
+      ? []
+      : [['cut', `${reader.cut.documents} documents into ${reader.cut.parts} parts`] as const]),
     ...expiryOf(reader).map((text) => ['expiry', text] as const),
     ...(sentAsMetadata.size === 0
       ? []

@@ -15,6 +15,9 @@ export interface ImportRun {
   readonly indexId: string;
   readonly items: AsyncIterable<ImportItem>;
   readonly concurrency: number;
+  readonly keepText: string | undefined;
+  /** Whether long documents are cut, and at how many bytes. */
+  readonly cut: boolean | number;
   readonly start: ImportPosition;
   /** Ends the import with its reason, and abandons the requests that are under way. */
   readonly signal: AbortSignal;
@@ -42,16 +45,23 @@ interface Stretch {
 /** So many unusable rows at the beginning are settled without a document. */
 const problemsUnsettledMax = 1000;
 
-/** Rejects with the first failure that ends the import, or with the signal's reason. */
-export async function runImport(run: ImportRun): Promise<void> {
+/**
+ * Returns how many documents were deleted because the cutting left them behind. Rejects with the first failure that ends the
+ * import, or with the signal's reason.
+ */
+export async function runImport(run: ImportRun): Promise<number> {
   const rows = new UnsettledRows(run.start, run.onSettled);
   try {
-    await run.client.import(run.indexId, documentsOf(run, rows), {
+    const { deleted } = await run.client.import(run.indexId, documentsOf(run, rows), {
       concurrency: run.concurrency,
+      ...(run.keepText !== undefined && { keepText: run.keepText }),
+      cut: run.cut,
+      settled: run.start.documents,
       signal: run.signal,
       onProgress: ({ settled, batch }) => rows.settle(settled, batch),
     });
     rows.settleEnd();
+    return deleted;
   } catch (error) {
     throw error instanceof ImportError ? error.cause : error;
   }
@@ -62,8 +72,7 @@ async function* documentsOf(
   rows: UnsettledRows,
 ): AsyncGenerator<ImportDocument> {
   for await (const item of items) {
-    if (item.number <= start.rows) continue;
-    rows.add(item);
+    if (item.number > start.rows) rows.add(item);
     if (!isProblem(item.item)) yield item.item.document;
   }
 }
@@ -72,10 +81,13 @@ class UnsettledRows {
   readonly #onSettled: ImportRun['onSettled'];
   #stretches: Stretch[];
   #position: ImportPosition;
-  #documentsSettled = 0;
+  #documentsSettled: number;
+  /** Id of a document -> why it, or a part of it, was refused. Parts can be refused before their document is settled. */
+  readonly #errors = new Map<string, string>();
 
   constructor(start: ImportPosition, onSettled: ImportRun['onSettled']) {
     this.#position = start;
+    this.#documentsSettled = start.documents;
     this.#onSettled = onSettled;
     this.#stretches = [stretchOf(undefined, start.rows, 0)];
   }
@@ -99,16 +111,27 @@ class UnsettledRows {
     const { lastRow, bytesRead } = settled.at(-1)!;
     this.#stretches.unshift(stretchOf(undefined, lastRow, bytesRead));
     this.#documentsSettled = documents;
-    const errors = new Map(failed.map(({ doc_id: docId, error }) => [docId, error]));
-    const problems = settled.flatMap((stretch) => [...refusalOf(stretch, errors), ...stretch.problems]);
+    for (const { doc_id: docId, part_of: partOf, error } of failed)
+      this.#errors.set(partOf ?? docId, partOf === undefined ? error : `${docId}: ${error}`);
+    const problems = settled.flatMap((stretch) => [...this.#refusalOf(stretch), ...stretch.problems]);
     const unusable = settled.reduce((sum, stretch) => sum + stretch.failed, 0);
     this.#position = {
       rows: lastRow,
+      documents,
       done: this.#position.done + (answer?.upserted_documents ?? 0),
       failed: this.#position.failed + unusable + failed.length,
       tokens: addTokens(this.#position.tokens, tokensOf(answer)),
     };
     this.#onSettled({ position: this.#position, problems, bytesRead });
+  }
+
+  /** The document of the stretch, if it, or a part of it, was refused. */
+  #refusalOf({ document }: Stretch): readonly DocumentProblem[] {
+    if (document === undefined) return [];
+    const { file, line, docId } = document;
+    const error = this.#errors.get(docId);
+    this.#errors.delete(docId);
+    return error === undefined ? [] : [{ file, line, docId, error }];
   }
 
   /** Settles the rows that no document follows. */
@@ -120,12 +143,4 @@ class UnsettledRows {
 
 function stretchOf(document: InputDocument | undefined, lastRow: number, bytesRead: number): Stretch {
   return { document, problems: [], failed: 0, lastRow, bytesRead };
-}
-
-/** The document of the stretch, if it was refused. */
-function refusalOf({ document }: Stretch, errors: ReadonlyMap<string, string>): readonly DocumentProblem[] {
-  if (document === undefined) return [];
-  const { file, line, docId } = document;
-  const error = errors.get(docId);
-  return error === undefined ? [] : [{ file, line, docId, error }];
 }

@@ -26,19 +26,48 @@ describe('a line becomes a document', () => {
   });
 
   it('with the text that is sent in a metadata field, if it is to be kept', () => {
-    const row = { title: 'T', text: 'body', body: 'other', year: 1 };
-    const kept = { doc_id: 'a', text: 'T body', metadata: { title: 'T', year: 1, body: 'T body' } };
+    const row = { title: 'T', text: 'body', year: 1 };
+    const kept = { doc_id: 'a', text: 'T body', metadata: { title: 'T', year: 1 } };
+    // The client adds it.
     expect(documentOf({ _id: 'a', ...row }, { keepText: 'body' })).toEqual(kept);
-    expect(documentOf({ _id: 'a', ...row }, { keepText: 'body', metadata: ['year'] })).toMatchObject({
-      metadata: { year: 1, body: 'T body' },
-    });
+    expect(documentOf({ _id: 'a', ...row, body: 'other' }, { keepText: 'body' })).toBe(
+      'the row has a field "body" of its own: --keep-text needs another name',
+    );
+    expect(
+      documentOf({ _id: 'a', ...row, body: 'other' }, { keepText: 'body', metadata: ['year'] }),
+    ).toMatchObject({ metadata: { year: 1 } });
     // The id of a row without one does not change.
     expect(documentOf(row, { autoId: true, keepText: 'copy' })).toMatchObject({
       doc_id: (documentOf(row, { autoId: true }) as { readonly doc_id: string }).doc_id,
     });
     expect(documentOf({ id: 'a', text: 'x'.repeat(17_000) }, { keepText: 'body' })).toMatch(
-      /^the metadata with the text has 17011 bytes, 16384 are allowed/,
+      /^the metadata with the text has 17011 bytes, 16384 are allowed: --cut makes several/,
     );
+    expect(documentOf({ id: 'a', text: 'x '.repeat(60_000) }, {})).toBe(
+      'the text has 120000 bytes, 102400 are allowed: --cut makes several documents of it',
+    );
+    const { item } = readLine(
+      JSON.stringify({ id: 'a', text: 'x '.repeat(60_000) }),
+      1,
+      new DocumentReader({ keepText: 'body', cut: true }),
+    );
+    expect(item).toMatchObject({ docId: 'a', parts: 8 });
+  });
+
+  it('with an identifier and a text inside objects, which leave the metadata', () => {
+    const row = { meta: { id: 'a', kind: 'x' }, payload: { body: 'inner' }, year: 1 };
+    const choice = { id: 'meta.id', text: 'payload.body' };
+    expect(documentOf(row, choice)).toEqual({
+      doc_id: 'a',
+      text: 'inner',
+      metadata: { meta: { kind: 'x' }, year: 1 },
+    });
+    expect(documentOf({ ...row, 'payload.body': 'own' }, choice)).toMatchObject({
+      text: 'own',
+      metadata: { payload: { body: 'inner' } },
+    });
+    expect(documentOf({ ...row, meta: 7 }, choice)).toBe('no meta.id');
+    expect(documentOf({ ...row, meta: [{ id: 'a' }] }, choice)).toBe('no meta.id');
   });
 
   it.each([

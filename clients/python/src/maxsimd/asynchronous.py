@@ -17,7 +17,7 @@ from . import calls
 from .calls import Answer, Call, Document, Query
 from .errors import APIError, ConnectionFailed
 from .import_tasks import Import
-from .imports import ImportProgress, ImportReport
+from .imports import ImportProgress, ImportReport, Intake
 from .models import (
     Activity,
     ChunkingOptionsInput,
@@ -392,11 +392,17 @@ class AsyncMaxsimd:
         concurrency: int = 2,
         on_progress: Callable[[ImportProgress], None] | None = None,
         keep_text: str | None = None,
+        cut: bool | int = False,
     ) -> ImportReport:
         """Any number of documents, in batches, `concurrency` at once.
 
         `keep_text` names the metadata field that keeps the text of each document, so that searches show passages. Metadata
-        have at most 16 KiB; a document with more is refused.
+        have at most 16 KiB; a document with more is refused, or cut with `cut`.
+
+        `cut` makes documents `ID#1`, `ID#2` and so on of a longer one, at headings of Markdown, paragraphs and sentences, with
+        `part_of`, `part` and `headings` in their metadata. `True` cuts at what a document may hold: 16 KiB of metadata with
+        `keep_text`, and 100 KiB of text. A number is bytes of text, at least 1,024. At the end, parts of earlier imports of
+        these documents that are no longer there are deleted; for this all documents of the index are listed.
 
         Documents that are refused alone, or that no request can carry, are reported, and those beside them go on. A `doc_id` that comes again waits for
         the one before it, so that the last one stays. A service that is too slow gets fewer and smaller batches (`pace.py`).
@@ -406,7 +412,7 @@ class AsyncMaxsimd:
             report = await client.import_documents(index_id, [{"doc_id": "bee", "text": "Honey bees dance."}])
             print(report.documents, report.failed)
         """
-        return await Import(self, index_id, concurrency, on_progress, keep_text).run(documents)
+        return await Import(self, index_id, concurrency, on_progress, Intake(keep_text, cut)).run(documents)
 
     async def _send(
         self,

@@ -109,7 +109,7 @@ def upsert(
     index_id: UUID | str, documents: Iterable[Document], expires_at: datetime | str | None
 ) -> Call[UpsertResult]:
     expiry = None if expires_at is None else time_text(expires_at)
-    body = _json({"documents": [_plain(document) for document in documents]})
+    body = _json({"documents": [plain(document) for document in documents]})
     return Call("POST", _upsert_path(index_id, expiry), UpsertResult, is_safe=True, body=body)
 
 
@@ -191,12 +191,12 @@ def search(index_id: UUID | str, fields: Mapping[str, Any]) -> Call[Ranked]:
 
 
 def query(index_id: UUID | str, queries: Iterable[Query]) -> Call[QueryAnswers]:
-    body = _json({"queries": [_plain(one) for one in queries]})
+    body = _json({"queries": [plain(one) for one in queries]})
     return Call("POST", _index_path(index_id, "query"), QueryAnswers, is_safe=True, body=body)
 
 
 def score(query: str, documents: Iterable[Document], options: Mapping[str, Any]) -> Call[Ranked]:
-    plain = [_plain(document) for document in documents]
+    plain = [plain(document) for document in documents]
     return Call("POST", "/v1/score", Ranked, is_safe=True, body=_body({"query": query, "documents": plain, **options}))
 
 
@@ -229,10 +229,10 @@ def time_text(moment: datetime | str) -> str:
 
 
 def document_json(document: Document) -> bytes:
-    return _json(_plain(document))
+    return _json(plain(document))
 
 
-def _plain(value: BaseModel | Mapping[str, Any]) -> Mapping[str, Any]:
+def plain(value: BaseModel | Mapping[str, Any]) -> Mapping[str, Any]:
     """An absent field stays absent; what a customer's own object holds stays as it is."""
     if not isinstance(value, BaseModel):
         return value
@@ -247,7 +247,7 @@ def _nested(field: Any) -> Any:
 
 def _body(fields: Mapping[str, Any]) -> bytes:
     given = {name: field for name, field in fields.items() if field is not None}
-    return _json({name: _plain(field) if isinstance(field, BaseModel) else field for name, field in given.items()})
+    return _json({name: plain(field) if isinstance(field, BaseModel) else field for name, field in given.items()})
 
 
 def _json(value: Any) -> bytes:
@@ -276,7 +276,7 @@ def _known_to_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, BaseModel):
-        return _plain(value)
+        return plain(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     # Numbers of numpy are none of Python's. Their text is the shortest one that reads back as the same number.

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from . import calls
 from .calls import Document
+from .cut import PART_FIELDS
 from .errors import APIError, ImportStopped
-from .imports import Batch, Batches, ImportProgress, ImportReport, item_of, refused_items
+from .imports import Batch, Batches, ImportProgress, ImportReport, Intake, refused_items
 from .models import UpsertResult
 from .retry import LateError
 
@@ -30,9 +31,9 @@ class Import:
         index_id: UUID | str,
         concurrency: int,
         on_progress: Callable[[ImportProgress], None] | None,
-        keep_text: str | None = None,
+        intake: Intake,
     ) -> None:
-        self._keep_text = keep_text
+        self._intake = intake
         self._client = client
         self._index_id = index_id
         self._on_progress = on_progress
@@ -48,24 +49,34 @@ class Import:
             try:
                 batch = Batch()
                 for document in documents:
-                    item = item_of(document, self._keep_text)
-                    if not batch.fits(item, self._batches.pace.documents):
-                        self._start(batch)
-                        batch = Batch()
-                    with self._ended:
-                        if self._batches.holds(item.doc_id):
-                            self._wait_until(lambda: self._batches.is_idle)
-                    batch.add(item)
+                    for item in self._intake.items_of(document):
+                        if not batch.fits(item, self._batches.pace.documents):
+                            self._start(batch)
+                            batch = Batch()
+                        with self._ended:
+                            if self._batches.holds(item.doc_id):
+                                self._wait_until(lambda: self._batches.is_idle)
+                        batch.add(item)
                 if batch:
                     self._start(batch)
                 with self._ended:
                     self._wait_until(lambda: self._batches.is_idle)
+                self._delete_stale_parts()
             except Exception as error:
                 raise ImportStopped(error, self._batches.report) from error
             finally:
                 with self._ended:
                     self._stop.set()
         return self._batches.report
+
+    def _delete_stale_parts(self) -> None:
+        stale = self._intake.stale_parts
+        if stale is None:
+            return
+        listed = self._client.list_documents(self._index_id, fields=PART_FIELDS)
+        for doc_id in stale.among([document for document in listed if stale.concerns(document)]):
+            deleted = self._client.delete_document(self._index_id, doc_id)
+            self._batches.report.deleted += int(deleted.deleted)
 
     def _start(self, batch: Batch) -> None:
         with self._ended:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from .calls import Document, document_json, time_text
+from .calls import Document, document_json, plain, time_text
+from .cut import Cutting, StaleParts, assert_free, cut_document
 from .errors import APIError, MaxsimdError
-from .models import DocumentFailure, DocumentInput, UpsertResult
+from .models import DocumentFailure, UpsertResult
 from .pace import Pace
 from .retry import LateError
 
@@ -34,6 +36,8 @@ class ImportReport:
     documents: int = 0
     chunks: int = 0
     failed: list[DocumentFailure] = field(default_factory=list)
+    deleted: int = 0
+    """Documents that were deleted because `cut` left them behind."""
 
     def add(self, answer: UpsertResult) -> None:
         self.documents += answer.upserted_documents
@@ -53,26 +57,41 @@ class Item:
     """No part of the document in a request."""
 
 
-def item_of(document: Document, keep_text: str | None = None) -> Item | DocumentFailure:
-    """A failure says why no request can carry the document. `keep_text` is the metadata field that keeps the text."""
-    stored: Document
-    if isinstance(document, DocumentInput):
-        doc_id, expiry, stored = document.doc_id, None, document
-    else:
+class Intake:
+    """Makes items of the documents of an import.
+
+    `keep_text` is the metadata field that keeps the text. With `cut` a long document becomes several.
+    """
+
+    def __init__(self, keep_text: str | None = None, cut: bool | int = False) -> None:
+        self._keep_text = keep_text
+        self._cutting = Cutting.of(cut, keep_text)
+        self.stale_parts = None if self._cutting is None else StaleParts()
+        """None: nothing is cut, so nothing is left behind."""
+
+    def items_of(self, document: Document) -> list[Item | DocumentFailure]:
+        """A failure says why no request can carry the document."""
+        given = plain(document)
         # The service refuses a document without an id, as one of its batch.
+        doc_id = str(given.get("doc_id", ""))
+        try:
+            parts = [given] if self._cutting is None else cut_document(given, self._cutting)
+        except MaxsimdError as error:
+            return [_failure(doc_id, str(error))]
+        if self.stale_parts is not None:
+            self.stale_parts.add(doc_id, len(parts))
+        return [self._item_of(part) for part in parts]
+
+    def _item_of(self, document: Mapping[str, Any]) -> Item | DocumentFailure:
         doc_id, expiry = str(document.get("doc_id", "")), document.get("expires_at")
         stored = {name: field for name, field in document.items() if name != "expires_at"}
-    if keep_text is not None:
-        stored = _keeping(stored, keep_text)
-    try:
-        return Item(doc_id, document_json(stored), None if expiry is None else time_text(expiry))
-    except MaxsimdError as error:
-        return _failure(doc_id, str(error))
-
-
-def _keeping(document: Document, field: str) -> Document:
-    given = document.model_dump(exclude_unset=True) if isinstance(document, DocumentInput) else document
-    return {**given, "metadata": {**(given.get("metadata") or {}), field: given.get("text")}}
+        try:
+            if self._keep_text is not None:
+                assert_free(stored, (self._keep_text,))
+                stored["metadata"] = {**(stored.get("metadata") or {}), self._keep_text: stored.get("text")}
+            return Item(doc_id, document_json(stored), None if expiry is None else time_text(expiry))
+        except MaxsimdError as error:
+            return _failure(doc_id, str(error))
 
 
 class Batch:
