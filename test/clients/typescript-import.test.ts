@@ -24,7 +24,7 @@ class Service {
   readonly sent: Sent[] = [];
   readonly expiries: (string | undefined)[] = [];
   inFlight = 0;
-  /** What the index lists, and the ids that were deleted of it. */
+  /** Documents that the index lists, and the ids that were deleted of it. */
   listed: readonly StoredDocument[] = [];
   readonly deleted: string[] = [];
   remaining = Infinity;
@@ -119,12 +119,12 @@ describe('batches', () => {
         sent,
         sent.filter(({ doc_id: docId }) => docId === 'long#2').map((part) => part.doc_id),
       );
-    const settled: number[] = [];
+    const settledAfter: number[] = [];
     const report = await importAll(service, [long, { doc_id: 'short', text: 't' }], {
       cut: 1024,
       keepText: 'body',
       concurrency: 1,
-      onProgress: (progress) => settled.push(progress.settled),
+      onProgress: (progress) => settledAfter.push(progress.settled),
     });
     expect(service.ids()).toEqual([['long#1', 'long#2', 'long#3', 'long#4', 'long#5', 'short']]);
     expect(service.sent[0]?.documents[4]).toMatchObject({
@@ -133,7 +133,7 @@ describe('batches', () => {
     expect(report.failed).toEqual([{ doc_id: 'long#2', part_of: 'long', error: 'refused' }]);
     expect(service.deleted).toEqual(['long', 'long#6', 'short#1']);
     expect(report.deleted).toBe(3);
-    expect(settled).toEqual([2]);
+    expect(settledAfter).toEqual([2]);
   });
 
   test('leave what was whole where a part is not stored', async () => {
@@ -155,14 +155,14 @@ describe('batches', () => {
       chunk_count: 1,
       metadata: { part_of: 'long', part: place + 1 },
     })) as readonly StoredDocument[];
-    const settled: number[] = [];
+    const settledAfter: number[] = [];
     await importAll(service, [long, { doc_id: 'b', text: 't' }], {
       cut: 1024,
       settled: 1,
-      onProgress: (progress) => settled.push(progress.settled),
+      onProgress: (progress) => settledAfter.push(progress.settled),
     });
     expect(service.ids()).toEqual([['b']]);
-    expect(settled).toEqual([2]);
+    expect(settledAfter).toEqual([2]);
     expect(service.deleted).toEqual(['long#3']);
   });
 

@@ -7,12 +7,11 @@
  * `Pace` says how many batches are in flight, and how many documents each has. A batch that comes late is sent again, perhaps
  * in parts, when its turn comes: the first in the input goes first.
  */
-import { assertFree, cuttingOf, partsOf, type Cutting } from './cut.ts';
+import { assertFree, cuttingOf, partsOf, StaleParts, type Cutting } from './cut.ts';
 import { jsonText } from './encoding.ts';
 import { ApiError, ImportError, MaxsimdError } from './errors.ts';
 import { Pace } from './pace.ts';
 import { isBroken, LateError } from './retry.ts';
-import { StaleParts } from './stale-parts.ts';
 import type { Document, StoredDocument, UpsertResult } from './types.ts';
 
 const bodyBytesMax = 5 * 1024 * 1024;

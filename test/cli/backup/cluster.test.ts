@@ -281,7 +281,6 @@ describe('backup of a cluster', () => {
       over.abort();
       await Promise.all(writing);
     });
-    // A slow machine answers no writer within the first pause.
     await eventually(() => Math.min(...answered) > 0);
     for (let take = 0; take < 3; take += 1) {
       await delay(300);

@@ -196,8 +196,8 @@ def query(index_id: UUID | str, queries: Iterable[Query]) -> Call[QueryAnswers]:
 
 
 def score(query: str, documents: Iterable[Document], options: Mapping[str, Any]) -> Call[Ranked]:
-    plain = [plain(document) for document in documents]
-    return Call("POST", "/v1/score", Ranked, is_safe=True, body=_body({"query": query, "documents": plain, **options}))
+    given = [plain(document) for document in documents]
+    return Call("POST", "/v1/score", Ranked, is_safe=True, body=_body({"query": query, "documents": given, **options}))
 
 
 def usage() -> Call[UsageSummary]:
