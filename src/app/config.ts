@@ -212,7 +212,7 @@ const configShape = {
   MAXSIMD_TIMEOUT_UPSERT_MS: wholeNumber(1, 3_600_000)
     .default(120_000)
     .describe(
-      'Deadline of upsert requests: after it the answer is 503 and nothing is stored. SIGTERM waits as long for requests in flight.',
+      'Deadline of upsert and rerank requests: after it the answer is 503 and nothing is stored. SIGTERM waits as long for requests in flight.',
     ),
 } as const;
 

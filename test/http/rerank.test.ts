@@ -18,6 +18,11 @@ interface Answer {
     readonly relevance_score: number;
     readonly normalized_score: number;
     readonly document?: { readonly text: string };
+    readonly relevant_spans?: readonly {
+      readonly start: number;
+      readonly end: number;
+      readonly score: number;
+    }[];
   }[];
   readonly model: string;
   readonly meta: { readonly warnings?: readonly string[] };
@@ -41,6 +46,8 @@ const refused = async (payload: object, status = 422) => {
     error_type?: string;
   }>();
 };
+const mapped = (object: object, nameOf: (name: string) => string) =>
+  Object.fromEntries(Object.entries(object).map(([name, value]) => [nameOf(name), value as unknown]));
 const words = (count: number): string => 'hay '.repeat(count).trimEnd();
 
 describe('documents without a score', () => {
@@ -173,6 +180,36 @@ describe('fields of other services', () => {
     expect((await refused({ colour: 1 })).error.issues).toMatchObject([{ path: 'colour' }]);
   });
 
+  it('are absent if they are null', async () => {
+    const nulls = { top_n: null, model: null, rank_fields: null, relevant_spans: null, texts: null };
+    const documents = ['blue', { text: 'red', title: null }];
+    expect(order(await rank({ documents, ...nulls }))).toEqual([1, 0]);
+    expect(order(await rank({ documents: [{ text: 'red', title: null }], rank_fields: [] }))).toEqual([0]);
+    const texts = await send({ query: 'red', texts: ['blue', 'red'], documents: null, top_n: 1 });
+    expect(texts.json<{ index: number }[]>().map(({ index }) => index)).toEqual([1]);
+  });
+
+  it('the words that match are told, the most similar first', async () => {
+    const documents = ['🎈 blue, green red', 'green', ''];
+    const spansOf = async (options: object, given = documents) => {
+      const body = { documents: given, relevant_spans: { mode: 'enabled', ...options } };
+      return (await rank(body)).results.find(({ index }) => index === 0)!.relevant_spans!;
+    };
+    const all = await spansOf({ threshold: 0 });
+    expect(all[0]).toMatchObject({ start: 14, end: 17 });
+    expect(all[0]!.score).toBeCloseTo(1, 5);
+    expect(all.map(({ score }) => score)).toEqual(all.map(({ score }) => score).toSorted((a, b) => b - a));
+    expect(await spansOf({ threshold: 0.99, max_spans: 3 })).toEqual([all[0]]);
+    expect(await spansOf({ max_spans: 0 })).toEqual([]);
+    const disabled = await rank({ documents, relevant_spans: { mode: 'disabled' } });
+    expect(disabled.results[0]).not.toHaveProperty('relevant_spans');
+    const many = await rank({
+      documents: Array.from({ length: 51 }, () => 'red'),
+      relevant_spans: { mode: 'enabled' },
+    });
+    expect(many.meta.warnings).toEqual(['ignored: relevant_spans (more than 50 documents)']);
+  });
+
   it('documents may be objects, ranked by the fields that the request names', async () => {
     const documents = [
       { title: 'blue', body: 'red', extra: { deep: [1] }, metadata: { a: 1 } },
@@ -190,7 +227,7 @@ describe('fields of other services', () => {
     ['documents.0', { documents: [{ title: 'red' }] }],
     ['documents.0', { documents: [7] }],
     ['documents.0.title', { documents: [{ title: { deep: 'red' } }], rank_fields: ['title'] }],
-    ['documents.0.title', { documents: [{ title: null }], rank_fields: ['title'] }],
+    ['relevant_spans.mode', { relevant_spans: { mode: 'on' } }],
     ['rank_fields.0', { rank_fields: [['title']] }],
     ['rank_fields.1', { rank_fields: ['a', 'a'] }],
     ['rank_fields', { rank_fields: Array.from({ length: 11 }, (_, at) => `f${at}`) }],
@@ -209,8 +246,11 @@ describe('fields of other services', () => {
     const deep = JSON.parse(`${'['.repeat(20)}${']'.repeat(20)}`) as unknown;
     expect((await refused({ documents: [{ text: 'red', deep }] })).error.message).toContain('16 levels');
     const wide = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`f${at}`, at]));
-    const documents = Array.from({ length: 500 }, () => ({ text: 'red', ...wide }));
-    expect((await refused({ documents })).error.message).toContain('at most 20000 values');
+    const documents = Array.from({ length: 1000 }, () => ({ text: 'red', ...wide }));
+    // A document has two values more: itself and its text.
+    expect((await rank({ documents })).results.length).toBe(1000);
+    const wider = documents.map((document) => ({ ...document, ...mapped(wide, (name) => `${name}b`) }));
+    expect((await refused({ documents: wider })).error.message).toContain('at most 64000 values');
   });
 });
 

@@ -39,6 +39,9 @@ export const places: readonly string[] = ['text_range', 'highlights'];
 /** Documents of one request. */
 const rerankedMax = 50;
 
+/** Documents of one search, each with up to ten chunks, that may have components. */
+const detailedMax = 10;
+
 /** A search for the best documents. */
 export function narrowed(query: string, topK: number, { where, exact }: Narrowing): Search {
   return {
@@ -60,8 +63,21 @@ export async function retrieve(
   if ((load === undefined) === (textField === undefined))
     throw new TypeError('give either load or textField');
   const passages = textField === undefined ? {} : { passage: { from: textField } };
-  const { results } = await client.search(indexId, { ...search, ...passages, return_components: true });
-  if (textField !== undefined) return results.flatMap((result) => foundInField(result, textField));
+  // Without components there are no highlights.
+  const isDetailed = (search.top_k ?? Infinity) <= detailedMax;
+  const { results } = await client.search(indexId, {
+    ...search,
+    ...passages,
+    return_components: isDetailed,
+  });
+  if (textField !== undefined) {
+    const found = results.flatMap((result) => foundInField(result, textField));
+    if (results.length > 0 && found.length === 0)
+      throw new MaxsimdError(
+        `no result has a passage in the metadata field ${JSON.stringify(textField)}: is it the field that holds the text, as it was upserted?`,
+      );
+    return found;
+  }
   if (load === undefined || results.length === 0) return [];
   const texts = await load(results.map((result) => result.doc_id));
   return results.flatMap((result) => {

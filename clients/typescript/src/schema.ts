@@ -534,6 +534,15 @@ export interface components {
         readonly RerankedDocument: {
             readonly text: string;
         };
+        /** @description As Cohere has it. */
+        readonly RerankRelevantSpan: {
+            /** @description First Unicode code point of the word in the text. */
+            readonly start: number;
+            /** @description The code point behind it. */
+            readonly end: number;
+            /** @description The greatest similarity of a token of the query. */
+            readonly score: number;
+        };
         readonly RerankResult: {
             /** @description Position of the document in the request. */
             readonly index: number;
@@ -542,6 +551,7 @@ export interface components {
             /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
             readonly normalized_score?: number;
             readonly document?: components["schemas"]["RerankedDocument"];
+            readonly relevant_spans?: readonly components["schemas"]["RerankRelevantSpan"][];
         };
         readonly RerankVersion: {
             readonly version: string;

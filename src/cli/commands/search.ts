@@ -1,5 +1,6 @@
 /** `maxsimd search`: its words. */
 import type { Command } from 'commander';
+import { CommandFailure } from '../failure.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import {
   countFromZero,
@@ -55,6 +56,8 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
     ) => {
       const { index, topK, candidateK, filter, where, byDocument, exact, components, minScore } = options;
       const { passage: from, context, fields } = options;
+      if (context !== undefined && from === undefined)
+        throw new CommandFailure('usage_error', '--context needs --passage FIELD');
       const { parseObject, search } = await import('../search.ts');
       environment.report(
         await search(endpointFrom(options, environment), index, {

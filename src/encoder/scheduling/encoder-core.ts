@@ -194,7 +194,6 @@ export class EncoderCore {
     try {
       for await (const text of texts) intake.take(await this.#tokenize(modelIndex, text, request.signal));
       intake.finish();
-      this.#refuseHopeless(request.deadlineMs);
     } catch (error) {
       reservation.release();
       throw error;
@@ -206,6 +205,8 @@ export class EncoderCore {
       wholeCounts,
       release: () => reservation.release(),
       run: async (write) => {
+        // After the counts were told, because a caller refuses a list that is too long by them.
+        this.#refuseHopeless(request.deadlineMs);
         const job = new DocumentJob({
           modelIndex,
           tenantId: request.tenantId,

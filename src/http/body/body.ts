@@ -46,7 +46,10 @@ export function acceptJsonBodies(app: FastifyInstance, limits: BodyLimits): void
     const isLarge = bytes.length > smallBodyBytes;
     // Several bodies may have arrived together.
     if (isLarge) await parses.next();
-    const body = readJsonBody(bytes, request.routeOptions.config.jsonBounds);
+    const body = readJsonBody(bytes, {
+      bounds: request.routeOptions.config.jsonBounds,
+      dropsNulls: request.method !== 'PATCH',
+    });
     // Validation comes next, and takes as long again.
     if (isLarge) await parses.next();
     return body;

@@ -52,10 +52,16 @@ export interface JsonBounds {
  */
 const usualBounds: JsonBounds = { itemsMax: documentsMax, valuesMax: 4_096, customerFields };
 
+export interface JsonReading {
+  readonly bounds?: JsonBounds | undefined;
+  /** Whether members that are null count as absent. */
+  readonly dropsNulls?: boolean;
+}
+
 /** Throws a `validation_error` that names the place and never quotes a value. */
-export function readJsonBody(bytes: Buffer, bounds: JsonBounds = usualBounds): unknown {
+export function readJsonBody(bytes: Buffer, { bounds, dropsNulls }: JsonReading = {}): unknown {
   if (!isUtf8(bytes)) throw malformed('the body is not UTF-8');
-  return new Reader(withoutByteOrderMark(bytes), bounds).read();
+  return new Reader(withoutByteOrderMark(bytes), bounds ?? usualBounds, dropsNulls === true).read();
 }
 
 /** RFC 8259 section 8.1 allows a parser to ignore it. */
@@ -69,6 +75,7 @@ const openBracket = 0x5b;
 const openBrace = 0x7b;
 /** The difference between the codes of an opening bracket or brace and its closing one. */
 const toClose = 2;
+const startOfNull = 0x6e;
 const endOfBytes = -1;
 
 const tooDeep = `must nest at most ${metadataDepthMax} levels`;
@@ -79,6 +86,7 @@ const copied = Buffer.allocUnsafe(metadataBytesMax);
 class Reader {
   readonly #bytes: Buffer;
   readonly #bounds: JsonBounds;
+  readonly #dropsNulls: boolean;
   #at = 0;
   /** Keys and positions that lead to the current value. */
   readonly #path: (string | number)[] = [];
@@ -86,9 +94,10 @@ class Reader {
   #customerObjects = 0;
   #copiedBytes = 0;
 
-  constructor(bytes: Buffer, bounds: JsonBounds) {
+  constructor(bytes: Buffer, bounds: JsonBounds, dropsNulls: boolean) {
     this.#bytes = bytes;
     this.#bounds = bounds;
+    this.#dropsNulls = dropsNulls;
   }
 
   read(): unknown {
@@ -116,10 +125,17 @@ class Reader {
       const key = this.#key();
       this.#path.push(cut(key));
       if (Object.hasOwn(object, key)) throw this.#repeated(this.#path);
-      object[key] = this.#bounds.customerFields.has(key) ? this.#customerObject() : this.#value(depth + 1);
+      object[key] = this.#isCustomerObject(key) ? this.#customerObject() : this.#value(depth + 1);
       this.#path.pop();
     }
+    if (this.#dropsNulls) for (const key of Object.keys(object)) if (object[key] === null) delete object[key];
     return object;
+  }
+
+  /** Where null counts as absent, the field of a customer object may be null. */
+  #isCustomerObject(key: string): boolean {
+    if (!this.#bounds.customerFields.has(key)) return false;
+    return !this.#dropsNulls || this.#peek() !== startOfNull;
   }
 
   #array(depth: number): unknown[] {

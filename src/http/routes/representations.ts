@@ -9,6 +9,7 @@ import { assertInvariant } from '../../errors.ts';
 import type {
   DocumentResult,
   Facets,
+  Highlight,
   QueryResponse,
   RankedResponse,
   RequestUsage,
@@ -126,6 +127,8 @@ export interface Reranking {
   readonly topN: number;
   /** Above 0, only documents with a score have a result. */
   readonly minScore: number;
+  /** Which of the matching words a result has, if they are wanted. */
+  readonly spans?: { readonly threshold: number; readonly most: number };
   readonly warnings: readonly string[];
 }
 
@@ -135,7 +138,7 @@ export interface Reranking {
  */
 export function rerankAnswer(
   { results, usage }: RankedResponse,
-  { id, model, texts, returnsTexts, topN, minScore, warnings }: Reranking,
+  { id, model, texts, returnsTexts, topN, minScore, spans, warnings }: Reranking,
 ): Promise<string | Buffer> {
   const tail: Omit<z.output<typeof RerankedSchema>, 'results'> = {
     id,
@@ -148,11 +151,27 @@ export function rerankAnswer(
     usage: { total_tokens: usage.inputTokens },
   };
   const ranked = everyDocument(results, minScore > 0 ? 0 : texts.length);
-  const textOf = ({ index, score, normalized }: RankedDocument): string => {
-    const document = returnsTexts ? { document: { text: texts[index] } } : {};
-    return JSON.stringify({ index, relevance_score: score, normalized_score: normalized, ...document });
-  };
+  const textOf = ({ index, score, normalized, highlights }: RankedDocument): string =>
+    JSON.stringify({
+      index,
+      relevance_score: score,
+      normalized_score: normalized,
+      ...(returnsTexts && { document: { text: texts[index] } }),
+      ...(spans && { relevant_spans: relevantSpans(highlights, spans) }),
+    });
   return listed('{"results":[', ranked.slice(0, topN), textOf, `],${JSON.stringify(tail).slice(1)}`);
+}
+
+/** The most similar words first. */
+function relevantSpans(
+  highlights: readonly Highlight[],
+  { threshold, most }: NonNullable<Reranking['spans']>,
+) {
+  return highlights
+    .map(({ start, end, similarity }) => ({ start, end, score: Math.min(1, similarity) }))
+    .filter(({ score }) => score >= threshold)
+    .toSorted((one, other) => other.score - one.score)
+    .slice(0, most);
 }
 
 /** In the shape of TEI: a list alone. */
@@ -160,9 +179,15 @@ export function rerankTextsAnswer(
   { results }: RankedResponse,
   {
     texts,
+    topN,
     isRaw,
     returnsTexts,
-  }: { readonly texts: readonly string[]; readonly isRaw: boolean; readonly returnsTexts: boolean },
+  }: {
+    readonly texts: readonly string[];
+    readonly topN: number;
+    readonly isRaw: boolean;
+    readonly returnsTexts: boolean;
+  },
 ): Promise<string | Buffer> {
   const textOf = ({ index, score, normalized }: RankedDocument): string => {
     const text = returnsTexts ? { text: texts[index] } : {};
@@ -173,26 +198,28 @@ export function rerankTextsAnswer(
     };
     return JSON.stringify(one);
   };
-  return listed('[', everyDocument(results, texts.length), textOf, ']');
+  return listed('[', everyDocument(results, texts.length).slice(0, topN), textOf, ']');
 }
 
 interface RankedDocument {
   readonly index: number;
   readonly score: number;
   readonly normalized: number;
+  readonly highlights: readonly Highlight[];
 }
 
 /** The documents with a score, best first, then those of the first `count` that have none. */
 function everyDocument(results: readonly ResultItem[], count: number): RankedDocument[] {
-  const ranked = results.map(({ docId, score, normalizedScore: normalized }) => ({
+  const ranked = results.map(({ docId, score, normalizedScore: normalized, passage }) => ({
     index: Number(docId),
     score,
     normalized,
+    highlights: passage?.highlights ?? [],
   }));
   const scored = new Set(ranked.map(({ index }) => index));
   const lowest = ranked.reduce((least, { score }) => Math.min(least, score), 0);
   for (let index = 0; index < count; index++)
-    if (!scored.has(index)) ranked.push({ index, score: lowest, normalized: 0 });
+    if (!scored.has(index)) ranked.push({ index, score: lowest, normalized: 0, highlights: [] });
   return ranked;
 }
 

@@ -9,7 +9,7 @@ import type { ServiceError } from '../../errors.ts';
 import { defaultModelAlias, type ScoreResponse, type Service } from '../../service/contract.ts';
 import type { JsonBounds } from '../body/json-body.ts';
 import { jsonContentType, validationError } from '../error-body.ts';
-import { rerankedDocumentsMax, textBytesMax } from '../limits.ts';
+import { documentsMax, rerankedDocumentsMax, textBytesMax } from '../limits.ts';
 import { addition } from '../schemas/addition.ts';
 import {
   AnyRerankBody,
@@ -26,15 +26,18 @@ import { rerankAnswer, rerankTextsAnswer } from './representations.ts';
 /** A thousand documents of some fields each. Objects in them are values like all others. */
 const jsonBounds: JsonBounds = {
   itemsMax: rerankedDocumentsMax,
-  valuesMax: 20_000,
+  valuesMax: 64_000,
   customerFields: new Set(),
 };
+
+/** Cohere's. */
+const spanThresholdDefault = 0.1;
 
 export function rerankRoute(operationId: string) {
   return (service: Service): FastifyPluginAsyncZod =>
     async (app) => {
       app.post('/rerank', {
-        config: { reads: true, jsonBounds, besideErrors },
+        config: { reads: true, deadline: 'upsert', jsonBounds, besideErrors },
         validatorCompiler: () => validated,
         schema: {
           operationId,
@@ -71,17 +74,21 @@ async function ofDocuments(
   const texts = body.documents.map((document) => textOf(document, body.rank_fields));
   const counted = texts.map(countedPart);
   const minScore = Math.max(body.min_score ?? 0, body.score_threshold ?? 0);
+  const wanted = body.relevant_spans?.mode === 'enabled' ? body.relevant_spans : undefined;
+  const spans = texts.length <= documentsMax ? wanted : undefined;
   const response = await scope.run((context) =>
     service.score(context, {
-      model: model ?? undefined,
+      model,
       query: body.query,
       documents: documentsOf(counted),
-      cut: { documentTokensMax: body.max_tokens_per_doc ?? undefined },
+      cut: { documentTokensMax: body.max_tokens_per_doc },
       minScore,
-      returnComponents: false,
+      returnComponents: spans !== undefined,
+      ...(spans !== undefined && { passage: { context: 0 } }),
     }),
   );
-  const given = ignoredFields.filter((field) => body[field] !== undefined && body[field] !== null);
+  const given: string[] = ignoredFields.filter((field) => body[field] !== undefined);
+  if (wanted !== spans) given.push(`relevant_spans (more than ${documentsMax} documents)`);
   const shortened = texts.filter((text, at) => text !== counted[at]).length;
   return rerankAnswer(response, {
     id,
@@ -90,6 +97,9 @@ async function ofDocuments(
     returnsTexts: body.return_documents === true,
     topN: Math.min(topN ?? texts.length, topK ?? texts.length),
     minScore,
+    ...(spans !== undefined && {
+      spans: { threshold: spans.threshold ?? spanThresholdDefault, most: spans.max_spans ?? Infinity },
+    }),
     warnings: warningsOf(response, { given, shortened }),
   });
 }
@@ -97,13 +107,25 @@ async function ofDocuments(
 async function ofTexts(
   service: Service,
   { scope }: FastifyRequest,
-  { query, texts, raw_scores: isRaw, return_text: returnsTexts }: z.output<typeof RerankTextsBody>,
+  {
+    model,
+    query,
+    texts,
+    top_n: topN,
+    raw_scores: isRaw,
+    return_text: returnsTexts,
+  }: z.output<typeof RerankTextsBody>,
 ): Promise<string | Buffer> {
   const documents = documentsOf(texts.map(countedPart));
   const response = await scope.run((context) =>
-    service.score(context, { query, documents, cut: {}, returnComponents: false }),
+    service.score(context, { model, query, documents, cut: {}, returnComponents: false }),
   );
-  return rerankTextsAnswer(response, { texts, isRaw: isRaw === true, returnsTexts: returnsTexts === true });
+  return rerankTextsAnswer(response, {
+    texts,
+    topN: topN ?? texts.length,
+    isRaw: isRaw === true,
+    returnsTexts: returnsTexts === true,
+  });
 }
 
 function documentsOf(texts: readonly string[]) {

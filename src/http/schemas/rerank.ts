@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { defaultModelAlias, rerankedTokensDefault, rerankedTokensMax } from '../../service/contract.ts';
-import { rerankedDocumentsMax, textBytesMax } from '../limits.ts';
+import { documentsMax, rerankedDocumentsMax, textBytesMax } from '../limits.ts';
 import { addIssue, Count, FieldNames, Name, Query } from './fields.ts';
 import { MinScore, NormalizedScore } from './ranking.ts';
 
@@ -16,10 +16,14 @@ export const ignoredFields = [
   'max_doc_length',
   'max_query_length',
   'overlap_tokens',
-  'relevant_spans',
+  'prompt_name',
+  'raw_scores',
   'return_embeddings',
+  'return_text',
+  'truncate',
   'truncate_prompt_tokens',
   'truncation',
+  'truncation_direction',
   'use_activation',
   'user',
 ] as const;
@@ -43,7 +47,28 @@ const Documents = z
   .max(rerankedDocumentsMax)
   .meta({ description: `Texts, or objects with texts. ${cutting}` });
 
-const TopN = z.int().min(1).nullish();
+const TopN = z.int().min(1).optional();
+
+const RankingModel = Name.optional().meta({
+  description: `Name of a model, as for an index, one that the operator has given it, or \`${defaultModelAlias}\`: the default model. Default: the default model.`,
+  example: defaultModelAlias,
+});
+
+const RelevantSpans = z
+  .strictObject({
+    mode: z.enum(['enabled', 'disabled']),
+    threshold: z
+      .number()
+      .min(0)
+      .max(1)
+      .optional()
+      .meta({ description: 'Similarity that a word has at least. Default 0.1.' }),
+    max_spans: z.int().min(0).optional().meta({ description: 'Words of a document at most. Default: all.' }),
+  })
+  .meta({
+    id: 'RerankRelevantSpansOptions',
+    description: `Adds the words of each document that match the query, the most similar first. For at most ${documentsMax} documents; for more it is ignored.`,
+  });
 
 function ignored<Names extends readonly string[]>(names: Names): Record<Names[number], z.ZodOptional> {
   const one = z.unknown().optional().meta({ description: 'Ignored.' });
@@ -52,13 +77,10 @@ function ignored<Names extends readonly string[]>(names: Names): Record<Names[nu
 
 export const RerankBody = z
   .strictObject({
-    model: Name.nullish().meta({
-      description: `Name of a model, as for an index, one that the operator has given it, or \`${defaultModelAlias}\`: the default model. Default: the default model.`,
-      example: defaultModelAlias,
-    }),
+    model: RankingModel,
     query: Query,
     documents: Documents,
-    rank_fields: FieldNames.nullish().meta({
+    rank_fields: FieldNames.optional().meta({
       description:
         'Fields of the documents that are objects. Their strings are joined by line ends in this order. A missing field counts as empty. Default: `text`.',
     }),
@@ -66,30 +88,31 @@ export const RerankBody = z
     top_k: TopN.meta({ description: 'The same. The lower of the two counts.' }),
     return_documents: z
       .boolean()
-      .nullish()
+      .optional()
       .meta({ description: 'Adds its text to each result. Default false.' }),
     max_tokens_per_doc: z
       .int()
       .min(1)
-      .nullish()
+      .optional()
       .meta({
         description: `Longer documents are cut after so many tokens. All documents together may have ${rerankedTokensMax} tokens after that, where every encoder of the model runs on a GPU ten times as many. Default: ${rerankedTokensDefault}, or less if the list would not fit otherwise; \`meta.warnings\` says so.`,
       }),
-    min_score: MinScore.nullish(),
+    relevant_spans: RelevantSpans.optional(),
+    min_score: MinScore.optional(),
     score_threshold: z
       .number()
-      .nullish()
+      .optional()
       .meta({ description: 'The same as `min_score`. The higher of the two counts.' }),
     priority: z
       .literal(0, { error: 'must be 0: no request goes before others' })
-      .nullish()
+      .optional()
       .meta({ description: 'Only 0, because no request goes before others.' }),
     ...ignored(ignoredFields),
   })
   .superRefine(({ documents, rank_fields: fields }, context) => {
     for (const [at, document] of documents.entries()) {
       if (typeof document === 'string') continue;
-      if (!fields && typeof document[usualField] !== 'string') {
+      if (!fields?.length && typeof document[usualField] !== 'string') {
         const message = 'must be a string or an object with a `text`, or come with `rank_fields`';
         addIssue(context, 'invalid_type', message, ['documents', at]);
       }
@@ -104,9 +127,9 @@ export const RerankBody = z
 export type RankedDocument = z.output<typeof Documents>[number];
 
 /** The text of a document, by the fields that the request names. */
-export function textOf(document: RankedDocument, fields: readonly string[] | null | undefined): string {
+export function textOf(document: RankedDocument, fields: readonly string[] = []): string {
   if (typeof document === 'string') return document;
-  const texts = (fields ?? [usualField])
+  const texts = (fields.length === 0 ? [usualField] : fields)
     .map((field) => document[field])
     .filter((text) => typeof text === 'string');
   return texts.join('\n').toWellFormed();
@@ -114,16 +137,18 @@ export function textOf(document: RankedDocument, fields: readonly string[] | nul
 
 export const RerankTextsBody = z
   .strictObject({
+    model: RankingModel,
     query: Query,
     texts: z
       .array(RankedText)
       .min(1)
       .max(rerankedDocumentsMax)
       .meta({ description: `Texts. ${cutting}` }),
-    raw_scores: z.boolean().nullish().meta({
+    top_n: TopN.meta({ description: 'Results at most. Default: all.' }),
+    raw_scores: z.boolean().optional().meta({
       description: 'The score of a text is its MaxSim instead of `normalized_score`. Default false.',
     }),
-    return_text: z.boolean().nullish().meta({ description: 'Adds its text to each result. Default false.' }),
+    return_text: z.boolean().optional().meta({ description: 'Adds its text to each result. Default false.' }),
     ...ignored(ignoredFieldsOfTexts),
   })
   .meta({ id: 'RerankTexts', description: 'As TEI has it.' });
@@ -137,6 +162,14 @@ export function hasTexts(body: unknown): body is z.input<typeof RerankTextsBody>
 
 const RerankedDocument = z.strictObject({ text: z.string() }).meta({ id: 'RerankedDocument' });
 
+const RelevantSpan = z
+  .strictObject({
+    start: Count.meta({ description: 'First Unicode code point of the word in the text.' }),
+    end: Count.meta({ description: 'The code point behind it.' }),
+    score: z.number().min(0).max(1).meta({ description: 'The greatest similarity of a token of the query.' }),
+  })
+  .meta({ id: 'RerankRelevantSpan', description: 'As Cohere has it.' });
+
 const RerankResult = z
   .strictObject({
     index: z.int().min(0).meta({ description: 'Position of the document in the request.' }),
@@ -146,6 +179,7 @@ const RerankResult = z
     }),
     normalized_score: NormalizedScore,
     document: RerankedDocument.optional(),
+    relevant_spans: z.array(RelevantSpan).optional(),
   })
   .meta({ id: 'RerankResult' });
 

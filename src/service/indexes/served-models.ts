@@ -81,7 +81,9 @@ export async function modelOfRerank(
   if (meant === defaultModelAlias) return defaultModel(encoders, modelOfMoment, limits);
   const model = await awaitMoment(encoders, modelOfMoment, meant, limits);
   if (model !== undefined) return model;
-  const names = [defaultModelAlias, ...modelAliases.keys(), ...(await encoders.modelNames())];
+  const served = [defaultModelAlias, ...(await encoders.modelNames())];
+  const aliases = [...modelAliases].filter(([, target]) => served.includes(target)).map(([alias]) => alias);
+  const names = [...served, ...aliases];
   const message = `there is no such model; the names are ${names.join(', ')}`;
   throw invalid('model', message, 'unknown_model');
 }

@@ -22,10 +22,22 @@ export interface PlacedText {
   readonly points: CodePoints;
 }
 
-/** The text of a query, and the spans of its rows. */
+/** The words of a query that its rows are pieces of; `undefined` for a row of none. */
 export interface LocatedQuery {
   readonly text: string;
-  readonly spans: RowSpans;
+  readonly words: readonly (Word | undefined)[];
+}
+
+/** `spans` are in UTF-16 units of the query. */
+export function locatedQuery(text: string, { starts, ends }: RowSpans): LocatedQuery {
+  const words = Array.from(starts, (start, row) => speakingWord(text, { start, end: ends[row] ?? 0 }));
+  return { text, words };
+}
+
+/** The words that a part of a text touches; `undefined` for spaces and punctuation. */
+function speakingWord(text: string, part: Word): Word | undefined {
+  const word = wordOf(text, part);
+  return word !== undefined && saysSomething(text, word) ? word : undefined;
 }
 
 export function placedText(text: string): PlacedText {
@@ -96,7 +108,7 @@ function bestPlace({ similarities, places }: ResultComponents): TextRange | unde
   let best: TextRange | undefined;
   let most = 0;
   for (const [row, similarity] of similarities.entries()) {
-    const [place] = places[row]?.all ?? [];
+    const place = places[row]?.place;
     if (place === undefined || similarity <= most) continue;
     best = place;
     most = similarity;
@@ -113,14 +125,17 @@ function highlightsOf(
   const { similarities, places } = components;
   const [from, to] = [points.unitOf(passage.start), points.unitOf(passage.end)];
   const found = new Map<number, Word & { readonly similarity: number; readonly queryWord: Word }>();
+  // Several rows may match a place. Finding its word takes some microseconds.
+  const wordOfPlace = rememberedWords(({ start, end }) =>
+    speakingWord(text, { start: points.unitOf(start), end: points.unitOf(end) }),
+  );
   for (const [row, similarity] of similarities.entries()) {
-    const span = { start: query.spans.starts[row] ?? 0, end: query.spans.ends[row] ?? 0 };
     // A token without weight matches everything alike.
-    const queryWord = similarity === 0 ? undefined : wordOf(query.text, span);
-    if (queryWord === undefined || !saysSomething(query.text, queryWord)) continue;
+    const queryWord = similarity === 0 ? undefined : query.words[row];
+    if (queryWord === undefined) continue;
     for (const place of places[row]?.all ?? []) {
-      const word = wordOf(text, { start: points.unitOf(place.start), end: points.unitOf(place.end) });
-      if (word === undefined || word.start < from || word.end > to || !saysSomething(text, word)) continue;
+      const word = wordOfPlace(place);
+      if (word === undefined || word.start < from || word.end > to) continue;
       const known = found.get(word.start);
       if (known === undefined || similarity > known.similarity) {
         found.set(word.start, { ...word, similarity, queryWord });
@@ -141,4 +156,15 @@ function highlightsOf(
     });
   }
   return highlights;
+}
+
+function rememberedWords(
+  wordOfPlace: (place: TextRange) => Word | undefined,
+): (place: TextRange) => Word | undefined {
+  const known = new Map<string, Word | undefined>();
+  return (place) => {
+    const key = `${place.start} ${place.end}`;
+    if (!known.has(key)) known.set(key, wordOfPlace(place));
+    return known.get(key);
+  };
 }

@@ -4,7 +4,7 @@ import type { Passage, RequestContext, ResultItem, ScoreRequest, SearchRequest }
 import { assertWanted, timed, type OperationDeps } from '../operation-deps.ts';
 import { takingTurns } from '../limits/turns.ts';
 import { stringField, withFieldsAlone } from './metadata-text.ts';
-import { passageOf, placedText, type LocatedQuery, type PlacedText } from './passage.ts';
+import { locatedQuery, passageOf, placedText, type LocatedQuery, type PlacedText } from './passage.ts';
 
 /** For `score` the text is the one that was submitted, and all metadata are shown. */
 export interface Showing extends Pick<SearchRequest, 'query' | 'returnComponents' | 'fields'> {
@@ -28,7 +28,7 @@ export async function shownResults(
 ): Promise<readonly ResultItem[]> {
   const { passage, fields } = shown;
   if (passage === undefined && fields === undefined) return results;
-  const query = shown.spans && { text: shown.query, spans: shown.spans };
+  const query = shown.spans && locatedQuery(shown.query, shown.spans);
   const names = fields?.map((field) => JSON.stringify(field));
   // Chunks of a document share its metadata.
   const metadataOf = remembered(({ metadata }) =>

@@ -274,7 +274,10 @@ describe('documents that would take far longer than their deadline', () => {
       yield 'late '.repeat(tokensPerSecond * shareOfText);
     }
     const hurried = { ...stage.request, deadlineMs: Date.now() + 100, chunking };
-    const refused = await stage.core.admitDocuments(texts(), hurried).catch((error: unknown) => error);
+    // The caller is told the counts first.
+    const admitted = await stage.core.admitDocuments(texts(), hurried);
+    const refused = await admitted.run(() => Promise.resolve()).catch((error: unknown) => error);
+    admitted.release();
     expect(refused).toMatchObject({
       kind: 'exhausted',
       message: expect.stringContaining('of work are queued'),

@@ -184,3 +184,21 @@ describe('the reader of bodies', () => {
     expect(read(`${text.slice(0, -1)}nonsense`).issue).toEqual({ path, code });
   });
 });
+
+describe('null', () => {
+  const readWithout = (text: string): unknown => readJsonBody(Buffer.from(text), { dropsNulls: true });
+
+  test('counts as absent in objects, also in place of an object of the customer, and stays within one', () => {
+    expect(readWithout('{"a":null,"b":{"c":null,"d":1},"e":[null],"filter":null,"where":null}')).toEqual({
+      b: { d: 1 },
+      e: [null],
+    });
+    expect(readWithout('{"metadata":{"a":null}}')).toMatchObject({ metadata: { text: '{"a":null}' } });
+    expect(readJsonBody(Buffer.from('{"a":null}'))).toEqual({ a: null });
+  });
+
+  test('does not hide a name that comes twice, nor what is no JSON', () => {
+    expect(() => readWithout('{"a":null,"a":1}')).toThrow(ServiceError);
+    expect(() => readWithout('{"filter":nul}')).toThrow(ServiceError);
+  });
+});

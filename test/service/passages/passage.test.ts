@@ -1,7 +1,7 @@
 /** Cutting passages out of texts, and the words in them that matched. */
 import { describe, expect, it } from 'vitest';
 import { passagePointsMax, type ResultComponents, type TextRange } from '../../../src/service/contract.ts';
-import { passageOf, placedText } from '../../../src/service/passages/passage.ts';
+import { locatedQuery, passageOf, placedText } from '../../../src/service/passages/passage.ts';
 
 type Match = readonly [similarity: number, places: readonly TextRange[]];
 
@@ -105,7 +105,7 @@ describe('a passage', () => {
 describe('highlights', () => {
   const text = '🎈 Honey-bees communicate, unaffably: 東京タワー!';
   const pieces = (...parts: readonly string[]) => parts.map((part) => placeOf(text, part));
-  const query = { text: 'how insects communicate?', spans: spansOf('how insects communicate?') };
+  const query = locatedQuery('how insects communicate?', spansOf('how insects communicate?'));
 
   function spansOf(asked: string) {
     const words = ['', 'how', 'insect', 's', 'communicate', '?', ''];
@@ -181,5 +181,36 @@ describe('highlights', () => {
     expect(passageOf(placed, { range, context: 0, components: undefined, query })).not.toHaveProperty(
       'highlights',
     );
+  });
+});
+
+describe('the time of a passage', () => {
+  it('stays below that of a turn where every row of a long query matches vectors of many tokens', () => {
+    const text = '今天我们在东京看到了很多蜜蜂跳舞。'.repeat(30);
+    const asked = '蜜蜂如何告诉彼此花在哪里？'.repeat(40);
+    const rows = 512;
+    const starts = Uint32Array.from({ length: rows }, (_, row) => row);
+    const query = locatedQuery(asked, { starts, ends: starts.map((start) => start + 1) });
+    const places = Array.from({ length: rows }, (_, row) =>
+      Array.from({ length: 20 }, (__, place) => {
+        const start = (row * 7 + place * 25) % text.length;
+        return { start, end: start + 1 };
+      }),
+    );
+    const components = componentsOf(places.map((all) => [0.5, all] as const));
+    const placed = placedText(text);
+    const times = Array.from({ length: 5 }, () => {
+      const startMs = performance.now();
+      const { highlights } = passageOf(placed, {
+        range: { start: 0, end: text.length },
+        context: 0,
+        components,
+        query,
+      })!;
+      expect(highlights!.length).toBeGreaterThan(50);
+      return performance.now() - startMs;
+    });
+    // It took some 150 ms where the word of a place was found again for each row.
+    expect(Math.min(...times)).toBeLessThan(50);
   });
 });

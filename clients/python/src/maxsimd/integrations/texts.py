@@ -37,6 +37,10 @@ RERANKED_MAX = 50
 """Documents of one score request."""
 
 
+DETAILED_MAX = 10
+"""Documents of one search, each with up to ten chunks, that may have components."""
+
+
 class _Threaded:
     """The asynchronous methods of a client that blocks: a thread runs each call."""
 
@@ -91,11 +95,11 @@ def retrieve(
     """The best passages of the best documents, best first. `options` are those of `narrowed`."""
     load, field = texts
     if field is not None:
-        passage_of = {"passage": {"from": field}, "return_components": True}
-        return _found_in_field(client.search(index_id, query, **passage_of, **options).results, field)
+        wanted = {"passage": {"from": field}, **_components(options)}
+        return _found_in_field(client.search(index_id, query, **wanted, **options).results, field)
     if inspect.iscoroutinefunction(load):
         raise TypeError("`load` is asynchronous: only the asynchronous methods can call it")
-    results = client.search(index_id, query, return_components=True, **options).results
+    results = client.search(index_id, query, **_components(options), **options).results
     return _found(results, cast(Load, load)(_ids(results)) if results else {})
 
 
@@ -105,9 +109,9 @@ async def aretrieve(
     """`retrieve` for asyncio. A thread runs a `load` that blocks."""
     load, field = texts
     if field is not None:
-        passage_of = {"passage": {"from": field}, "return_components": True}
-        return _found_in_field((await client.search(index_id, query, **passage_of, **options)).results, field)
-    results = (await client.search(index_id, query, return_components=True, **options)).results
+        wanted = {"passage": {"from": field}, **_components(options)}
+        return _found_in_field((await client.search(index_id, query, **wanted, **options)).results, field)
+    results = (await client.search(index_id, query, **_components(options), **options)).results
     if not results:
         return []
     if inspect.iscoroutinefunction(load):
@@ -141,6 +145,11 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
         raise TypeError(f"unknown parameters: {', '.join(sorted(options))}")
 
 
+def _components(options: Mapping[str, Any]) -> dict[str, bool]:
+    """Without components there are no highlights."""
+    return {"return_components": options["top_k"] <= DETAILED_MAX}
+
+
 def _ids(results: Sequence[Result]) -> list[str]:
     return [result.doc_id for result in results]
 
@@ -162,6 +171,10 @@ def _found_in_field(results: Sequence[Result], field: str) -> list[Found]:
         words = [word.model_dump() for word in result.passage.highlights or []]
         metadata = {**own, **_places(result), "highlights": words}
         found.append(Found(result.doc_id, result.passage.text, result.score, metadata))
+    if results and not found:
+        raise MaxsimdError(
+            f"no result has a passage in the metadata field {field!r}: is it the field that holds the text, as it was upserted?"
+        )
     return found
 
 
