@@ -43,6 +43,7 @@ async function checkUnits(folder: string): Promise<void> {
   for (const [unit, name] of [
     ['maxsimd-node@.service', 'maxsimd-node@8081.service'],
     ['maxsimd-encoder.service', 'maxsimd-encoder.service'],
+    ['maxsimd.service', 'maxsimd.service'],
   ] as const) {
     const text = readFileSync(path.join(folder, 'systemd', unit), 'utf8');
     const file = path.join(folder, name);
@@ -93,6 +94,18 @@ const checks: readonly Check[] = [
     says: 'stop_signl',
   },
   {
+    file: 'single-node/compose.yaml',
+    run: (folder) =>
+      run(
+        tool('docker-compose'),
+        ['-f', path.join(folder, 'single-node/compose.yaml'), 'config', '-q'],
+        folder,
+      ),
+    of: 'healthcheck:',
+    by: 'healthchek:',
+    says: 'healthchek',
+  },
+  {
     file: `${chart}/templates/nodes.yaml`,
     run: async (folder) => validate('1.29', await render(folder, {})),
     of: 'serviceName:',
@@ -119,6 +132,13 @@ const checks: readonly Check[] = [
     of: 'LoadCredential',
     by: 'LoadCredentail',
     says: 'LoadCredentail',
+  },
+  {
+    file: 'systemd/maxsimd.service',
+    run: checkUnits,
+    of: 'StateDirectoryMode',
+    by: 'StateDirectoryMod',
+    says: 'StateDirectoryMod',
   },
   {
     file: 'systemd/maxsimd-encoder.service',
@@ -170,18 +190,21 @@ it('every file of deploy/ has its row in the table of what was run and what was 
 describe('who stops nodes and encoders waits until requests in flight are done, and files are closed', () => {
   const secondsLeast = parseConfig({}).MAXSIMD_TIMEOUT_UPSERT_MS / 1_000 + 10;
 
-  it('in compose.yaml', async () => {
-    const args = ['-f', path.join(deploy, 'compose.yaml'), 'config', '--format', 'json'];
+  it.each([
+    ['compose.yaml', ['node-1', 'node-2', 'node-3', 'encoder']],
+    ['single-node/compose.yaml', ['maxsimd']],
+  ] as const)('in %s', async (file, names) => {
+    const args = ['-f', path.join(deploy, file), 'config', '--format', 'json'];
     const { services } = JSON.parse(await run(tool('docker-compose'), args, root)) as {
       readonly services: Readonly<Record<string, { readonly stop_grace_period?: string }>>;
     };
-    for (const name of ['node-1', 'node-2', 'node-3', 'encoder']) {
+    for (const name of names) {
       const [, minutes, seconds] = /^(\d+)m(\d+)s$/.exec(services[name]?.stop_grace_period ?? '') ?? [];
       expect(Number(minutes) * 60 + Number(seconds), name).toBeGreaterThanOrEqual(secondsLeast);
     }
   });
 
-  it.each(['maxsimd-node@.service', 'maxsimd-encoder.service'])('in %s', (unit) => {
+  it.each(['maxsimd-node@.service', 'maxsimd-encoder.service', 'maxsimd.service'])('in %s', (unit) => {
     const text = readFileSync(path.join(deploy, 'systemd', unit), 'utf8');
     const [, seconds] = /^TimeoutStopSec=(\d+)s$/m.exec(text) ?? [];
     expect(Number(seconds)).toBeGreaterThanOrEqual(secondsLeast);
@@ -207,6 +230,11 @@ describe('what nodes and encoders are given', () => {
     };
     for (const name of ['node-1', 'node-2', 'node-3', 'tools'])
       expect(() => parseConfig({ ...services[name]?.environment, ...secrets })).not.toThrow();
+    const alone = ['-f', path.join(deploy, 'single-node/compose.yaml'), 'config', '--format', 'json'];
+    const single = JSON.parse(await run(tool('docker-compose'), alone, root)) as {
+      readonly services: { readonly maxsimd: { readonly environment: Record<string, string> } };
+    };
+    expect(() => parseConfig(single.services.maxsimd.environment)).not.toThrow();
     const [word, ...options] = services['encoder']?.command ?? [];
     expect(word).toBe('encoder');
     expect(() => parseEncoderArguments(options)).not.toThrow();
