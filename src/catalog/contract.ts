@@ -127,7 +127,7 @@ export type AuditAct =
   | 'keys_reset'
   | 'login_refused';
 
-/** One act on a tenant or a key. It holds no name and no secret, because it stays when the tenant is erased. */
+/** One act on a tenant or a key. The log has no name and no secret, because it stays when the tenant is erased. */
 export interface AuditEntry {
   readonly id: number;
   readonly atMs: number;
@@ -135,6 +135,8 @@ export interface AuditEntry {
   readonly actor: string;
   readonly act: AuditAct;
   readonly tenantId: string | undefined;
+  /** Its name now; `undefined` when it was erased. */
+  readonly tenantName: string | undefined;
   readonly detail: Readonly<Record<string, unknown>>;
 }
 

@@ -65,17 +65,21 @@ export function toApiKey(row: KeyColumns): ApiKey {
 export interface AuditColumns extends Pick<AuditEntry, 'id' | 'actor' | 'act'> {
   readonly at_ms: number;
   readonly tenant_id: string | null;
+  readonly tenant_name: string | null;
   /** JSON. */
   readonly detail: string;
 }
 
-export const auditColumns = 'id, at_ms, actor, act, tenant_id, detail';
+export const auditColumns = `id, at_ms, actor, act, tenant_id, detail,
+  (SELECT tenants.name FROM tenants WHERE tenants.id = audit_log.tenant_id) AS tenant_name`;
 
-export function toAuditEntry({ at_ms: atMs, tenant_id: tenantId, detail, ...row }: AuditColumns): AuditEntry {
+export function toAuditEntry(row: AuditColumns): AuditEntry {
+  const { at_ms: atMs, tenant_id: tenantId, tenant_name: tenantName, detail, ...others } = row;
   return {
-    ...row,
+    ...others,
     atMs,
     tenantId: tenantId ?? undefined,
+    tenantName: tenantName ?? undefined,
     detail: JSON.parse(detail) as AuditEntry['detail'],
   };
 }

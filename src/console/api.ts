@@ -55,6 +55,12 @@ export interface IndexContents {
   readonly bytes?: number;
 }
 
+/** A model that a new index may have. */
+export interface Model {
+  readonly name: string;
+  readonly is_default: boolean;
+}
+
 /** Start and end of each token in its text; equal for special tokens. */
 export type Spans = readonly (readonly [number, number])[];
 
@@ -79,6 +85,10 @@ export class Api extends Connection {
 
   createIndex(body: JsonObject): Promise<Answer<Index>> {
     return this.ask('POST', 'indexes', body);
+  }
+
+  models(): Promise<Answer<{ readonly data: readonly Model[] }>> {
+    return this.ask('GET', 'models');
   }
 
   index(id: string): Promise<Answer<Index>> {

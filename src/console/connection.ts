@@ -28,21 +28,26 @@ export class ApiFailure extends Error {
   }
 }
 
-/** Sends one request at a time, because a tenant may have few at once. `onSignedOut` is called when the session has ended. */
+/** Called when there is no session. `reason`: why a session ended that its owner did not end. */
+export type OnSignedOut = (reason?: string) => void;
+
+/** Sends one request at a time, because a tenant may have few at once. */
 export class Connection {
-  readonly #onSignedOut: () => void;
+  readonly #onSignedOut: OnSignedOut;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(onSignedOut: () => void) {
+  constructor(onSignedOut: OnSignedOut) {
     this.#onSignedOut = onSignedOut;
   }
 
   async signIn(key: string): Promise<void> {
     await send('session', { method: 'POST', headers: { authorization: `Bearer ${key}` } });
+    visit.begin();
   }
 
   async signOut(): Promise<void> {
     await send('session', { method: 'DELETE' });
+    visit.end();
     this.#onSignedOut();
   }
 
@@ -63,7 +68,8 @@ export class Connection {
       const elapsed = performance.now() - startedAt;
       return { body: JSON.parse(text) as Body, text, stages, milliseconds: elapsed };
     } catch (error) {
-      if (error instanceof ApiFailure && error.status === 401) this.#onSignedOut();
+      if (error instanceof ApiFailure && error.status === 401)
+        this.#onSignedOut(visit.end() ? error.message : undefined);
       throw error;
     }
   }
@@ -76,6 +82,31 @@ const attemptsMax = 5;
 /** `/console/`, or `/admin/console/` for operators. */
 const base = location.pathname.replace(/\/?$/, '/');
 export const isForOperators = base.startsWith('/admin/');
+
+/**
+ * Whether a person has signed in here. The page cannot see its session, and the service refuses a visitor without one like a
+ * visitor whose session has ended.
+ */
+const visit = {
+  place: `maxsimd.visit.${base}`,
+  begin(): void {
+    try {
+      localStorage.setItem(this.place, 'signed in');
+    } catch {
+      // A browser that keeps nothing shows no reason.
+    }
+  },
+  /** Returns whether it had begun. */
+  end(): boolean {
+    try {
+      const hadBegun = localStorage.getItem(this.place) !== null;
+      localStorage.removeItem(this.place);
+      return hadBegun;
+    } catch {
+      return false;
+    }
+  },
+};
 
 async function send(path: string, init: RequestInit): Promise<Response> {
   let response: Response;

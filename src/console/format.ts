@@ -42,3 +42,13 @@ export function daysSince(from: string): readonly string[] {
   const days = Math.floor((Date.now() - Date.parse(from)) / dayMs) + 1;
   return Array.from({ length: days }, (_, place) => daysAgo(days - 1 - place));
 }
+
+/** As one word of a shell's command. */
+export function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** Hours and minutes by the clock of the person. */
+export function timeOfDay(ms: number): string {
+  return new Date(ms).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+}

@@ -25,9 +25,12 @@ function TenantPage() {
 }
 
 function View({ api, address, mayChange }: { api: Api; address: string; mayChange: boolean }) {
-  const [, indexId, tab = ''] = /^#\/indexes\/([\w-]+)(?:\/(.*))?$/.exec(address) ?? [];
+  const [, indexId, tab = '', search = ''] =
+    /^#\/indexes\/([\w-]+)(?:\/([^?]*))?(?:\?(.*))?$/.exec(address) ?? [];
   if (indexId !== undefined) {
-    return <IndexView key={indexId} api={api} indexId={indexId} tab={tab} mayChange={mayChange} />;
+    return (
+      <IndexView key={indexId} api={api} indexId={indexId} tab={tab} search={search} mayChange={mayChange} />
+    );
   }
   if (address === '#/score') return <ScoreView api={api} />;
   if (address === '#/usage') return <UsageView api={api} />;

@@ -42,6 +42,9 @@ export interface Administration extends Pick<
   createKey(tenantId: string, access: KeyAccess, limits?: KeyLimits): Promise<KeyCreation>;
 }
 
+/** Administration beside the catalog, which also has the usage of this month. */
+export interface LocalAdministration extends Administration, Pick<Catalog, 'usageTotals'> {}
+
 export interface AdministrationDeps {
   readonly catalog: Catalog;
   /** The name in the audit log; absent = that of the process that opened the catalog. */
@@ -52,7 +55,12 @@ export interface AdministrationDeps {
   readonly purge: (indexIds: readonly string[]) => Promise<boolean>;
 }
 
-export function administration({ catalog, actor, keyPepper, purge }: AdministrationDeps): Administration {
+export function administration({
+  catalog,
+  actor,
+  keyPepper,
+  purge,
+}: AdministrationDeps): LocalAdministration {
   const acts = actor === undefined ? catalog : catalog.actingAs(actor);
   const makeKey = (): MadeKey & { readonly hash: Uint8Array } => {
     const { id, apiKey } = generateApiKey();
@@ -66,6 +74,7 @@ export function administration({ catalog, actor, keyPepper, purge }: Administrat
     listKeys: (tenantId) => catalog.listKeys(tenantId),
     revokeKey: (keyId) => acts.revokeKey(keyId),
     usageDays: (tenantId, from, to) => catalog.usageDays(tenantId, from, to),
+    usageTotals: (tenantId, month) => catalog.usageTotals(tenantId, month),
     listAudit: (query) => catalog.listAudit(query),
 
     async createTenant(name, limits) {

@@ -74,6 +74,8 @@ export class Admission {
     if (this.#draining) throw shuttingDown();
     const record = session === undefined ? undefined : await this.#keyOfSession(session);
     if (record === undefined) throw unauthenticated('the session has ended; sign in again');
+    if (isRevoked(record))
+      throw unauthenticated('the API key of this session was revoked; sign in with another key');
     return await this.#admitTenant(record, whenFull);
   }
 
@@ -91,10 +93,10 @@ export class Admission {
     this.#endings.forget(nameOf(ended.digest));
   }
 
-  /** The key of a session; `undefined` if the session has ended. */
+  /** The key of a session, which may be revoked; `undefined` if the session has ended otherwise. */
   async #keyOfSession(session: string): Promise<KeyRecord | undefined> {
     const keyId = this.#sessions.keyIdOf(session, this.#deps.nowMs());
-    const record = keyId === undefined ? undefined : await this.#liveRecord(keyId);
+    const record = keyId === undefined ? undefined : await this.#record(keyId);
     if (record === undefined || !this.#sessions.matches(session, record)) return undefined;
     const digest = this.#sessions.digestOf(session);
     const ending = await this.#endings.get(nameOf(digest), async () => ({
@@ -117,14 +119,13 @@ export class Admission {
     }
     const keyId = parseApiKey(apiKey)?.id;
     if (keyId === undefined) throw unauthenticated();
-    const record = await this.#liveRecord(keyId);
-    if (record === undefined || !this.#matches(apiKey, record)) throw unauthenticated();
+    const record = await this.#record(keyId);
+    if (record === undefined || isRevoked(record) || !this.#matches(apiKey, record)) throw unauthenticated();
     return record;
   }
 
-  async #liveRecord(keyId: string): Promise<KeyRecord | undefined> {
-    const record = await this.#records.get(keyId, () => this.#deps.catalog.findKey(keyId));
-    return record?.key.revokedAtMs === undefined ? record : undefined;
+  #record(keyId: string): Promise<KeyRecord | undefined> {
+    return this.#records.get(keyId, () => this.#deps.catalog.findKey(keyId));
   }
 
   /** Takes the same time for every wrong key. */
@@ -218,6 +219,10 @@ function slotsTaken(owner: string, most: number, tenant: Tenant, rate: RateState
 
 function nameOf(digest: Buffer | Uint8Array): string {
   return Buffer.from(digest).toString('hex');
+}
+
+function isRevoked({ key }: KeyRecord): boolean {
+  return key.revokedAtMs !== undefined;
 }
 
 function unauthenticated(message = 'the API key is invalid or revoked'): ServiceError {

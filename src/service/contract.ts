@@ -377,6 +377,12 @@ export interface LocatedTokens {
   readonly document: TokenSpanList | undefined;
 }
 
+export interface ModelNames {
+  readonly names: readonly string[];
+  /** The model of an index for which none is named. */
+  readonly defaultName: string;
+}
+
 export interface Readiness {
   readonly ready: boolean;
   /** The state of each part: `ok`, `degraded: ` and how, or what is wrong, in a few words fit for the public. */
@@ -443,6 +449,8 @@ export interface Service {
   query(context: RequestContext, indexId: string, queries: readonly SearchRequest[]): Promise<QueryResponse>;
   score(context: RequestContext, request: ScoreRequest): Promise<ScoreResponse>;
   locateTokens(context: RequestContext, request: LocateRequest): Promise<LocatedTokens>;
+  /** The models that a new index may have, by name. */
+  modelNames(context: RequestContext): Promise<ModelNames>;
   usage(context: RequestContext): Promise<UsageSummary>;
   /** Days in UTC, `YYYY-MM-DD`, both included. */
   usageDays(context: RequestContext, from: string, to: string): Promise<readonly UsageDay[]>;

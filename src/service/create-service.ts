@@ -246,6 +246,10 @@ function requestsOf({ operation, admission, readiness }: ReturnType<typeof compo
       ),
     score: (context, request) => scoreDocuments(operation, context, request),
     locateTokens: (context, request) => locateTokens(operation, context, request),
+    modelNames: async () => ({
+      names: await operation.encoders.modelNames(),
+      defaultName: operation.modelOfMoment().name,
+    }),
     usage: (context) => usageSummary(operation, context),
     usageDays: ({ tenant }, from, to) => catalog.usageDays(tenant.id, from, to),
     countRequest: (context) => usage.countRequest(context),

@@ -310,6 +310,21 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       expect(await actsOn(catalog, id)).toEqual(['key_created', 'key_created', 'tenant_created']);
     });
 
+    it('names the tenant of an entry until it is erased', async () => {
+      const { catalog } = current();
+      const { id, name } = await newTenant(catalog);
+      const names = async (tenantId?: string) =>
+        (await catalog.listAudit({ limit: 100, tenantId }))
+          .filter((entry) => entry.tenantId === id)
+          .map(({ tenantName }) => tenantName);
+      expect([await names(id), await names()]).toEqual([[name], [name]]);
+      await catalog.deleteTenant(id);
+      expect([await names(id), await names()]).toEqual([
+        [undefined, undefined],
+        [undefined, undefined],
+      ]);
+    });
+
     it('comes in pages', async () => {
       const { catalog } = current();
       const { id } = await newTenant(catalog);

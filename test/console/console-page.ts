@@ -35,7 +35,8 @@ export function useBrowser(address: () => string) {
     page.on('pageerror', ({ message }) => problems.push(message));
     page.on('console', (message) => {
       // The first look for a session finds none, and a refusal is shown to the person.
-      if (message.type() === 'error' && !/\b4(01|22)\b/.test(message.text())) problems.push(message.text());
+      if (message.type() === 'error' && !/\b4(01|03|22)\b/.test(message.text()))
+        problems.push(message.text());
     });
     await page.goto(address());
     return page;

@@ -26,6 +26,9 @@ describe.skipIf(reason !== undefined)(
         { doc_id: 'bee', text: beeText, metadata: { title: 'Bees', kind: 'insect', year: 1967 } },
         { doc_id: longId, text: 'The blue whale is the largest animal known to have existed.' },
       ]);
+      await makeIndex(stage.client, { name: 'nothing' });
+      // The overview has plots of it.
+      await stage.client.search(id, { query: 'insects' });
     });
 
     test.each(looks.slice(0, rounds({ short: 2, nightly: 4 })))(
@@ -155,7 +158,12 @@ async function seeOverview(page: Page, seen: Seen): Promise<void> {
   await page.getByRole('link', { name: 'animals' }).waitFor();
   await page.getByRole('meter').first().waitFor();
   await page.getByRole('button', { name: 'New index' }).click();
+  await page.getByRole('region', { name: 'Last hour' }).waitFor();
   await seen('overview');
+  await page.getByRole('link', { name: 'nothing' }).click();
+  await page.getByRole('heading', { name: 'This index is empty' }).waitFor();
+  await seen('empty index');
+  await page.goBack();
 }
 
 async function seeSearch(page: Page, seen: Seen): Promise<void> {
@@ -189,6 +197,8 @@ async function seeSearch(page: Page, seen: Seen): Promise<void> {
 async function seeIndex(page: Page, seen: Seen): Promise<void> {
   await page.getByRole('link', { name: 'Documents' }).click();
   await page.getByText('Add documents').click();
+  await page.getByLabel(/^Or paste/).fill('{"sku":"1","body":"Owls hunt.","kind":"bird"}');
+  await page.getByText('Metadata: sku, body, kind.').waitFor();
   await page.getByRole('link', { name: longId }).waitFor();
   await seen('documents');
   await page.getByRole('link', { name: 'bee', exact: true }).click();

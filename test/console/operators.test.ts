@@ -2,9 +2,10 @@
 import { mkdirSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import { accessibilityFaults, isTooWide, missingBrowser } from '../support/browser.ts';
+import { accessibilityFaults, isTooWide, missingBrowser, type Page } from '../support/browser.ts';
 import { rounds } from '../rounds.ts';
-import { connect } from '../support/running/client.ts';
+import { connect, type Client } from '../support/running/client.ts';
+import { makeIndex, put } from '../support/running/requests.ts';
 import { useAdminServer } from '../support/running/server.ts';
 import { looks, pictures, useBrowser } from './console-page.ts';
 
@@ -42,6 +43,7 @@ describe.skipIf(reason !== undefined)(
         expect((await client.listIndexes()).status).toBe(200);
         await page.getByRole('link', { name }).waitFor();
         await seen('tenants');
+        await expectUsed(page, client, name);
         await page.getByRole('link', { name }).click();
         // The plots and the table of keys move the form down when they come.
         await page.getByRole('img', { name: 'Requests' }).waitFor();
@@ -54,17 +56,30 @@ describe.skipIf(reason !== undefined)(
         await page.getByText('The limits are saved.').waitFor();
         await seen('tenant');
         await press('Suspend');
+        await page.getByText(`All programs of ${name} stop working`).waitFor();
+        await press('Keep it active');
+        expect((await client.listIndexes()).status).toBe(200);
+        await press('Suspend');
+        await seen('suspend');
+        await press(`Suspend ${name}`);
         await page.getByRole('button', { name: 'Resume' }).waitFor();
         await expect.poll(async () => (await client.listIndexes()).status).toBe(403);
         await page.getByRole('button', { name: 'Revoke' }).first().click();
         await press('Revoke for good');
         await page.getByText(/^revoked/).waitFor();
+        const id = page.url().split('/').at(-1) ?? '';
+        await page.getByRole('link', { name: 'Audit' }).click();
+        const suspended = page.getByRole('row', { name: 'tenant suspended' }).first();
+        expect(await suspended.getByRole('link', { name }).getAttribute('title')).toBe(id);
+        await suspended.getByRole('link', { name }).click();
         await page.getByLabel(/^Write/).fill(name);
         await press('Delete the tenant');
         await page.getByRole('heading', { name: 'Tenants' }).waitFor();
         await expect.poll(async () => (await client.listIndexes()).status).toBe(401);
         await page.getByRole('link', { name: 'Audit' }).click();
-        await page.getByText('tenant deleted').first().waitFor();
+        const deleted = page.getByRole('row', { name: 'tenant deleted' }).first();
+        // An erased tenant has no name any more.
+        await deleted.getByText(id).waitFor();
         await seen('audit');
         await press('Sign out');
         await page.reload();
@@ -74,3 +89,17 @@ describe.skipIf(reason !== undefined)(
     );
   },
 );
+
+/** The list of tenants has the usage of this month beside the limits. */
+async function expectUsed(page: Page, client: Client, name: string): Promise<void> {
+  const { id } = await makeIndex(client);
+  await put(client, id, [{ doc_id: 'bee', text: 'Bees dance.' }]);
+  await expect
+    .poll(async () => {
+      await page.reload();
+      await page.getByRole('link', { name }).waitFor();
+      const cells = await page.getByRole('row', { name }).getByRole('cell').allTextContents();
+      return cells.slice(1, 4);
+    })
+    .toEqual(['1of 100,000', expect.stringMatching(/^[1-9]of 50,000,000$/), '3']);
+}

@@ -12,6 +12,7 @@ interface Answered {
   readonly results?: unknown;
   readonly usage?: unknown;
   readonly error?: unknown;
+  readonly data?: unknown;
 }
 
 async function signIn(key: string): Promise<{ readonly cookie: string }> {
@@ -81,6 +82,15 @@ describe('a session', () => {
     expect((await ask(`indexes/${id}`, { cookie, method: 'DELETE' })).status).toBe(200);
   });
 
+  test('sees which models a new index may have', async () => {
+    const { cookie } = await signIn(stage.tenant.key);
+    const { data } = (await ask('models', { cookie })).body as {
+      data?: readonly { name: string; is_default: boolean }[];
+    };
+    const { model } = await makeIndex(stage.client);
+    expect(data?.filter((one) => one.is_default)).toEqual([{ name: model, is_default: true }]);
+  });
+
   test('of a key that may only read changes nothing', async () => {
     const tenant = await stage.newTenant();
     const { id } = await makeIndex(tenant.client);
@@ -126,6 +136,12 @@ describe('a session', () => {
     await stage.operate('key', 'revoke', revoked.key.slice(9, 21));
     await stage.operate('tenant', 'suspend', suspended.id);
     await expect.poll(async () => (await ask('usage', { cookie: first })).status).toBe(401);
+    expect((await ask('session', { cookie: first })).body.error).toMatchObject({
+      message: 'the API key of this session was revoked; sign in with another key',
+    });
+    expect((await ask('session', {})).body.error).toMatchObject({
+      message: 'the session has ended; sign in again',
+    });
     await expect.poll(async () => (await ask('usage', { cookie: second })).status).toBe(403);
   });
 

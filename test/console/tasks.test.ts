@@ -76,7 +76,72 @@ describe.skipIf(reason !== undefined)(
       await type('Name', `${name} new`);
       await click('button', 'Create');
       await expectShown(page.getByRole('heading', { name: `${name} new` }));
-      await expectShown(page.getByText('There is no document here.'));
+    });
+
+    test('choose the model of a new index from a list', async () => {
+      const { model } = expectReply(await indexReply(), indexSchema);
+      await page.route('**/v1/models', (route) =>
+        route.fulfill({
+          json: {
+            data: [
+              { name: 'other-maxsim', is_default: false },
+              { name: model, is_default: true },
+            ],
+          },
+        }),
+      );
+      await click('button', 'New index');
+      const choice = page.getByRole('combobox', { name: 'Model' });
+      await expect
+        .poll(() => choice.locator('option').allTextContents())
+        .toEqual([`${model} (default)`, 'other-maxsim']);
+      await type('Name', `${name} chosen`);
+      await choice.selectOption('other-maxsim');
+      await click('button', 'Create');
+      await expectShown(
+        page.getByRole('alert').filter({ hasText: `no such model; the default is ${model}` }),
+      );
+      await page.unrouteAll();
+    });
+
+    test('fill an empty index as its page says', async () => {
+      const empty = await makeIndex(stage.client, { name: `empty "index's"` });
+      await page.reload();
+      await click('link', empty.name);
+      await expectShown(page.getByRole('heading', { name: 'This index is empty' }));
+      const byApi = (await page.getByLabel('Fill the index over the API').textContent()) ?? '';
+      const byCommand = (await page.getByLabel('Fill the index by the command line').textContent()) ?? '';
+      expect(byCommand).toContain(`--index 'empty "index'\\''s"'`);
+      execFileSync('sh', ['-c', byApi], {
+        env: { ...process.env, MAXSIMD_API_KEY: stage.tenant.key },
+        stdio: ['ignore', 'ignore', 'ignore'],
+      });
+      await click('link', 'Documents, Add documents');
+      await expectShown(page.getByRole('link', { name: 'first' }));
+      await page.reload();
+      await expectShown(page.getByText('1 document in 1 chunk'));
+      expect(await page.getByRole('heading', { name: 'This index is empty' }).count()).toBe(0);
+    });
+
+    test('choose the columns of an upload', async () => {
+      await click('link', name);
+      await click('link', 'Documents');
+      await unfold('Add documents');
+      clicks += 1;
+      const csv = 'sku,label,body,kind\n1,Owl,Owls hunt.,bird\n2,Eel,Eels swim.,fish\n';
+      await page
+        .getByLabel(/^Files/)
+        .setInputFiles([{ name: 'shop.csv', mimeType: 'text/csv', buffer: Buffer.from(csv) }]);
+      await expectShown(page.getByText('Metadata: sku, label, body, kind.'));
+      await page.getByRole('combobox', { name: 'Id column' }).selectOption('sku');
+      await page.getByRole('combobox', { name: 'Text column' }).selectOption('body');
+      await page.getByRole('combobox', { name: 'Title column' }).selectOption('label');
+      await expectShown(page.getByText('Metadata: kind.'));
+      await click('button', 'Upload');
+      await expectShown(page.getByText('2 of 2 documents stored'));
+      expect((await documentReply('1')).body).toMatchObject({ metadata: { title: 'Owl', kind: 'bird' } });
+      await page.getByLabel(/^Or paste/).fill('{"uid":"3","story":"Bats hang.","title":"Bat"}');
+      await expectShown(page.getByText('Metadata: kind, uid, story, title.'));
     });
 
     test('paste documents', async () => {
@@ -289,6 +354,8 @@ describe.skipIf(reason !== undefined)(
       await expect.poll(() => page.getByRole('heading', { level: 1 }).textContent()).not.toBe(name);
       const renamed = expectReply(await indexReply(), indexSchema);
       expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(renamed.name);
+      await expect.poll(() => page.getByLabel('Name', { exact: true }).inputValue()).toBe(renamed.name);
+      expect(await page.getByRole('button', { name: 'Rename' }).isDisabled()).toBe(true);
     });
 
     test('delete an index, whose name must be written', async () => {
@@ -321,6 +388,11 @@ describe.skipIf(reason !== undefined)(
       await page.clock.runFor(31_000);
       const card = page.getByRole('listitem').filter({ hasText: name });
       await expectShown(card.getByText('2 searches, 1 error'));
+      await expectShown(card.getByRole('region', { name: 'Last hour' }));
+      const axes = await card.locator('.axes').first().locator('span').allTextContents();
+      expect(axes.slice(0, 2)).toEqual(['2', '0']);
+      expect(axes.slice(2).map((time) => /^\d\d:\d\d$/.test(time))).toEqual([true, true, true]);
+      expect(new Set(axes.slice(2).map((time) => Number(time.slice(3)) % 30)).size).toBe(1);
       await expectShown(card.getByText('98.7%'));
       await expectShown(page.getByText('The searches are those that node host:7 answered.'));
       await page.unrouteAll();

@@ -89,6 +89,8 @@ const auditSchema = z
     actor: z.string(),
     act: z.string(),
     tenant_id: z.string().nullable(),
+    // Absent from services of the release before.
+    tenant_name: z.string().nullish(),
     detail: z.record(z.string(), z.unknown()),
   })
   .transform((entry): AuditEntry => ({
@@ -98,6 +100,7 @@ const auditSchema = z
     // A newer service may send further acts.
     act: entry.act as AuditEntry['act'],
     tenantId: entry.tenant_id ?? undefined,
+    tenantName: entry.tenant_name ?? undefined,
     detail: entry.detail,
   }));
 

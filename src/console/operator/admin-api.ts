@@ -1,5 +1,5 @@
 /** The requests of the operators' pages to the admin API. */
-import type { UsageOfDay } from '@maxsimd/client';
+import type { UsageOfDay, UsageSummary } from '@maxsimd/client';
 import { Connection, type Answer } from '../connection.ts';
 import type { JsonObject } from '../parts/json-object.ts';
 
@@ -16,6 +16,11 @@ export interface Tenant {
   readonly suspended: boolean;
   readonly limits: Limits;
   readonly created_at: string;
+}
+
+export interface ListedTenant extends Tenant {
+  /** The counts of this month. Absent from services of the release before. */
+  readonly usage?: UsageSummary['usage'];
 }
 
 export interface TenantInUse extends Tenant {
@@ -38,6 +43,8 @@ export interface AuditEntry {
   readonly actor: string;
   readonly act: string;
   readonly tenant_id: string | null;
+  /** Null: erased. Absent from services of the release before. */
+  readonly tenant_name?: string | null;
   readonly detail: JsonObject;
 }
 
@@ -52,7 +59,7 @@ interface Made {
 }
 
 export class AdminApi extends Connection {
-  tenants(cursor?: string): Promise<Answer<Page<Tenant>>> {
+  tenants(cursor?: string): Promise<Answer<Page<ListedTenant>>> {
     return this.ask('GET', `tenants${after('?', cursor)}`);
   }
 

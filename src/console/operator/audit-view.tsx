@@ -1,4 +1,4 @@
-import type { AdminApi } from './admin-api.ts';
+import type { AdminApi, AuditEntry } from './admin-api.ts';
 import { count, shown } from '../format.ts';
 import { Failure } from '../parts/failure.tsx';
 import { Pages, usePages } from '../parts/pages.tsx';
@@ -28,7 +28,7 @@ export function AuditView({ api }: { api: AdminApi }) {
               entry.act.replaceAll('_', ' '),
               entry.at.slice(0, 19).replace('T', ' '),
               <code>{entry.actor}</code>,
-              entry.tenant_id !== null && <code>{entry.tenant_id}</code>,
+              <TenantOf entry={entry} />,
               Object.entries(entry.detail)
                 .map(([name, value]) => `${name.replaceAll('_', ' ')} ${inWords(value)}`)
                 .join(', '),
@@ -38,6 +38,17 @@ export function AuditView({ api }: { api: AdminApi }) {
       )}
       <Pages of={pages} next={audit.result?.next_cursor} />
     </>
+  );
+}
+
+/** By its name, with its id when a person points at it. An erased tenant has its id alone. */
+function TenantOf({ entry: { tenant_id: id, tenant_name: name } }: { entry: AuditEntry }) {
+  if (id === null) return null;
+  if (typeof name !== 'string') return <code>{id}</code>;
+  return (
+    <a href={`#/tenants/${id}`} title={id}>
+      {name}
+    </a>
   );
 }
 

@@ -1,6 +1,7 @@
 /** One tenant: its state, limits, keys and usage, and its end. */
 import { useState } from 'preact/hooks';
 import type { AdminApi, Limits, Tenant } from './admin-api.ts';
+import { Asked } from '../parts/asked.tsx';
 import { DayPlot } from '../parts/day-plot.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { Check, Field, submitted, tied } from '../parts/field.tsx';
@@ -171,18 +172,34 @@ function LimitsForm({ api, tenant, onChange }: Props) {
   );
 }
 
+/** Asks before it suspends, because all programs of the tenant stop working. */
 function State({ api, tenant, onChange }: Props) {
+  const [asked, setAsked] = useState(false);
   const change = useWork(async () => {
     await api.updateTenant(tenant.tenant_id, { suspended: !tenant.suspended });
+    setAsked(false);
     onChange();
   });
+  const ask = { start: () => (tenant.suspended ? change.start() : setAsked(true)) };
   return (
-    <form class="panel" aria-label="State" onSubmit={submitted(change)}>
+    <form class="panel" aria-label="State" onSubmit={submitted(ask)}>
       <h2>{tenant.suspended ? 'Resume' : 'Suspend'}</h2>
       <p class="quiet">While a tenant is suspended, all its requests are refused. Nothing is deleted.</p>
-      <button type="submit" disabled={change.busy}>
-        {tenant.suspended ? 'Resume' : 'Suspend'}
-      </button>
+      {asked ? (
+        <Asked
+          name="Suspend the tenant"
+          text={`All programs of ${tenant.name} stop working until it is resumed.`}
+          act={`Suspend ${tenant.name}`}
+          keep="Keep it active"
+          busy={change.busy}
+          onAct={() => change.start()}
+          onKeep={() => setAsked(false)}
+        />
+      ) : (
+        <button type="submit" disabled={change.busy}>
+          {tenant.suspended ? 'Resume' : 'Suspend'}
+        </button>
+      )}
       <Failure of={change.failure} />
     </form>
   );
@@ -199,7 +216,7 @@ function Delete({ api, tenant }: Props) {
       <h2>Delete</h2>
       <p class="quiet">Keys, indexes, documents and usage are gone at once, and cannot be brought back.</p>
       <div class="ask">
-        <Field name={`Write ${tenant.name} to delete it`}>
+        <Field name={`Write the name of the tenant to delete it: ${tenant.name}`}>
           <input required {...tied(name, setName)} />
         </Field>
         <button type="submit" class="danger" disabled={remove.busy || name !== tenant.name}>

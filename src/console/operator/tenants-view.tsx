@@ -39,9 +39,10 @@ export function TenantsView({ api }: { api: AdminApi }) {
           columns={[
             { name: 'Tenant' },
             { name: 'State' },
-            { name: 'Documents, at most', number: true },
-            { name: 'Tokens a month, at most', number: true },
-            { name: 'Requests a minute, at most', number: true },
+            { name: 'Documents', number: true },
+            { name: 'Tokens this month', number: true },
+            { name: 'Requests this month', number: true },
+            { name: 'Limit: requests a minute', number: true },
             { name: 'Created', number: true },
           ]}
           rows={tenants.result.data.map((tenant) => ({
@@ -49,8 +50,9 @@ export function TenantsView({ api }: { api: AdminApi }) {
             cells: [
               <a href={`#/tenants/${tenant.tenant_id}`}>{tenant.name}</a>,
               tenant.suspended ? 'suspended' : 'active',
-              count(tenant.limits.documents),
-              count(BigInt(tenant.limits.input_tokens)),
+              <OfLimit used={tenant.usage?.documents} limit={tenant.limits.documents} />,
+              <OfLimit used={tenant.usage?.input_tokens} limit={tenant.limits.input_tokens} />,
+              tenant.usage === undefined ? '–' : count(tenant.usage.requests),
               count(tenant.limits.requests_per_minute),
               day(tenant.created_at),
             ],
@@ -59,5 +61,15 @@ export function TenantsView({ api }: { api: AdminApi }) {
       )}
       <Pages of={pages} next={tenants.result?.next_cursor} />
     </>
+  );
+}
+
+/** Usage, and below it its limit. `used`: absent from services of the release before. */
+function OfLimit({ used, limit }: { used: number | string | undefined; limit: number | string }) {
+  return (
+    <span class="of-limit">
+      <span>{used === undefined ? '–' : count(BigInt(used))}</span>
+      <span class="quiet">of {count(BigInt(limit))}</span>
+    </span>
   );
 }

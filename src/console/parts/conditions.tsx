@@ -1,5 +1,5 @@
 /** Builds a `where` from the fields that the documents of an index have. A person may also write it as JSON. */
-import { useId } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
 import type { Api, JsonObject } from '../api.ts';
 import { Failure } from './failure.tsx';
 import { Choice, Field, tied } from './field.tsx';
@@ -66,6 +66,34 @@ export function whereOf({ list, json }: Conditions): JsonObject | undefined {
   return Object.fromEntries(Object.entries(where).map(([field, ofField]) => [field, short(ofField)]));
 }
 
+/** Reads the JSON text of a `where`. It stays JSON text where the fields cannot show it. */
+export function conditionsIn(json: string): Conditions {
+  try {
+    const where = jsonObject('the condition', json);
+    const list = Object.entries(where).flatMap(([field, given]) => conditionsOn(field, given));
+    if (JSON.stringify(whereOf({ list })) === JSON.stringify(where)) return { list };
+  } catch {
+    // A person sees and repairs it as text.
+  }
+  return { list: [], json };
+}
+
+function conditionsOn(field: string, given: unknown): readonly Condition[] {
+  const isPlain = typeof given !== 'object' || given === null || Array.isArray(given);
+  return Object.entries(isPlain ? { is: given } : given).flatMap(([word, operand]) => {
+    const operator = word === 'exists' && operand === false ? 'missing' : word;
+    const kind = kindFor(operator, operand);
+    const isShown = operatorsOf[kind].some((one) => one === operator);
+    return isShown ? [{ field, kind, operator: operator as Operator, value: String(operand) }] : [];
+  });
+}
+
+/** The kind of a field by a condition on it. */
+function kindFor(operator: string, operand: unknown): Kind {
+  if (operator === 'exists' || operator === 'missing') return 'other';
+  return operator === 'contains' ? kindOf([operand]) : kindOf(operand);
+}
+
 function operation(operator: Operator, operand: unknown): readonly [string, unknown] {
   if (operator === 'is') return ['in', [operand]];
   if (operator === 'exists') return ['exists', true];
@@ -112,8 +140,11 @@ export function ConditionsEditor({
   onChange: (conditions: Conditions) => void;
 }) {
   const { list, json } = value;
+  // Conditions of an address are there before the fields are.
+  const [hasGiven] = useState(list.length > 0);
+  const given = useLoaded(async () => (hasGiven ? fieldsOf(api, indexId) : undefined));
   const add: Work<ReadonlyMap<string, Kind>> = useWork(async () => {
-    const fields = add.result ?? (await fieldsOf(api, indexId));
+    const fields = add.result ?? given.result ?? (await fieldsOf(api, indexId));
     const [first] = fields;
     if (first === undefined) throw new Error('The documents have no metadata to filter by.');
     const [field, kind] = first;
@@ -132,7 +163,7 @@ export function ConditionsEditor({
             key={at}
             api={api}
             indexId={indexId}
-            fields={add.result ?? new Map()}
+            fields={add.result ?? given.result ?? new Map()}
             value={condition}
             onChange={(changed) =>
               onChange({ list: changed === undefined ? list.toSpliced(at, 1) : list.with(at, changed) })
@@ -193,7 +224,7 @@ function ConditionRow({
         name="Field"
         focused
         value={field}
-        options={[...fields.keys()].map((name) => [name, name])}
+        options={[...new Set([field, ...fields.keys()])].map((name) => [name, name])}
         onChange={choose}
       />
       <Choice

@@ -1,5 +1,6 @@
 import type { UsageOfDay } from '../api.ts';
 import { count, daysSince } from '../format.ts';
+import { PlotAxes } from './plot-axes.tsx';
 
 interface DayPlotProps {
   readonly name: string;
@@ -24,28 +25,26 @@ export function DayPlot({ name, from, days, value }: DayPlotProps) {
       <figcaption>
         <strong>{name}</strong>
         <span>
-          {count(total)} in {bars.length} days, {count(most)} a day at most
+          {count(total)} in {bars.length} days, {count(most)} on the busiest day
         </span>
       </figcaption>
-      <svg
-        viewBox={`0 0 ${bars.length * width} ${height}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={name}
-      >
-        {bars.map((bar, place) => {
-          const tall = most === 0n ? 0 : (height * Number((1_000n * bar.value) / most)) / 1_000;
-          return (
-            <rect key={bar.day} x={place * width} y={height - tall} width={width - gap} height={tall}>
-              <title>{`${bar.day}: ${count(bar.value)}`}</title>
-            </rect>
-          );
-        })}
-      </svg>
-      <p class="row ends quiet" aria-hidden="true">
-        <span>{from}</span>
-        <span>{bars.at(-1)?.day}</span>
-      </p>
+      <PlotAxes top={most === 0n ? '' : count(most)} times={[from, bars.at(-1)?.day ?? from]}>
+        <svg
+          viewBox={`0 0 ${bars.length * width} ${height}`}
+          preserveAspectRatio="none"
+          role="img"
+          aria-label={name}
+        >
+          {bars.map((bar, place) => {
+            const tall = most === 0n ? 0 : (height * Number((1_000n * bar.value) / most)) / 1_000;
+            return (
+              <rect key={bar.day} x={place * width} y={height - tall} width={width - gap} height={tall}>
+                <title>{`${bar.day}: ${count(bar.value)}`}</title>
+              </rect>
+            );
+          })}
+        </svg>
+      </PlotAxes>
       <table class="heard">
         <caption>{name} by day</caption>
         <tbody>

@@ -73,12 +73,15 @@ export function Choice({
   value,
   options,
   focused = false,
+  describedBy,
   onChange,
 }: {
   name: string;
   value: string;
   /** It takes the focus when it appears. */
   focused?: boolean;
+  /** The id of the element that explains it. */
+  describedBy?: string;
   /** Value and what the person reads. */
   options: readonly (readonly [string, string])[];
   onChange: (value: string) => void;
@@ -87,6 +90,7 @@ export function Choice({
     <Field name={name}>
       <select
         {...(focused ? { ref: focusAtFirst } : {})}
+        aria-describedby={describedBy}
         value={value}
         onChange={({ currentTarget }: TargetedInputEvent<HTMLSelectElement>) => onChange(currentTarget.value)}
       >

@@ -1,7 +1,7 @@
 /** The frame of every view: the sections and the button to sign out. Without a session it shows the form to sign in. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { Connection } from '../connection.ts';
+import { ApiFailure, type Connection, type OnSignedOut } from '../connection.ts';
 import { Failure } from './failure.tsx';
 import { SignIn, type SignInProps } from '../views/sign-in.tsx';
 import { useWork } from '../work.ts';
@@ -11,10 +11,17 @@ export interface FrameProps<Connected extends Connection> extends Pick<
   'place' | 'keyName' | 'note'
 > {
   /** It is told of its end by `onSignedOut`. */
-  readonly connect: new (onSignedOut: () => void) => Connected;
+  readonly connect: new (onSignedOut: OnSignedOut) => Connected;
   /** Each by its address. */
   readonly sections: Readonly<Record<string, string>>;
   readonly children: (connected: Connected, address: string, access: string) => ComponentChildren;
+}
+
+interface Session {
+  /** `none`: nobody is signed in. */
+  readonly access: string;
+  /** Why nobody is. */
+  readonly reason?: string | undefined;
 }
 
 /** The icon of the page itself. */
@@ -27,20 +34,32 @@ export function Frame<Connected extends Connection>({
   ...signIn
 }: FrameProps<Connected>) {
   /** `undefined`: not known yet. */
-  const [access, setAccess] = useState<string>();
-  const [connection] = useState(() => new Connected(() => setAccess('none')));
+  const [session, setSession] = useState<Session>();
+  const [connection] = useState(
+    () =>
+      // Requests that waited behind the first refusal are refused without a reason.
+      new Connected((reason) =>
+        setSession((before) => ({ access: 'none', reason: reason ?? before?.reason })),
+      ),
+  );
   const signOut = useWork(() => connection.signOut());
   const address = useAddress();
   const begin = () =>
     connection.ask<{ readonly access: string }>('GET', 'session').then(
-      ({ body }) => setAccess(body.access),
-      () => setAccess('none'),
+      ({ body }) => setSession(body),
+      (error: unknown) => {
+        // The connection has told of a session that has ended.
+        if (error instanceof ApiFailure && error.status !== 401)
+          setSession({ access: 'none', reason: error.message });
+      },
     );
   // The cookie of an earlier visit may still be valid.
   useEffect(() => void begin(), [connection]);
 
-  if (access === undefined) return null;
-  if (access === 'none') return <SignIn connection={connection} {...signIn} onSignedIn={begin} />;
+  if (session === undefined) return null;
+  const { access, reason } = session;
+  if (access === 'none')
+    return <SignIn connection={connection} {...signIn} reason={reason} onSignedIn={begin} />;
   return (
     <>
       <header>

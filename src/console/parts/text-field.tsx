@@ -12,13 +12,17 @@ export interface TextField {
   /** Empty = no field. */
   readonly name: string;
   readonly fields: readonly string[];
+  /** False until the first documents were looked at, if nothing was chosen. */
+  readonly isKnown: boolean;
   readonly choose: (name: string) => void;
 }
 
 export function useTextField(api: Api, indexId: string): TextField {
   const key = `maxsimd.text.${indexId}`;
   const [chosen, setChosen] = useState(() => read(key));
-  const { result: fields = [] } = useLoaded(() => stringFields(api, indexId), indexId);
+  const loaded = useLoaded(() => stringFields(api, indexId), indexId);
+  const { result: fields = [], failure } = loaded;
+  const isKnown = chosen !== undefined || loaded.result !== undefined || failure !== undefined;
   const choose = (name: string): void => {
     setChosen(name);
     try {
@@ -27,7 +31,12 @@ export function useTextField(api: Api, indexId: string): TextField {
       // A browser that keeps nothing forgets the choice with the page.
     }
   };
-  return { name: chosen ?? usualFields.find((field) => fields.includes(field)) ?? '', fields, choose };
+  return {
+    name: chosen ?? usualFields.find((field) => fields.includes(field)) ?? '',
+    fields,
+    isKnown,
+    choose,
+  };
 }
 
 export function TextFieldChoice({ name, fields, choose }: TextField) {

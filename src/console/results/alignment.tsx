@@ -23,7 +23,7 @@ export interface AlignmentProps {
 
 type Match = NonNullable<Result['components']>['per_query_token'][number];
 
-/** A word of the query, or all marks of the model together, with the matches of its pieces. */
+/** A word of the query, or all special tokens together, with the matches of its pieces. */
 interface QueryWord {
   readonly name: string;
   readonly matches: Match[];
@@ -45,7 +45,8 @@ interface Located {
 
 /** Shades of a match; the first has no colour. */
 const shades = 6;
-const marks = 'marks of the model';
+/** Tokens that the model adds to each text, such as [CLS]. */
+const specialTokens = 'special tokens';
 /** Characters before and after the chunk that are shown, too. */
 const around = 160;
 
@@ -94,6 +95,9 @@ export function Alignment({ api, indexId, query, result, text, onText }: Alignme
         <span class="shade-3">more</span>
         <span class="shade-5">most</span>
       </p>
+      {words.some(({ name }) => name === specialTokens) && (
+        <p class="quiet">The model adds special tokens, such as [CLS], to each query and each chunk.</p>
+      )}
       <Table
         name="Matches of the words of the query"
         columns={[
@@ -142,7 +146,7 @@ function queryWords(
         ? query.slice(word.start, word.end)
         : span === undefined
           ? `token ${match.token_index}`
-          : marks;
+          : specialTokens;
     const place = word === undefined ? text : String(word.start);
     const known = found.get(place);
     if (known !== undefined) known.matches.push(match);
@@ -151,8 +155,10 @@ function queryWords(
       found.set(place, { text, name: before === 0 ? text : `${text} (${before + 1})`, matches: [match] });
     }
   }
-  // The marks are for those who know the model.
-  return [...found.values()].toSorted((one, two) => Number(one.text === marks) - Number(two.text === marks));
+  // Special tokens are for those who know the model.
+  return [...found.values()].toSorted(
+    (one, two) => Number(one.text === specialTokens) - Number(two.text === specialTokens),
+  );
 }
 
 /** The words of the text, or the positions of the token vectors, that the pieces of a word matched. */
@@ -162,7 +168,7 @@ function placesOf(matches: readonly Match[], located: Located | undefined): stri
   const { text, wordsOf } = located;
   const names = matches.flatMap((match) => {
     const words = wordsOf(match);
-    return words.length === 0 ? 'a mark of the model' : words.map(({ start, end }) => text.slice(start, end));
+    return words.length === 0 ? 'a special token' : words.map(({ start, end }) => text.slice(start, end));
   });
   return [...new Set(names)].join(', ');
 }

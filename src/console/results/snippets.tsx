@@ -1,6 +1,7 @@
 /** The search on the screen, as a person would send it from a program. */
 import { useState } from 'preact/hooks';
 import type { JsonObject } from '../api.ts';
+import { shellQuoted } from '../format.ts';
 
 const languages = { curl, TypeScript: typescript, Python: python } as const;
 type Language = keyof typeof languages;
@@ -40,12 +41,11 @@ export function Snippets({ indexId, body }: { indexId: string; body: JsonObject 
 }
 
 function curl(indexId: string, body: JsonObject): string {
-  const json = JSON.stringify(body).replaceAll("'", "'\\''");
   return `export MAXSIMD_URL=${location.origin}
 curl -sS "$MAXSIMD_URL/v1/indexes/${indexId}/search" \\
   -H "Authorization: Bearer $MAXSIMD_API_KEY" \\
   -H 'Content-Type: application/json' \\
-  -d '${json}'`;
+  -d ${shellQuoted(JSON.stringify(body))}`;
 }
 
 function typescript(indexId: string, body: JsonObject): string {

@@ -1,6 +1,7 @@
 /** One document: its metadata and its expiry, which a person may change, and its end. */
 import { useState } from 'preact/hooks';
 import type { Api, DocumentChange } from '../api.ts';
+import { Asked } from '../parts/asked.tsx';
 import { jsonObject } from '../parts/json-object.ts';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
@@ -78,28 +79,20 @@ export function DocumentView({ api, indexId, docId, mayChange, onDeleted }: Docu
             )}
           </form>
           {asked && (
-            <Asked busy={remove.busy} onDelete={() => remove.start()} onKeep={() => setAsked(false)} />
+            <Asked
+              name="Delete the document"
+              text="The document is gone at once, and cannot be brought back."
+              act="Delete"
+              keep="Keep"
+              busy={remove.busy}
+              onAct={() => remove.start()}
+              onKeep={() => setAsked(false)}
+            />
           )}
           <Failure of={save.failure ?? remove.failure} />
         </>
       )}
     </section>
-  );
-}
-
-function Asked({ busy, onDelete, onKeep }: { busy: boolean; onDelete: () => void; onKeep: () => void }) {
-  return (
-    <div class="panel" role="group" aria-label="Delete the document">
-      <p>The document is gone at once, and cannot be brought back.</p>
-      <div class="row">
-        <button type="button" class="danger" disabled={busy} onClick={onDelete}>
-          Delete
-        </button>
-        <button type="button" onClick={onKeep}>
-          Keep
-        </button>
-      </div>
-    </div>
   );
 }
 

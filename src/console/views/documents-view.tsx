@@ -8,7 +8,7 @@ import { Field, submitted, tied } from '../parts/field.tsx';
 import { many, shown } from '../format.ts';
 import { Pages, usePages } from '../parts/pages.tsx';
 import { Table } from '../parts/table.tsx';
-import { Upload } from '../parts/upload.tsx';
+import { Upload } from '../upload/upload.tsx';
 import { useLoaded, useWork } from '../work.ts';
 
 const pageDocuments = 25;
@@ -47,7 +47,6 @@ export function DocumentsView({ api, indexId, mayChange, onChange }: DocumentsVi
       <Find indexId={indexId} />
       <Matching api={api} indexId={indexId} mayChange={mayChange} onShow={show} onDeleted={changed} />
       <Failure of={page.failure} />
-      {page.result?.data.length === 0 && where === undefined && <p>There is no document here.</p>}
       {page.result !== undefined && page.result.data.length > 0 && (
         <Table
           name="Documents"

@@ -1,7 +1,9 @@
 /** An index, with its search, documents, settings and internals. */
+import { useRef } from 'preact/hooks';
 import type { Api } from '../api.ts';
 import { DocumentView } from './document-view.tsx';
 import { DocumentsView } from './documents-view.tsx';
+import { EmptyIndex } from './empty-index.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { many } from '../format.ts';
 import { InternalsView } from './internals-view.tsx';
@@ -20,15 +22,22 @@ export interface IndexViewProps {
   readonly api: Api;
   readonly indexId: string;
   readonly tab: string;
+  /** The search in the address, if the tab of searches is shown. */
+  readonly search: string;
   readonly mayChange: boolean;
 }
 
-export function IndexView({ api, indexId, tab, mayChange }: IndexViewProps) {
+export function IndexView({ api, indexId, tab, search, mayChange }: IndexViewProps) {
   const index = useLoaded(async () => (await api.index(indexId)).body);
   const count = useLoaded(async () => (await api.count(indexId)).body);
   const { result: row } = index;
+  const isEmpty = count.result?.documents === 0;
   const [current = '', docId] = tab.split('/');
   const address = `#/indexes/${indexId}`;
+  // A search stays when the person looks at another tab.
+  const latest = useRef(search);
+  if (current === '') latest.current = search;
+  const searched = latest.current === '' ? address : `${address}?${latest.current}`;
   return (
     <>
       <div>
@@ -44,7 +53,7 @@ export function IndexView({ api, indexId, tab, mayChange }: IndexViewProps) {
         {tabs.map(({ path, name }) => (
           <a
             key={path}
-            href={path === '' ? address : `${address}/${path}`}
+            href={path === '' ? searched : `${address}/${path}`}
             aria-current={path === current ? 'page' : undefined}
           >
             {name}
@@ -54,9 +63,11 @@ export function IndexView({ api, indexId, tab, mayChange }: IndexViewProps) {
       <Failure of={index.failure ?? count.failure} />
       {row !== undefined && (
         <>
-          {/* A search stays when the person looks at another tab. */}
+          {isEmpty && (current === '' || tab === 'documents') && (
+            <EmptyIndex index={row} mayChange={mayChange} />
+          )}
           <div class="stacked" hidden={current !== ''}>
-            <SearchView api={api} indexId={indexId} />
+            <SearchView api={api} indexId={indexId} search={latest.current} />
           </div>
           {current === 'documents' &&
             (docId === undefined ? (

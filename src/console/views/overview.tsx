@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Activity, Api, Index, IndexContents } from '../api.ts';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
-import { Field, focusAtFirst, submitted, tied } from '../parts/field.tsx';
+import { Choice, Field, focusAtFirst, submitted, tied } from '../parts/field.tsx';
 import { UsageMeters } from '../parts/meter.tsx';
 import { MinutePlots } from '../parts/minute-plots.tsx';
 import { bytes, count } from '../format.ts';
@@ -58,6 +58,7 @@ export function Overview({ api, mayChange }: { api: Api; mayChange: boolean }) {
             index={index}
             contents={stored.result?.contents.get(index.id)}
             activity={activity.get(index.id)}
+            from={now.result?.activity.from}
           />
         ))}
       </ul>
@@ -76,12 +77,15 @@ function IndexCard({
   index,
   contents,
   activity,
+  from,
 }: {
   api: Api;
   asksRecall: boolean;
   index: Index;
   contents: IndexContents | undefined;
   activity: Activity['data'][number] | undefined;
+  /** The start of the activity. */
+  from: Activity['from'] | undefined;
 }) {
   const measured = useLoaded(
     async () => (asksRecall ? (await api.index(index.id)).body : undefined),
@@ -104,10 +108,10 @@ function IndexCard({
         <Fact name="Size" value={contents?.bytes === undefined ? '–' : bytes(contents.bytes)} />
         <Fact name="Recall" value={recallOf(measured.result)} />
       </dl>
-      {activity === undefined ? (
+      {activity === undefined || from === undefined ? (
         <p class="quiet">No searches in the last hour</p>
       ) : (
-        <MinutePlots of={activity} />
+        <MinutePlots of={activity} from={from} />
       )}
     </li>
   );
@@ -116,8 +120,11 @@ function IndexCard({
 function NewIndex({ api, onCancel }: { api: Api; onCancel: () => void }) {
   const [name, setName] = useState('');
   const [model, setModel] = useState('');
+  const models = useLoaded(async () => (await api.models()).body.data);
+  const byDefault = models.result?.find(({ is_default: isDefault }) => isDefault);
+  const others = models.result?.filter((one) => one !== byDefault) ?? [];
   const create = useWork(async () => {
-    const { body } = await api.createIndex({ name, ...(model.trim() === '' ? {} : { model: model.trim() }) });
+    const { body } = await api.createIndex({ name, ...(model === '' ? {} : { model }) });
     location.hash = `#/indexes/${body.id}/documents`;
   });
   return (
@@ -126,17 +133,24 @@ function NewIndex({ api, onCancel }: { api: Api; onCancel: () => void }) {
         <Field name="Name" wide>
           <input ref={focusAtFirst} required {...tied(name, setName)} />
         </Field>
-        <Field name="Model, if not the default one" wide>
-          <input aria-describedby="languages" {...tied(model, setModel)} />
-        </Field>
+        <Choice
+          name="Model"
+          describedBy="languages"
+          value={model}
+          options={[
+            ['', `${byDefault?.name ?? 'as the service chooses'} (default)`],
+            ...others.map(({ name: other }) => [other, other] as const),
+          ]}
+          onChange={setModel}
+        />
       </div>
       <p class="quiet" id="languages">
-        bge-small-maxsim, which is the default as the service comes, and minilm-l6-maxsim read English. If
-        e5-small-multilingual-maxsim is installed, it reads about a hundred languages. It was measured in
-        Arabic, Chinese, English, German, Greek, Romanian, Russian, Spanish and Vietnamese. A query and the
-        texts that it finds may differ in language.
+        The list has the models that this service serves. An index keeps its model. bge-small-maxsim and
+        minilm-l6-maxsim read English. e5-small-multilingual-maxsim reads about a hundred languages. It was
+        measured in Arabic, Chinese, English, German, Greek, Romanian, Russian, Spanish and Vietnamese. A
+        query and the texts that it finds may differ in language.
       </p>
-      <Failure of={create.failure} />
+      <Failure of={create.failure ?? models.failure} />
       <div class="row">
         <button type="submit" class="primary" disabled={create.busy}>
           Create

@@ -1,12 +1,13 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { Answer, Api, JsonObject, Ranked } from '../api.ts';
-import { ConditionsEditor, noConditions, whereOf } from '../parts/conditions.tsx';
+import { ConditionsEditor } from '../parts/conditions.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { Check, Field, focusAtFirst, submitted, tied } from '../parts/field.tsx';
 import { TextFieldChoice, useTextField } from '../parts/text-field.tsx';
 import { Results } from '../results/results.tsx';
 import { Snippets } from '../results/snippets.tsx';
 import { useWork } from '../work.ts';
+import { bodyOf, searchOf, wantedIn, type Wanted } from './search-address.ts';
 
 interface Found {
   readonly query: string;
@@ -15,44 +16,59 @@ interface Found {
   readonly answer: Answer<Ranked>;
 }
 
-export function SearchView({ api, indexId }: { api: Api; indexId: string }) {
-  const [query, setQuery] = useState('');
-  const [conditions, setConditions] = useState(noConditions);
-  const [grouped, setGrouped] = useState(false);
-  const [exact, setExact] = useState(false);
-  const [topK, setTopK] = useState('10');
-  const [candidateK, setCandidateK] = useState('');
+export interface SearchViewProps {
+  readonly api: Api;
+  readonly indexId: string;
+  /** The search in the address. Submitting the form changes the address, and a changed address searches. */
+  readonly search: string;
+}
+
+export function SearchView({ api, indexId, search: address }: SearchViewProps) {
+  const [wanted, setWanted] = useState(() => wantedIn(address));
+  const want = (change: Partial<Wanted>): void => setWanted({ ...wanted, ...change });
+  const { query, conditions, grouped, exact, topK, candidateK } = wanted;
   const textField = useTextField(api, indexId);
   const search = useWork<Found>(async () => {
-    const where = whereOf(conditions);
-    const body = {
-      query,
-      ...(topK === '' ? {} : { top_k: Number(topK) }),
-      ...(candidateK === '' ? {} : { candidate_k: Number(candidateK) }),
-      ...(where === undefined ? {} : { where }),
-      ...(grouped ? { group_by_document: true } : {}),
-      ...(exact ? { exact: true } : {}),
-      ...(textField.name === '' ? {} : { passage: { from: textField.name } }),
-    };
+    const body = { ...bodyOf(wantedIn(address)), ...passageOf(textField.name) };
     const answer = await api.search(indexId, { ...body, return_components: true });
-    return { query, body, answer, textField: textField.name };
+    return { query: body.query, body, answer, textField: textField.name };
   });
-  const found = search.result;
+  const submit = useWork(async () => {
+    const changed = searchOf(wanted);
+    if (changed === address) search.start();
+    else location.hash = `#/indexes/${indexId}?${changed}`;
+  });
+  useEffect(() => setWanted(wantedIn(address)), [address]);
+  useEffect(() => {
+    if (address !== '' && textField.isKnown) search.start();
+  }, [address, textField.isKnown]);
+  const found = address === '' ? undefined : search.result;
   return (
     <section aria-label="Search">
-      <form class="search" onSubmit={submitted(search)}>
+      <form class="search" onSubmit={submitted(submit)}>
         <div class="ask">
           <Field name="Query">
-            <input ref={focusAtFirst} type="search" dir="auto" required {...tied(query, setQuery)} />
+            <input
+              ref={focusAtFirst}
+              type="search"
+              dir="auto"
+              required
+              {...tied(query, (text) => want({ query: text }))}
+            />
           </Field>
           <button type="submit" class="primary" disabled={search.busy}>
             Search
           </button>
         </div>
-        <ConditionsEditor api={api} indexId={indexId} value={conditions} onChange={setConditions} />
+        <ConditionsEditor
+          api={api}
+          indexId={indexId}
+          value={conditions}
+          onChange={(changed) => want({ conditions: changed })}
+        />
         <div class="row options">
           <Field name="Results">
-            <input type="number" min="1" max="100" {...tied(topK, setTopK)} />
+            <input type="number" min="1" max="100" {...tied(topK, (text) => want({ topK: text }))} />
           </Field>
           <Field name="Candidates">
             <input
@@ -60,15 +76,19 @@ export function SearchView({ api, indexId }: { api: Api; indexId: string }) {
               min="1"
               max="500"
               placeholder="default"
-              {...tied(candidateK, setCandidateK)}
+              {...tied(candidateK, (text) => want({ candidateK: text }))}
             />
           </Field>
           {textField.fields.length > 0 && <TextFieldChoice {...textField} />}
-          <Check name="one result a document" value={grouped} onChange={setGrouped} />
-          <Check name="exact" value={exact} onChange={setExact} />
+          <Check
+            name="one result a document"
+            value={grouped}
+            onChange={(value) => want({ grouped: value })}
+          />
+          <Check name="exact" value={exact} onChange={(value) => want({ exact: value })} />
         </div>
       </form>
-      <Failure of={search.failure} />
+      <Failure of={submit.failure ?? search.failure} />
       {found !== undefined && (
         <Results
           api={api}
@@ -82,4 +102,8 @@ export function SearchView({ api, indexId }: { api: Api; indexId: string }) {
       )}
     </section>
   );
+}
+
+function passageOf(textField: string): JsonObject {
+  return textField === '' ? {} : { passage: { from: textField } };
 }

@@ -1,5 +1,5 @@
 /** Shows the settings of an index. Users who may change it can rename or delete it here. */
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { Api, Index } from '../api.ts';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
@@ -39,6 +39,8 @@ export function SettingsView(props: SettingsViewProps) {
 
 function Rename({ api, index, onChange }: SettingsViewProps) {
   const [name, setName] = useState(index.name);
+  // A swap gives the index another name.
+  useEffect(() => setName(index.name), [index.name]);
   const rename = useWork(async () => {
     await api.updateIndex(index.id, { name });
     onChange();
@@ -103,7 +105,7 @@ function Delete({ api, index }: SettingsViewProps) {
       <h2>Delete</h2>
       <p class="quiet">The index is gone at once with all its documents, and cannot be brought back.</p>
       <div class="ask">
-        <Field name={`Write ${index.name} to delete it`}>
+        <Field name={`Write the name of the index to delete it: ${index.name}`}>
           <input required {...tied(name, setName)} />
         </Field>
         <button type="submit" class="danger" disabled={remove.busy || name !== index.name}>

@@ -11,10 +11,12 @@ export interface SignInProps {
   readonly place: string;
   readonly keyName: string;
   readonly note: string;
+  /** Why a session has ended, or could not begin. */
+  readonly reason?: string | undefined;
   readonly onSignedIn: () => Promise<void>;
 }
 
-export function SignIn({ connection, place, keyName, note, onSignedIn }: SignInProps) {
+export function SignIn({ connection, place, keyName, note, reason, onSignedIn }: SignInProps) {
   const [key, setKey] = useState('');
   const signIn = useWork(async () => {
     await connection.signIn(key.trim());
@@ -31,7 +33,7 @@ export function SignIn({ connection, place, keyName, note, onSignedIn }: SignInP
         <button type="submit" class="primary" disabled={signIn.busy}>
           Sign in
         </button>
-        <Failure of={signIn.failure} />
+        <Failure of={signIn.failure ?? (signIn.busy ? undefined : reason)} />
       </form>
     </main>
   );

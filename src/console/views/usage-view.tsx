@@ -33,8 +33,8 @@ export function UsageView({ api }: { api: Api }) {
             <Fact name="Searches" value={count(summary.usage.searches)} />
             <Fact name="Scores" value={count(summary.usage.scores)} />
             <Fact name="Documents upserted" value={count(summary.usage.document_upserts)} />
-            <Fact name="Requests a minute, at most" value={count(summary.limits.requests_per_minute)} />
-            <Fact name="Requests at a time, at most" value={count(summary.limits.max_concurrent_requests)} />
+            <Fact name="Limit: requests a minute" value={count(summary.limits.requests_per_minute)} />
+            <Fact name="Limit: requests at a time" value={count(summary.limits.max_concurrent_requests)} />
           </dl>
         </>
       )}

@@ -1,6 +1,6 @@
 /** `/admin/console`: the page of the console for operators, and the routes of the admin API, admitted by its session. */
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
-import type { Administration } from '../../service/administration.ts';
+import type { LocalAdministration } from '../../service/administration.ts';
 import { unknownRoute } from '../admission.ts';
 import { servePage, type ConsolePage } from '../console/page.ts';
 import { forgetSession, keepSession, operatorCookie, sessionIn } from '../console/session-cookie.ts';
@@ -9,7 +9,7 @@ import { adminRoutes, type MemoryBytesOf } from './routes.ts';
 
 export interface OperatorConsoleOptions {
   readonly page: ConsolePage;
-  readonly administrationOf: (operator: string) => Administration;
+  readonly administrationOf: (operator: string) => LocalAdministration;
   readonly memoryBytesOf: MemoryBytesOf;
   /** The operator whose key is in the header; throws for any other request, and notes it. */
   readonly identified: (request: FastifyRequest) => string;

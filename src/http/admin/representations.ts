@@ -1,7 +1,7 @@
 /** The bodies of the admin API's answers. */
 import type { z } from 'zod';
-import type { ApiKey, AuditEntry, Tenant } from '../../catalog/contract.ts';
-import { limitsBody, timestamp } from '../routes/representations.ts';
+import type { ApiKey, AuditEntry, Tenant, UsageTotals } from '../../catalog/contract.ts';
+import { limitsBody, timestamp, usageCountsBody } from '../routes/representations.ts';
 import { cursorOf } from '../schemas/pages.ts';
 import type * as schemas from './schemas.ts';
 
@@ -13,6 +13,19 @@ export function tenantBody(tenant: Tenant): z.output<typeof schemas.Tenant> {
     limits: limitsBody(tenant.limits),
     created_at: timestamp(tenant.createdAtMs),
   };
+}
+
+export interface ListedTenant {
+  readonly tenant: Tenant;
+  /** The counts of this month. */
+  readonly usage: UsageTotals;
+}
+
+export function listedTenantBody({
+  tenant,
+  usage,
+}: ListedTenant): z.output<typeof schemas.TenantList>['data'][number] {
+  return { ...tenantBody(tenant), usage: usageCountsBody(usage) };
 }
 
 export function keyBody(key: ApiKey): z.output<typeof schemas.Key> {
@@ -34,6 +47,7 @@ export function auditBody(entry: AuditEntry): z.output<typeof schemas.AuditList>
     actor: entry.actor,
     act: entry.act,
     tenant_id: entry.tenantId ?? null,
+    tenant_name: entry.tenantName ?? null,
     detail: { ...entry.detail },
   };
 }

@@ -2,12 +2,20 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { TenantLimits } from '../../catalog/contract.ts';
 import { invalid, ServiceError, type ErrorCode } from '../../errors.ts';
-import type { Administration } from '../../service/administration.ts';
+import type { LocalAdministration } from '../../service/administration.ts';
+import { monthOf } from '../../service/calendar-month.ts';
 import { answers } from '../routes/answers.ts';
 import { creationPlaceText, pageItemsDefault } from '../schemas/pages.ts';
 import { dayRange, UsageDays, UsageDaysQuery } from '../schemas/usage.ts';
 import { usageDaysBody, usageDaysDescription } from '../routes/usage.ts';
-import { auditBody, keyBody, page, tenantBody } from './representations.ts';
+import {
+  auditBody,
+  keyBody,
+  listedTenantBody,
+  page,
+  tenantBody,
+  type ListedTenant,
+} from './representations.ts';
 import {
   AuditList,
   AuditQuery,
@@ -34,7 +42,7 @@ const errors = [
 ] as const satisfies readonly ErrorCode[];
 const withMissing = [...errors, 'not_found'] as const;
 
-type AdministrationOf = (operator: string) => Administration;
+type AdministrationOf = (operator: string) => LocalAdministration;
 /** Memory that the engine of this process has for a tenant. */
 export type MemoryBytesOf = (tenantId: string) => number;
 
@@ -68,15 +76,20 @@ function tenantRoutes(
       schema: {
         operationId: 'listTenants',
         summary: 'List tenants',
-        description: 'Returns a page of tenants, in order of creation.',
+        description: 'Returns a page of tenants with their usage of this month, in order of creation.',
         tags: ['tenants'],
         querystring: TenantListQuery,
         response: answers({ 200: [TenantList, 'Tenants, oldest first.'] }, errors),
       },
       handler: async ({ query, scope }) => {
         const { limit = pageItemsDefault, cursor } = query;
-        const found = await administrationOf(scope.operator).listTenants({ after: cursor, limit: limit + 1 });
-        return page(found, limit, tenantBody, creationPlaceText);
+        const administration = administrationOf(scope.operator);
+        const month = monthOf(Date.now());
+        const found: ListedTenant[] = [];
+        // One after the other: a list must not take the connections that requests of tenants need.
+        for (const tenant of await administration.listTenants({ after: cursor, limit: limit + 1 }))
+          found.push({ tenant, usage: await administration.usageTotals(tenant.id, month) });
+        return page(found, limit, listedTenantBody, ({ tenant }) => creationPlaceText(tenant));
       },
     });
 

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { addIssue, Count, DecimalString, Name, Timestamp } from '../schemas/fields.ts';
 import { CreationCursor, Limit, NextCursor, NumberCursor } from '../schemas/pages.ts';
-import { TenantLimits } from '../schemas/usage.ts';
+import { TenantLimits, UsageCounts } from '../schemas/usage.ts';
 
 /** The ledger is 64 bits wide. */
 const tokensMax = 2n ** 63n - 1n;
@@ -72,8 +72,17 @@ export const TenantInUse = z
   })
   .meta({ id: 'TenantInUse' });
 
+const ListedTenant = z
+  .strictObject({
+    ...Tenant.shape,
+    usage: UsageCounts.meta({
+      description: 'Usage of this month in UTC, and the documents that are stored now.',
+    }),
+  })
+  .meta({ id: 'ListedTenant' });
+
 export const TenantList = z
-  .strictObject({ data: z.array(Tenant), next_cursor: NextCursor })
+  .strictObject({ data: z.array(ListedTenant), next_cursor: NextCursor })
   .meta({ id: 'TenantList' });
 
 const ApiKeyText = z.string().meta({ description: 'The secret. It is shown only once.' });
@@ -132,6 +141,10 @@ const AuditEntry = z
     }),
     act: z.string().meta({ example: 'tenant_created' }),
     tenant_id: z.string().nullable(),
+    tenant_name: z
+      .string()
+      .nullable()
+      .meta({ description: 'Name of the tenant now. Null: it was erased, or the act is about none.' }),
     detail: z.record(z.string(), z.unknown()).meta({ type: 'object', additionalProperties: true }),
   })
   .meta({ id: 'AuditEntry' });

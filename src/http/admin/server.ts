@@ -3,7 +3,7 @@
  * every route. The limits of tenants do not apply.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Administration } from '../../service/administration.ts';
+import type { LocalAdministration } from '../../service/administration.ts';
 import { ServiceError } from '../../errors.ts';
 import { unknownRoute } from '../admission.ts';
 import { createApp, type ListenerOptions } from '../app.ts';
@@ -19,7 +19,7 @@ import { adminRoutes, type MemoryBytesOf } from './routes.ts';
 
 export interface AdminServerOptions extends ListenerOptions {
   /** The administration for an operator, by the name in the audit log. */
-  readonly administrationOf: (operator: string) => Administration;
+  readonly administrationOf: (operator: string) => LocalAdministration;
   readonly memoryBytesOf: MemoryBytesOf;
   readonly noteRefusedLogin: (detail: RefusedLoginDetail) => Promise<void>;
   readonly operators: OperatorKeys;

@@ -1,4 +1,6 @@
-/** Routes for the console alone: what the session may do, the contents of indexes, and the places of tokens in a text. */
+/**
+ * Routes for the console alone: what the session may do, the models, the contents of indexes, and the places of tokens in a text.
+ */
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Service } from '../../service/contract.ts';
@@ -19,6 +21,14 @@ export function insightRoutes(service: Service): FastifyPluginAsyncZod {
     app.get('/session', {
       schema: { operationId: 'session' },
       handler: async ({ scope }) => ({ access: scope.access }),
+    });
+
+    app.get('/models', {
+      schema: { operationId: 'models' },
+      handler: async ({ scope }) => {
+        const { names, defaultName } = await scope.run((context) => service.modelNames(context));
+        return { data: names.map((name) => ({ name, is_default: name === defaultName })) };
+      },
     });
 
     app.get('/contents', {

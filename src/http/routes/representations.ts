@@ -4,7 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
-import type { TenantLimits } from '../../catalog/contract.ts';
+import type { TenantLimits, UsageTotals } from '../../catalog/contract.ts';
 import { assertInvariant } from '../../errors.ts';
 import type {
   DocumentResult,
@@ -29,6 +29,7 @@ import type { Components as ComponentsSchema, Passage as PassageSchema } from '.
 import type { Reranked as RerankedSchema, RerankedTexts as RerankedTextsSchema } from '../schemas/rerank.ts';
 import type {
   TenantLimits as TenantLimitsSchema,
+  UsageCounts as UsageCountsSchema,
   UsageSummary as UsageSummarySchema,
 } from '../schemas/usage.ts';
 
@@ -374,14 +375,7 @@ export function usageText(summary: UsageSummary): string {
   const body: z.output<typeof UsageSummarySchema> = {
     period_start: timestamp(summary.periodStartMs),
     period_end: timestamp(summary.periodEndMs),
-    usage: {
-      input_tokens: String(summary.usage.inputTokens),
-      requests: summary.usage.requests,
-      document_upserts: summary.usage.documentUpserts,
-      searches: summary.usage.searches,
-      scores: summary.usage.scores,
-      documents: summary.usage.documents,
-    },
+    usage: usageCountsBody(summary.usage),
     limits: limitsBody(summary.limits),
     remaining: {
       input_tokens: String(summary.remaining.inputTokens),
@@ -390,6 +384,17 @@ export function usageText(summary: UsageSummary): string {
     tenant: summary.tenant,
   };
   return JSON.stringify(body);
+}
+
+export function usageCountsBody(usage: UsageTotals): z.output<typeof UsageCountsSchema> {
+  return {
+    input_tokens: String(usage.inputTokens),
+    requests: usage.requests,
+    document_upserts: usage.documentUpserts,
+    searches: usage.searches,
+    scores: usage.scores,
+    documents: usage.documents,
+  };
 }
 
 export function limitsBody(limits: TenantLimits): z.output<typeof TenantLimitsSchema> {

@@ -14,7 +14,7 @@ matches \`[A-Za-z0-9._-]{1,128}\`. Ignore fields of answers that you do not know
 The service checks a request in this order: key, suspension, rate, concurrency, address, body, fields, existence. A malformed
 address (400, 414) or header (400, 431) is refused before that.
 
-Additions to the interface specification are marked \`x-maxsimd-addition\`.`,
+Routes, fields and answers marked \`x-maxsimd-addition\` are maxsimd's own: another service with this interface may lack them.`,
   tags: {
     indexes: 'Named collections of documents, each bound to one model version.',
     documents: 'Texts with metadata, stored in an index as chunks.',

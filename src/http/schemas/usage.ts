@@ -11,7 +11,7 @@ const counted = {
   scores: Count,
 };
 
-const UsageCounts = z.strictObject({ ...counted, documents: Count }).meta({ id: 'UsageCounts' });
+export const UsageCounts = z.strictObject({ ...counted, documents: Count }).meta({ id: 'UsageCounts' });
 
 export const TenantLimits = z
   .strictObject({

@@ -62,7 +62,7 @@ function isMetByAll(where: DeleteMatchingRequest['where']): boolean {
 function unconditional(): ServiceError {
   return invalid(
     '',
-    'filter and where must hold a condition that a document can fail; to delete every document, delete the index',
+    'the request has no condition, or one that every document meets, so it would delete them all; narrow filter or where, or delete the index',
     'too_small',
   );
 }

@@ -38,6 +38,7 @@ const kinds = {
   query: 'operation',
   score: 'operation',
   locateTokens: 'operation',
+  modelNames: 'operation',
   usage: 'operation',
   usageDays: 'operation',
   countRequest: 'operation',

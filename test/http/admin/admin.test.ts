@@ -90,6 +90,20 @@ describe('who gets in', () => {
 describe('the audit log', () => {
   const digestOf = (key: string): string => createHash('sha256').update(key).digest('hex').slice(0, 16);
 
+  it('has the name of a tenant until it is erased', async () => {
+    const { tenant_id: id } = (await ask('POST', '/tenants', { name: 'acme' })).body as Record<
+      string,
+      string
+    >;
+    const names = async () =>
+      AuditList.parse((await ask('GET', `/audit?tenant_id=${id}`)).body).data.map(
+        (entry) => entry.tenant_name,
+      );
+    expect(await names()).toEqual(['acme']);
+    await ask('DELETE', `/tenants/${id}`);
+    expect(await names()).toEqual([null, null]);
+  });
+
   it('names each operator by the digest of the key, and never the key', async () => {
     const made = await ask('POST', '/tenants', { name: 'acme' });
     const { tenant_id: id, key_id: keyId } = made.body as Record<string, string>;

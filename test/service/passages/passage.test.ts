@@ -137,7 +137,7 @@ describe('highlights', () => {
     ]);
   });
 
-  it('leave out marks of the model, tokens without weight and punctuation of the query', () => {
+  it('leave out special tokens, tokens without weight and punctuation of the query', () => {
     const bees = pieces('bees');
     expect(
       highlighted([

@@ -3,11 +3,12 @@ import type { TargetedEvent } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import type { Api, DocumentFailure } from '../api.ts';
 import { ApiFailure } from '../connection.ts';
-import { documentsIn, pastedName } from './document-source.ts';
-import { Failure } from './failure.tsx';
-import { ExpiryField, Field, expiresAt, submitted, tied } from './field.tsx';
+import { ColumnsEditor, columnsAmong } from './columns-editor.tsx';
+import { columnsIn, documentsIn, pastedName, type Columns, type Source } from './document-source.ts';
+import { Failure } from '../parts/failure.tsx';
+import { ExpiryField, Field, expiresAt, submitted, tied } from '../parts/field.tsx';
 import { many } from '../format.ts';
-import { useWork } from '../work.ts';
+import { useLoaded, useWork } from '../work.ts';
 
 /** Bounds of a batch: those of a request, with room to spare. */
 const batchDocuments = 50;
@@ -25,17 +26,22 @@ interface Progress {
 
 export function Upload({ api, indexId, onStored }: { api: Api; indexId: string; onStored: () => void }) {
   const [pasted, setPasted] = useState('');
-  const [files, setFiles] = useState<readonly File[]>([]);
+  const [files, setFiles] = useState<Promise<readonly Source[]>>(noFiles);
+  const [columns, setColumns] = useState<Columns>({});
   const [expiry, setExpiry] = useState('');
   const [progress, setProgress] = useState<Progress>();
   const stopped = useRef(false);
+  const all = async (): Promise<readonly Source[]> => [
+    ...(await files),
+    ...(pasted.trim() === '' ? [] : [{ name: pastedName, text: pasted }]),
+  ];
+  // A text that is not whole yet has no columns. The upload says what is wrong with it.
+  const names = useLoaded(async () => columnsIn(await all()), files, pasted);
   const upload = useWork(async () => {
     stopped.current = false;
-    const sources = await Promise.all(
-      files.map(async (file) => ({ name: file.name, text: await file.text() })),
-    );
-    if (pasted.trim() !== '') sources.push({ name: pastedName, text: pasted });
-    const documents = sources.flatMap(documentsIn);
+    const sources = await all();
+    const chosen = columnsAmong(columnsIn(sources), columns);
+    const documents = sources.flatMap((source) => documentsIn(source, chosen));
     if (documents.length === 0)
       throw new Error('There is nothing to upload: choose files, or paste documents.');
     let now: Progress = { total: documents.length, stored: 0, failed: [], unknown: [] };
@@ -57,16 +63,19 @@ export function Upload({ api, indexId, onStored }: { api: Api; indexId: string; 
             type="file"
             multiple
             onChange={({ currentTarget }: TargetedEvent<HTMLInputElement>) =>
-              setFiles([...(currentTarget.files ?? [])])
+              setFiles(sourcesIn([...(currentTarget.files ?? [])]))
             }
           />
         </Field>
         <Field name="Or paste: JSON lines, CSV, or one text">
           <textarea class="code" rows={4} {...tied(pasted, setPasted)} />
         </Field>
+        {names.result !== undefined && names.result.length > 0 && (
+          <ColumnsEditor names={names.result} value={columns} onChange={setColumns} />
+        )}
         <p class="quiet">
-          Rows have doc_id (or id) and text. All other columns become metadata. A document that exists is
-          replaced.
+          You choose which columns of CSV or JSON lines hold ids and texts. All others become metadata. A
+          document that exists is replaced.
         </p>
         <ExpiryField value={expiry} onChange={setExpiry} />
         <div class="row">
@@ -84,6 +93,12 @@ export function Upload({ api, indexId, onStored }: { api: Api; indexId: string; 
       </form>
     </details>
   );
+}
+
+const noFiles = Promise.resolve<readonly Source[]>([]);
+
+function sourcesIn(files: readonly File[]): Promise<readonly Source[]> {
+  return Promise.all(files.map(async (file) => ({ name: file.name, text: await file.text() })));
 }
 
 function Shown({ of: { total, stored, failed, unknown } }: { of: Progress }) {
