@@ -4,7 +4,6 @@
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { openApiDocument } from '../clients/tools/generate.ts';
 import { describeConfig } from '../src/app/config.ts';
 import { errorTable } from '../src/errors.ts';
 import { describeMetrics } from '../src/app/telemetry/describe-metrics.ts';
@@ -57,12 +56,6 @@ const dependencyReasons: Readonly<Record<string, string>> = {
   zod: 'schemas of configuration, requests and files',
 };
 
-interface ApiDescription {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly summary: string }>>>>;
-}
-const versioned = (address: string): number => Number(address.startsWith('/v1/'));
-const { paths } = JSON.parse(await openApiDocument()) as ApiDescription;
-
 const tables: Readonly<Record<string, () => string>> = {
   configuration: () =>
     table(
@@ -82,19 +75,6 @@ const tables: Readonly<Record<string, () => string>> = {
         labelNames.map((label) => `\`${label}\``).join(', '),
         help,
       ]),
-    ),
-  routes: () =>
-    table(
-      ['Method and path', 'What it does'],
-      // The interface first, what is beside it after.
-      Object.entries(paths)
-        .toSorted(([one], [other]) => versioned(other) - versioned(one))
-        .flatMap(([address, methods]) =>
-          Object.entries(methods).map(([method, { summary }]) => [
-            `\`${method.toUpperCase()} ${address}\``,
-            summary,
-          ]),
-        ),
     ),
   errors: () =>
     table(
