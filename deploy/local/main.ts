@@ -35,9 +35,10 @@ try {
   await rm(directory, { recursive: true, force: true });
 }
 
-/** Creates a tenant and returns its key. */
+/** Creates a tenant with the limits of the first tenant of a data directory, and returns its key. */
 async function createTenant({ environment }: LocalCluster): Promise<string> {
-  const create = [main, 'tenant', 'create', '--name', 'default', '--json'];
+  const room = ['--unlimited', '--requests-per-minute=1000000', '--max-concurrent-requests=64'];
+  const create = [main, 'tenant', 'create', '--name=default', ...room, '--json'];
   const { stdout } = await promisify(execFile)(process.execPath, create, {
     env: { ...process.env, ...environment },
   });

@@ -10,10 +10,16 @@ import { generateApiKey, hashApiKey } from '../catalog/api-key.ts';
 import type { Catalog } from '../catalog/contract.ts';
 import { defaultLimits } from '../catalog/default-limits.ts';
 import { syncDirectory } from '../catalog/sync-directory.ts';
+import { unlimitedAllowances } from '../service/limits/unlimited.ts';
 
 const keyFile = 'first-api-key';
-/** An import and an evaluation on this host do not meet them. */
-const limits = { ...defaultLimits, requestsPerMinute: 1_000_000, maxConcurrentRequests: 64 };
+/** Nobody has chosen allowances. An import and an evaluation on this host do not meet the rate. */
+const limits = {
+  ...defaultLimits,
+  ...unlimitedAllowances,
+  requestsPerMinute: 1_000_000,
+  maxConcurrentRequests: 64,
+};
 
 export interface Greeting {
   readonly pepper: Uint8Array;

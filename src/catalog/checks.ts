@@ -4,23 +4,39 @@
  */
 import type { CommitUpsertInput, UsageEvent } from '../contracts/document-commits.ts';
 import { assertInvariant, invalid, type ServiceError } from '../errors.ts';
+import { keyNameLengthMax } from './contract.ts';
 
 // These characters are invisible, and PostgreSQL cannot hold U+0000.
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}]/u;
 
 /** @throws {ServiceError} `validation_error` */
 export function assertTenantName(name: string): void {
+  assertPlain('tenant', name);
+}
+
+/** @throws {ServiceError} `validation_error` */
+export function assertKeyName(name: string | undefined): void {
+  if (name === undefined) return;
+  assertPlain('key', name);
+  if (name === '') throw invalid('name', 'the name of a key must not be empty', 'too_small');
+  if (Array.from(name).length > keyNameLengthMax) {
+    const most = `the name of a key must have at most ${keyNameLengthMax} code points`;
+    throw invalid('name', most, 'too_big');
+  }
+}
+
+function assertPlain(owner: 'tenant' | 'key', name: string): void {
   const found = unseen.exec(name)?.[0];
   if (found !== undefined) {
     const code = found.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
     throw invalid(
       'name',
-      `the name of a tenant must not hold the control character U+${code}`,
+      `the name of a ${owner} must not hold the control character U+${code}`,
       'control_character',
     );
   }
   if (!name.isWellFormed())
-    throw invalid('name', 'the name of a tenant must be well-formed Unicode', 'invalid_unicode');
+    throw invalid('name', `the name of a ${owner} must be well-formed Unicode`, 'invalid_unicode');
 }
 
 export function duplicateTenantName(): ServiceError {

@@ -28,12 +28,14 @@ export const contentTables = {
   api_keys: {
     id: 'text',
     tenant_id: 'text',
+    name: 'text',
     hash: 'bytes',
     access: 'text',
     requests_per_minute: 'integer',
     max_concurrent_requests: 'integer',
     created_at_ms: 'integer',
     revoked_at_ms: 'integer',
+    last_used_at_ms: 'integer',
   },
   ended_sessions: {
     digest: 'bytes',

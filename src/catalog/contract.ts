@@ -46,9 +46,13 @@ export interface KeyLimits {
 export interface ApiKey extends KeyLimits {
   readonly id: string;
   readonly tenantId: string;
+  /** For people. Several keys may have one name. */
+  readonly name: string | undefined;
   readonly access: KeyAccess;
   readonly createdAtMs: number;
   readonly revokedAtMs: number | undefined;
+  /** The time of a request with this key, at most `keyUseIntervalMs` older than that of the last one. */
+  readonly lastUsedAtMs: number | undefined;
 }
 
 /** A key as it is stored: with a keyed hash of its text, never the text. */
@@ -224,12 +228,17 @@ export interface NewTenant {
   readonly key?: Pick<NewKey, 'id' | 'hash'>;
 }
 
-export interface NewKey extends KeyLimits {
+/** The choices of who makes a key. */
+export interface KeyChoice extends KeyLimits {
+  readonly name?: string | undefined;
+  /** Default `full`. */
+  readonly access?: KeyAccess | undefined;
+}
+
+export interface NewKey extends KeyChoice {
   readonly id: string;
   readonly tenantId: string;
   readonly hash: Uint8Array;
-  /** Default `full`. */
-  readonly access?: KeyAccess;
 }
 
 export type CreateKeyResult =
@@ -244,7 +253,11 @@ export interface NewSegment {
 }
 
 /** A tenant has at most so many keys that are not revoked. */
-export const liveKeysMax = 2;
+export const liveKeysMax = 10;
+/** Unicode code points of the name of a key. */
+export const keyNameLengthMax = 64;
+/** The last use of a key is written at most once in this time. */
+export const keyUseIntervalMs = 3_600_000;
 /** The audit log keeps so many entries, the newest. */
 export const auditEntriesMax = 100_000;
 /** The actor of a catalog that was opened without one. */
@@ -258,7 +271,7 @@ export interface CatalogActs {
   setTenantLimits(tenantId: string, limits: Partial<TenantLimits>): Promise<Tenant | undefined>;
   /** Erases the tenant, its keys, indexes, documents and usage. Returns the ids of the indexes whose blobs must be deleted. */
   deleteTenant(tenantId: string): Promise<{ readonly indexIds: readonly string[] } | undefined>;
-  /** `too_many_keys`: the tenant has `liveKeysMax` already. */
+  /** `too_many_keys`: the tenant has `liveKeysMax` already. Rejects with `validation_error` when `assertKeyName` refuses the name. */
   createKey(key: NewKey): Promise<CreateKeyResult>;
   /** Returns the key, which may have been revoked before. */
   revokeKey(keyId: string): Promise<ApiKey | undefined>;
@@ -276,6 +289,8 @@ export interface Catalog extends CatalogActs {
   getTenant(tenantId: string): Promise<Tenant | undefined>;
   listKeys(tenantId: string): Promise<readonly ApiKey[]>;
   findKey(keyId: string): Promise<KeyRecord | undefined>;
+  /** Notes a use of a key. Changes nothing unless the last known use is `keyUseIntervalMs` older, whichever process wrote it. */
+  noteKeyUse(keyId: string, atMs: number): Promise<void>;
   /** Remembers an ended session until it expires or its key is erased. */
   endSession(session: EndedSession): Promise<void>;
   hasSessionEnded(digest: Uint8Array): Promise<boolean>;

@@ -39,26 +39,31 @@ export function toTenant(row: TenantColumns): Tenant {
 export interface KeyColumns {
   readonly key_id: string;
   readonly tenant_id: string;
+  readonly key_name: string | null;
   readonly access: KeyAccess;
   readonly key_requests_per_minute: number | null;
   readonly key_max_concurrent_requests: number | null;
   readonly created_at_ms: number;
   readonly revoked_at_ms: number | null;
+  readonly last_used_at_ms: number | null;
 }
 
-export const keyColumns = `api_keys.id AS key_id, api_keys.tenant_id, api_keys.access, api_keys.created_at_ms,
-  api_keys.revoked_at_ms, api_keys.requests_per_minute AS key_requests_per_minute,
+export const keyColumns = `api_keys.id AS key_id, api_keys.tenant_id, api_keys.name AS key_name, api_keys.access,
+  api_keys.created_at_ms, api_keys.revoked_at_ms, api_keys.last_used_at_ms,
+  api_keys.requests_per_minute AS key_requests_per_minute,
   api_keys.max_concurrent_requests AS key_max_concurrent_requests`;
 
 export function toApiKey(row: KeyColumns): ApiKey {
   return {
     id: row.key_id,
     tenantId: row.tenant_id,
+    name: row.key_name ?? undefined,
     access: row.access,
     requestsPerMinute: row.key_requests_per_minute ?? undefined,
     maxConcurrentRequests: row.key_max_concurrent_requests ?? undefined,
     createdAtMs: row.created_at_ms,
     revokedAtMs: row.revoked_at_ms ?? undefined,
+    lastUsedAtMs: row.last_used_at_ms ?? undefined,
   };
 }
 

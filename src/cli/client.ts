@@ -2,6 +2,7 @@
 import { ApiError, MaxsimdError } from '../../clients/typescript/src/errors.ts';
 import { Maxsimd, type MaxsimdOptions } from '../../clients/typescript/src/client.ts';
 import type { Index, UsageSummary } from '../../clients/typescript/src/types.ts';
+import { limitCommand } from '../service/limits/raising.ts';
 import { CommandFailure } from './failure.ts';
 import { parseJson } from './json.ts';
 
@@ -111,10 +112,9 @@ export function rateLimitHint({ limits, tenant }: UsageSummary, requests?: numbe
   const { requests_per_minute: requestsPerMinute } = limits;
   const minutes = requests === undefined ? 0 : Math.ceil(requests / requestsPerMinute);
   const duration = minutes > 1 ? `: ${requests} take about ${minutes} minutes` : '';
-  const name = `'${tenant.replaceAll("'", String.raw`'\''`)}'`;
   const raised = Math.max(6_000, 10 * requestsPerMinute);
   return (
     `maxsimd: the tenant may send ${requestsPerMinute} requests a minute, so this waits${duration}. To raise the limit, run this on the ` +
-    `service's machine: npx maxsimd tenant limits ${name} --requests-per-minute ${raised}`
+    `service's machine: ${limitCommand(tenant, 'requests-per-minute', raised)}`
   );
 }

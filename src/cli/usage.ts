@@ -1,14 +1,18 @@
 /** `maxsimd usage`: usage, limits and the rest of this UTC month, as the service counts them. */
 import { clientOf, type Endpoint } from './client.ts';
-import { usageDayColumns, type DayRange } from './catalog/tenants.ts';
+import { unlimitedAllowances } from '../service/limits/unlimited.ts';
+import { limitsDocument, usageDayColumns, type DayRange } from './catalog/tenants.ts';
 import { csv, table, type CommandResult } from './output.ts';
 
 export async function showUsage(endpoint: Endpoint): Promise<CommandResult> {
   const summary = await clientOf(endpoint, 10_000).usage();
   const { usage, limits, remaining } = summary;
+  const unlimited = limitsDocument(unlimitedAllowances);
+  const allowance = (name: 'input_tokens' | 'documents') =>
+    limits[name] === unlimited[name] ? ['unlimited', ''] : [limits[name], remaining[name]];
   const rows = [
-    ['input tokens', usage.input_tokens, limits.input_tokens, remaining.input_tokens],
-    ['stored documents', usage.documents, limits.documents, remaining.documents],
+    ['input tokens', usage.input_tokens, ...allowance('input_tokens')],
+    ['stored documents', usage.documents, ...allowance('documents')],
     ['requests', usage.requests],
     ['upserted documents', usage.document_upserts],
     ['searches', usage.searches],

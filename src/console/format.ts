@@ -24,6 +24,10 @@ export function day(timestamp: string): string {
   return timestamp.slice(0, 10);
 }
 
+export function minute(timestamp: string): string {
+  return timestamp.slice(0, 16).replace('T', ' ');
+}
+
 /** A value of metadata, for people. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return value;

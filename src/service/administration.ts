@@ -4,7 +4,14 @@
  */
 import { randomUUID } from 'node:crypto';
 import { generateApiKey, hashApiKey } from '../catalog/api-key.ts';
-import type { ApiKey, Catalog, KeyAccess, KeyLimits, Tenant, TenantLimits } from '../catalog/contract.ts';
+import {
+  liveKeysMax,
+  type ApiKey,
+  type Catalog,
+  type KeyChoice,
+  type Tenant,
+  type TenantLimits,
+} from '../catalog/contract.ts';
 import { defaultLimits } from '../catalog/default-limits.ts';
 
 /** A key that was just made. Its text is known now and never again. */
@@ -17,6 +24,10 @@ export type KeyCreation =
   | (MadeKey & { readonly outcome: 'created'; readonly key: ApiKey })
   | { readonly outcome: 'tenant_missing' }
   | { readonly outcome: 'too_many_keys' };
+
+export { keyNameLengthMax, liveKeysMax } from '../catalog/contract.ts';
+/** For people: why a key was not made. */
+export const tooManyKeys = `the tenant already has ${liveKeysMax} live keys, which is the most: revoke one first`;
 
 export interface TenantDeletion {
   readonly indexes: number;
@@ -39,7 +50,7 @@ export interface Administration extends Pick<
   createTenant(name: string, limits: Partial<TenantLimits>): Promise<MadeKey & { readonly tenant: Tenant }>;
   /** Erases the tenant with its keys, indexes, documents and usage. */
   deleteTenant(tenantId: string): Promise<TenantDeletion | undefined>;
-  createKey(tenantId: string, access: KeyAccess, limits?: KeyLimits): Promise<KeyCreation>;
+  createKey(tenantId: string, choice?: KeyChoice): Promise<KeyCreation>;
 }
 
 /** Administration beside the catalog, which also has the usage of this month. */
@@ -94,9 +105,9 @@ export function administration({
       return { indexes: deleted.indexIds.length, filesRemoved: await purge(deleted.indexIds) };
     },
 
-    async createKey(tenantId, access, limits) {
+    async createKey(tenantId, choice) {
       const { keyId, apiKey, hash } = makeKey();
-      const created = await acts.createKey({ ...limits, id: keyId, tenantId, hash, access });
+      const created = await acts.createKey({ ...choice, id: keyId, tenantId, hash });
       return created.outcome === 'created' ? { ...created, keyId, apiKey } : created;
     },
   };

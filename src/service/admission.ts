@@ -4,7 +4,13 @@
  */
 import { timingSafeEqual } from 'node:crypto';
 import { apiKeyMatches, parseApiKey } from '../catalog/api-key.ts';
-import type { ApiKey, Catalog, KeyRecord, Tenant } from '../catalog/contract.ts';
+import {
+  keyUseIntervalMs,
+  type ApiKey,
+  type Catalog,
+  type KeyRecord,
+  type Tenant,
+} from '../catalog/contract.ts';
 import { ServiceError, unavailable, type RateState } from '../errors.ts';
 import type { AdmittedRequest, Service } from './contract.ts';
 import { HotCache } from './hot-cache.ts';
@@ -25,6 +31,8 @@ export interface AdmissionDeps {
   readonly rateNowMs: () => number;
   /** Called when the ledger does not have an answer that was sent. */
   readonly onUncounted: (error: unknown) => void;
+  /** Called when the last use of a key could not be written. It is tried again with a later request. */
+  readonly onUnnoted: (error: unknown) => void;
 }
 
 type WhenFull = Parameters<Service['admit']>[1];
@@ -43,6 +51,8 @@ export class Admission {
   });
   /** The key that was found to match a cached record, so that not every request pays for a hash. */
   readonly #matched = new WeakMap<KeyRecord, Buffer>();
+  /** When the use of a key was noted last with a cached record, which is older than that. */
+  readonly #noted = new WeakMap<KeyRecord, number>();
   readonly #sessions: Sessions;
   #draining = false;
 
@@ -105,11 +115,23 @@ export class Admission {
     return ending?.hasEnded === false ? record : undefined;
   }
 
-  async #admitTenant({ tenant, key }: KeyRecord, whenFull?: WhenFull): Promise<AdmittedRequest> {
+  async #admitTenant(record: KeyRecord, whenFull?: WhenFull): Promise<AdmittedRequest> {
+    const { tenant, key } = record;
+    this.#noteUse(record);
     if (tenant.suspended) throw await this.#refuseSuspended(tenant);
     const rate = await this.#admitRate(tenant, key);
     const permit = await this.#acquireSlots({ tenant, key }, rate, whenFull);
     return { tenant, access: key.access, rate, permit };
+  }
+
+  /** Writes the last use of a key where the one that is known is too old. No request waits for it. */
+  #noteUse(record: KeyRecord): void {
+    const { catalog, nowMs, onUnnoted } = this.#deps;
+    const now = Math.floor(nowMs());
+    const last = this.#noted.get(record) ?? record.key.lastUsedAtMs;
+    if (last !== undefined && now - last < keyUseIntervalMs) return;
+    this.#noted.set(record, now);
+    catalog.noteKeyUse(record.key.id, now).catch(onUnnoted);
   }
 
   async #authenticate(authorization: string | undefined): Promise<KeyRecord> {

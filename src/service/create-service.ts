@@ -178,6 +178,7 @@ function composed(deps: ServiceDeps) {
     nowMs,
     rateNowMs: deps.nowMs ?? steadyNowMs,
     onUncounted: (error) => onBackgroundError('usage of a refused request', error),
+    onUnnoted: (error) => onBackgroundError('last use of a key', error),
   });
   const draining = () => admission.draining;
   const readiness = new ReadinessProbe({ catalog, encoders, store, limiter, draining, nowMs });

@@ -23,6 +23,12 @@ it.each([true, false])('shows the key of the first tenant once; on a terminal: %
     const found = await catalog.findKey(parseApiKey(apiKey)?.id ?? '');
     expect(apiKeyMatches(apiKey, pepper, found?.hash ?? new Uint8Array())).toBe(true);
     expect(text.includes('qkv_live_')).toBe(terminal);
+    expect(found?.tenant.limits).toEqual({
+      requestsPerMinute: 1_000_000,
+      maxConcurrentRequests: 64,
+      inputTokens: 2n ** 63n - 1n,
+      documents: 2 ** 53 - 1,
+    });
     // Lines that may be pasted again.
     const readme = await readFile(path.resolve(import.meta.dirname, '../../README.md'), 'utf8');
     const [lines = 'missing'] = /^INDEX=.*\n.*$/m.exec(readme) ?? [];

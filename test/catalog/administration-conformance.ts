@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Catalog } from '../../src/catalog/contract.ts';
+import { unlimitedAllowances } from '../../src/service/limits/unlimited.ts';
 import {
   DocumentWriter,
   generousLimits,
@@ -57,6 +58,113 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       await catalog.createKey({ ...half, requestsPerMinute: 7 });
       const found = (await catalog.listKeys(tenant.id)).find(({ id }) => id === half.id);
       expect([found?.requestsPerMinute, found?.maxConcurrentRequests]).toEqual([7, undefined]);
+    });
+  });
+
+  describe('the name of a key', () => {
+    it('is kept and found with it, need not be unique, and is in no entry of the audit log', async () => {
+      const under = current();
+      const tenant = await newTenant(under.catalog);
+      const name = `Größe 👩‍🚀 "1" ${'x'.repeat(64 - 14)}`;
+      expect(Array.from(name)).toHaveLength(64);
+      const [first, second, nameless] = [newKey(tenant.id), newKey(tenant.id), newKey(tenant.id)];
+      for (const key of [first, second])
+        expect(await under.catalog.createKey({ ...key, name })).toMatchObject({ key: { name } });
+      await under.catalog.createKey(nameless);
+      await under.reopen();
+      const { catalog } = under;
+      expect((await catalog.findKey(second.id))?.key.name).toBe(name);
+      expect((await catalog.findKey(nameless.id))?.key.name).toBeUndefined();
+      expect(await catalog.revokeKey(first.id)).toMatchObject({ name });
+      const names = (await catalog.listKeys(tenant.id)).map((key) => [key.id, key.name]);
+      expect(new Map(names as [string, string | undefined][])).toEqual(
+        new Map([
+          [first.id, name],
+          [second.id, name],
+          [nameless.id, undefined],
+        ]),
+      );
+      expect(JSON.stringify(await catalog.listAudit({ limit: 100, tenantId: tenant.id }))).not.toContain(
+        'Größe',
+      );
+    });
+
+    it.each([
+      ['', 'too_small'],
+      ['x'.repeat(65), 'too_big'],
+      ['👩'.repeat(65), 'too_big'],
+      ['a\0', 'control_character'],
+      ['a\nb', 'control_character'],
+      ['a\ud83d', 'invalid_unicode'],
+    ])('is not %j', async (name, code) => {
+      const { catalog } = current();
+      const tenant = await newTenant(catalog);
+      await expect(catalog.createKey({ ...newKey(tenant.id), name })).rejects.toMatchObject({
+        code: 'validation_error',
+        issues: [{ path: 'name', code }],
+      });
+      expect(await catalog.listKeys(tenant.id)).toEqual([]);
+    });
+  });
+
+  describe('the last use of a key', () => {
+    const hour = 3_600_000;
+    it('is written at most once an hour, never goes back, and stays with the key', async () => {
+      const under = current();
+      const tenant = await newTenant(under.catalog);
+      const [key, other] = [newKey(tenant.id), newKey(tenant.id)];
+      for (const one of [key, other]) await under.catalog.createKey(one);
+      const lastUse = async () => (await under.catalog.findKey(key.id))?.key.lastUsedAtMs;
+      expect(await lastUse()).toBeUndefined();
+      const start = Date.now();
+      const noted: readonly (readonly [number, number])[] = [
+        [start, start],
+        [start + hour - 1, start],
+        [start - 5 * hour, start],
+        [start + hour, start + hour],
+        [start + hour, start + hour],
+        [start, start + hour],
+      ];
+      for (const [at, then] of noted) {
+        await under.catalog.noteKeyUse(key.id, at);
+        expect(await lastUse()).toBe(then);
+      }
+      // A key that is erased meanwhile.
+      await under.catalog.noteKeyUse(randomUUID(), start);
+      await under.reopen();
+      expect((await under.catalog.revokeKey(key.id))?.lastUsedAtMs).toBe(start + hour);
+      const listed = await under.catalog.listKeys(tenant.id);
+      expect(listed.find(({ id }) => id === other.id)?.lastUsedAtMs).toBeUndefined();
+      expect(await actsOn(under.catalog, tenant.id)).toEqual([
+        'key_revoked',
+        'key_created',
+        'key_created',
+        'tenant_created',
+      ]);
+    });
+  });
+
+  describe('allowances that do not limit', () => {
+    it('are kept to the last digit, and usage counts against them', async () => {
+      const under = current();
+      const limits = { ...generousLimits, ...unlimitedAllowances };
+      const tenant = await newTenant(under.catalog, limits);
+      const writer = await DocumentWriter.start(under.catalog, tenant.id);
+      await writer.upsert(['a', 'b']);
+      const spent = 2n ** 62n;
+      for (let times = 0; times < 2; times += 1) {
+        const used = usageOf(tenant.id, { requests: 1, inputTokens: spent - 1000n });
+        await under.catalog.recordUsage(used, limits.inputTokens);
+      }
+      await under.reopen();
+      const found = await under.catalog.getTenant(tenant.id);
+      expect(found?.limits).toEqual(limits);
+      const totals = await under.catalog.usageTotals(tenant.id, month);
+      expect(totals.inputTokens).toBeGreaterThanOrEqual(2n * spent - 2000n);
+      expect(totals.documents).toBe(2);
+      const again = await under.catalog.setTenantLimits(tenant.id, { documents: 5 });
+      expect(again?.limits).toEqual({ ...limits, documents: 5 });
+      expect((await under.catalog.setTenantLimits(tenant.id, unlimitedAllowances))?.limits).toEqual(limits);
     });
   });
 
@@ -302,12 +410,13 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       await catalog.setTenantLimits(nobody, { documents: 1 });
       await catalog.deleteTenant(nobody);
       await catalog.createKey(newKey(nobody));
-      for (let keys = 0; keys < 3; keys += 1) await catalog.createKey(newKey(id));
+      for (let keys = 0; keys < 11; keys += 1) await catalog.createKey(newKey(id));
       await expect(catalog.createTenant({ id, name: 'again', limits: generousLimits })).rejects.toThrow(
         /tenants|UNIQUE/,
       );
       expect(await actsOn(catalog, nobody)).toEqual([]);
-      expect(await actsOn(catalog, id)).toEqual(['key_created', 'key_created', 'tenant_created']);
+      const created = Array.from({ length: 10 }, () => 'key_created');
+      expect(await actsOn(catalog, id)).toEqual([...created, 'tenant_created']);
     });
 
     it('names the tenant of an entry until it is erased', async () => {

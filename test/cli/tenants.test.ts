@@ -38,7 +38,34 @@ describe('tenant create', () => {
         input_tokens: '50000000',
         documents: 100_000,
       },
+      unlimited: [],
     });
+  });
+
+  it.each([
+    ['created so', ['--unlimited'], []],
+    ['changed so', [], ['--unlimited']],
+  ])('has no allowances that nobody chose, %s', async (_when, created, changed) => {
+    const { tenant_id: id } = await create(...created);
+    const { document } = await json('tenant', 'limits', id, ...changed);
+    expect(document).toMatchObject({
+      limits: {
+        requests_per_minute: 60,
+        max_concurrent_requests: 2,
+        input_tokens: '9223372036854775807',
+        documents: 9_007_199_254_740_991,
+      },
+      unlimited: ['input_tokens', 'documents'],
+    });
+    const { stdout } = await runHere(['tenant', 'list'], options);
+    expect(stdout).toMatch(/Acme +active +60 +2 +unlimited +unlimited /);
+    const again = await json('tenant', 'limits', id, '--input-tokens', '7', '--max-concurrent-requests', '3');
+    expect(again.document).toMatchObject({ limits: { input_tokens: '7' }, unlimited: ['documents'] });
+  });
+
+  it('refuses an allowance beside none', async () => {
+    const { exitCode } = await json('tenant', 'create', '--name', 'Acme', '--unlimited', '--documents', '5');
+    expect(exitCode).toBe(2);
   });
 
   it('takes limits of its own, token totals beyond 2^53 to the digit', async () => {
@@ -158,7 +185,7 @@ describe('tenants', () => {
 });
 
 describe('keys', () => {
-  it('are made, listed and revoked; two live ones are the most', async () => {
+  it('are made, listed and revoked; ten live ones are the most', async () => {
     const { tenant_id: id } = await create();
     const second = await json('key', 'create', id);
     expect(second.document).toEqual({
@@ -166,20 +193,45 @@ describe('keys', () => {
       api_key: expect.stringMatching(/^qkv_live_/),
       access: 'full',
     });
-    const third = await json('key', 'create', id);
-    expect(third.exitCode).toBe(1);
-    expect(third.document.error.code).toBe('too_many_keys');
+    for (let keys = 2; keys < 10; keys += 1) expect((await json('key', 'create', id)).exitCode).toBe(0);
+    const eleventh = await json('key', 'create', id);
+    expect(eleventh.exitCode).toBe(1);
+    expect(eleventh.document.error).toEqual({
+      code: 'too_many_keys',
+      message: 'the tenant already has 10 live keys, which is the most: revoke one first',
+    });
 
     const keyId: string = second.document.key_id;
     const revoked = await json('key', 'revoke', keyId);
     expect(revoked.document).toMatchObject({ key_id: keyId, tenant_id: id, revoked_at: expect.any(String) });
     const list = await json('key', 'list', id);
-    expect(list.document.data).toHaveLength(2);
+    expect(list.document.data).toHaveLength(10);
     expect(list.document.data).toContainEqual(
-      expect.objectContaining({ key_id: keyId, revoked_at: expect.any(String) }),
+      expect.objectContaining({ key_id: keyId, last_used_at: null, revoked_at: expect.any(String) }),
     );
     expect(list.stdout).not.toContain('qkv_live_');
     expect((await json('key', 'create', id)).exitCode).toBe(0);
+  });
+
+  it('have a name, which is shown, and say so where it cannot be one', async () => {
+    const { tenant_id: id } = await create();
+    const made = await json('key', 'create', id, '--name', 'nightly import');
+    expect(made.document).toMatchObject({ name: 'nightly import', access: 'full' });
+    const { data } = (await json('key', 'list', id)).document;
+    expect(data).toContainEqual(
+      expect.objectContaining({ key_id: made.document.key_id, name: 'nightly import' }),
+    );
+    expect((await runHere(['key', 'list', id], options)).stdout).toMatch(/ nightly import +full /);
+    const shown = await runHere(['key', 'create', id, '--name', 'ci'], options);
+    expect(shown.stdout).toMatch(/^key +\w+\nname +ci\nAPI key +qkv_live_/);
+    for (const [name, exitCode, code] of [
+      ['', 2, 'usage_error'],
+      ['x'.repeat(65), 1, 'validation_error'],
+      ['a\nb', 1, 'validation_error'],
+    ] as const) {
+      const refused = await json('key', 'create', id, '--name', name);
+      expect([refused.exitCode, refused.document.error.code]).toEqual([exitCode, code]);
+    }
   });
 
   it('have limits of their own, which are shown', async () => {

@@ -48,13 +48,27 @@ describe.skipIf(reason !== undefined)(
         // The plots and the table of keys move the form down when they come.
         await page.getByRole('img', { name: 'Requests' }).waitFor();
         await page.getByRole('table', { name: 'Keys' }).waitFor();
+        const keys = page.getByRole('table', { name: 'Keys' });
+        // The first key was used a moment ago.
+        await keys.getByText(/^\d{4}-\d\d-\d\d \d\d:\d\d$/).waitFor();
+        await page.getByLabel('Name of a new key').fill('nightly import');
         await page.getByLabel('read only').check();
         await press('Create a key');
         await page.getByText('shown this once').waitFor();
+        await page.getByRole('button', { name: 'Copy' }).click();
+        await page.getByRole('button', { name: 'Copied' }).waitFor();
+        const named = keys.getByRole('row', { name: 'nightly import' });
+        await named.getByText('–').waitFor();
         await page.getByLabel('Requests a minute').fill('7');
+        await page.getByLabel('Stored documents').fill('unlimited');
         await page.getByRole('form', { name: 'Limits' }).getByRole('button').click();
         await page.getByText('The limits are saved.').waitFor();
         await seen('tenant');
+        await page.reload();
+        await keys.waitFor();
+        const limits = ['Requests a minute', 'Input tokens a month', 'Stored documents'];
+        const values = limits.map((limit) => page.getByLabel(limit).inputValue());
+        expect(await Promise.all(values)).toEqual(['7', '50000000', 'unlimited']);
         await press('Suspend');
         await page.getByText(`All programs of ${name} stop working`).waitFor();
         await press('Keep it active');
@@ -80,6 +94,7 @@ describe.skipIf(reason !== undefined)(
         const deleted = page.getByRole('row', { name: 'tenant deleted' }).first();
         // An erased tenant has no name any more.
         await deleted.getByText(id).waitFor();
+        await page.getByText('documents unlimited').first().waitFor();
         await seen('audit');
         await press('Sign out');
         await page.reload();

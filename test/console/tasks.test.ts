@@ -6,7 +6,7 @@ import { missingBrowser, type Page } from '../support/browser.ts';
 import { createKey } from '../support/commands/command-line.ts';
 import { expectReply } from '../support/running/client.ts';
 import { useSharedStage } from '../support/running/stage.ts';
-import { makeIndex, put } from '../support/running/requests.ts';
+import { makeIndex, put, readUsage } from '../support/running/requests.ts';
 import { index as indexSchema } from '../support/running/wire.ts';
 import { useConsole } from './console-page.ts';
 
@@ -396,6 +396,23 @@ describe.skipIf(reason !== undefined)(
       await expectShown(card.getByText('98.7%'));
       await expectShown(page.getByText('The searches are those that node host:7 answered.'));
       await page.unrouteAll();
+    });
+
+    test('a tenant without allowances sees what it has used, and no digits of limits', async () => {
+      const tenant = await stage.newTenant();
+      await put(tenant.client, (await makeIndex(tenant.client)).id, [{ doc_id: 'bee', text: 'Bees.' }]);
+      await stage.operate('tenant', 'limits', tenant.id, '--unlimited');
+      await expect
+        .poll(async () => (await readUsage(tenant.client)).unlimited)
+        .toEqual(['input_tokens', 'documents']);
+      const free = await open({ scheme: 'light', width: 1280 });
+      await signIn(free, tenant.key);
+      const usage = free.getByRole('region', { name: 'Usage against limits' });
+      await expect
+        .poll(() => usage.textContent())
+        .toMatch(/month\d+ \(unlimited\)Stored documents1 \(unlimited\)$/);
+      expect(await usage.getByRole('meter').count()).toBe(0);
+      await expectClosed(free);
     });
 
     test('a key that may only read is offered no change', async () => {

@@ -42,22 +42,33 @@ describe.each(['on a catalog', 'by the admin API'])('administration %s', (where)
     expect(await admin.listTenants()).toEqual([limited, other]);
   });
 
-  it('makes two live keys, lists and revokes them', async () => {
+  it('makes ten live keys, lists and revokes them', async () => {
     const { tenant, keyId } = await admin.createTenant('Acme', {});
-    const rate = { requestsPerMinute: 5 };
-    const made = await admin.createKey(tenant.id, 'read', rate);
-    expect(made).toMatchObject({
-      outcome: 'created',
-      key: { tenantId: tenant.id, access: 'read', ...rate },
-    });
-    expect(await admin.createKey(tenant.id, 'full')).toEqual({ outcome: 'too_many_keys' });
+    const choice = { name: 'Größe 👩‍🚀', access: 'read', requestsPerMinute: 5 } as const;
+    const made = await admin.createKey(tenant.id, choice);
+    const key = { tenantId: tenant.id, ...choice, lastUsedAtMs: undefined };
+    expect(made).toMatchObject({ outcome: 'created', key });
+    for (let keys = 2; keys < 10; keys += 1)
+      expect(await admin.createKey(tenant.id)).toMatchObject({ outcome: 'created' });
+    expect(await admin.createKey(tenant.id)).toEqual({ outcome: 'too_many_keys' });
     const revoked = await admin.revokeKey(keyId);
     expect(revoked?.revokedAtMs).toBeGreaterThan(0);
     expect(await admin.revokeKey(keyId)).toEqual(revoked);
-    expect(await admin.createKey(tenant.id, 'full')).toMatchObject({ outcome: 'created' });
+    expect(await admin.createKey(tenant.id)).toMatchObject({ outcome: 'created' });
     const keys = await admin.listKeys(tenant.id);
-    expect(keys.map(({ access }) => access)).toEqual(['full', 'read', 'full']);
+    expect(keys).toHaveLength(11);
     expect(keys[0]).toEqual(revoked);
+    expect(keys.filter(({ access }) => access === 'read')).toEqual([expect.objectContaining(key)]);
+    const usedAtMs = Date.now();
+    await stage.catalog.noteKeyUse(keyId, usedAtMs);
+    expect((await admin.listKeys(tenant.id))[0]).toEqual({ ...revoked, lastUsedAtMs: usedAtMs });
+  });
+
+  it.each(['', 'a\nb', 'x'.repeat(65)])('refuses the name %j of a key', async (name) => {
+    const { tenant } = await admin.createTenant('Acme', {});
+    await expect(admin.createKey(tenant.id, { name })).rejects.toMatchObject({ code: 'validation_error' });
+    expect(await admin.listKeys(tenant.id)).toHaveLength(1);
+    expect(await admin.createKey(tenant.id, { name: 'x'.repeat(64) })).toMatchObject({ outcome: 'created' });
   });
 
   it('tells usage by day', async () => {
@@ -95,7 +106,7 @@ describe.each(['on a catalog', 'by the admin API'])('administration %s', (where)
     expect(await admin.setTenantSuspended(unknownId, true)).toBeUndefined();
     expect(await admin.setTenantLimits(unknownId, limits)).toBeUndefined();
     expect(await admin.deleteTenant(unknownId)).toBeUndefined();
-    expect(await admin.createKey(unknownId, 'full')).toEqual({ outcome: 'tenant_missing' });
+    expect(await admin.createKey(unknownId)).toEqual({ outcome: 'tenant_missing' });
     expect(await admin.revokeKey('nothing')).toBeUndefined();
     expect(await admin.listAudit({ limit: 10 })).toEqual([]);
   });

@@ -73,6 +73,7 @@ it('ends on another node within two seconds', async () => {
     nowMs,
     rateNowMs: nowMs,
     onUncounted: (error) => stage.errors.push(error),
+    onUnnoted: (error) => stage.errors.push(error),
   });
   const session = await open();
   await admit(node, session);

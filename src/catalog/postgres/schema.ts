@@ -213,6 +213,13 @@ ${expiringFunctions}`,
 ALTER TABLE api_keys ADD COLUMN requests_per_minute bigint CHECK (requests_per_minute >= 1);
 ALTER TABLE api_keys ADD COLUMN max_concurrent_requests bigint CHECK (max_concurrent_requests >= 1);`,
   },
+  {
+    // Nodes that know version 7 or 8 note no use of a key, and make none when a tenant has two live ones.
+    worksWith: 7,
+    sql: `
+ALTER TABLE api_keys ADD COLUMN name text;
+ALTER TABLE api_keys ADD COLUMN last_used_at_ms bigint;`,
+  },
 ];
 
 /** Any number that nothing else in this database locks. */

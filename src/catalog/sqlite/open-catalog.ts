@@ -106,6 +106,10 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
     ...writer.methods('endSession', 'setIndexStatus', 'renameIndex', 'swapIndexNames', 'deleteIndex'),
     ...writer.methods('createSegment', 'sealSegment', 'swapSegments'),
     ...maintenance(threads),
+    async noteKeyUse(keyId, atMs) {
+      // The last room of a disk is for other things.
+      if (reserve.held) await writer.request('noteKeyUse', keyId, atMs);
+    },
     async recordUsage(event) {
       assertUsage(event);
       await usage.record(event);

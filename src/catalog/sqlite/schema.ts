@@ -107,6 +107,11 @@ const keyLimits = `
 ALTER TABLE api_keys ADD COLUMN requests_per_minute INTEGER CHECK (requests_per_minute >= 1);
 ALTER TABLE api_keys ADD COLUMN max_concurrent_requests INTEGER CHECK (max_concurrent_requests >= 1);`;
 
+/** Absent = it has no name, or was not used since this release. */
+const keyNames = `
+ALTER TABLE api_keys ADD COLUMN name TEXT;
+ALTER TABLE api_keys ADD COLUMN last_used_at_ms INTEGER;`;
+
 /** One row per writer: the number of its last committed transaction (see `group-commit.ts`). */
 const commitMarkers = `
 CREATE TABLE commit_markers (
@@ -214,6 +219,7 @@ ${usageDays}`,
     endedSessions,
     expiry,
     keyLimits,
+    keyNames,
   ],
 };
 

@@ -1,7 +1,7 @@
 /** `maxsimd key ...`: API keys of a tenant. A key is shown only once, when it is created. */
-import type { ApiKey, KeyAccess, KeyLimits } from '../../catalog/contract.ts';
+import type { ApiKey, KeyChoice, KeyLimits } from '../../catalog/contract.ts';
 import { resetKeys } from '../../catalog/sqlite/reset-keys.ts';
-import type { Administration } from '../../service/administration.ts';
+import { tooManyKeys, type Administration } from '../../service/administration.ts';
 import { assertCatalog, commandLineActor } from './catalog-access.ts';
 import type { Confirm } from '../confirm.ts';
 import { tenantOf } from './names.ts';
@@ -11,23 +11,22 @@ import { fields, table, timestamp, type CommandResult } from '../output.ts';
 export async function createKey(
   administration: Administration,
   word: string,
-  access: KeyAccess,
-  limits: KeyLimits,
+  choice: KeyChoice,
 ): Promise<CommandResult> {
   const { id: tenantId } = await tenantOf(administration, word);
-  const created = await administration.createKey(tenantId, access, limits);
+  const created = await administration.createKey(tenantId, choice);
   if (created.outcome === 'tenant_missing')
     throw new CommandFailure('not_found', `there is no tenant ${tenantId}`);
-  if (created.outcome === 'too_many_keys')
-    throw new CommandFailure('too_many_keys', 'the tenant already has two live keys: revoke one first');
-  const { keyId, apiKey } = created;
+  if (created.outcome === 'too_many_keys') throw new CommandFailure('too_many_keys', tooManyKeys);
+  const { keyId, apiKey, key } = created;
   return {
-    document: { key_id: keyId, api_key: apiKey, access, ...keyLimitsDocument(limits) },
+    document: { key_id: keyId, api_key: apiKey, ...choiceDocument(key) },
     text: `${fields([
       ['key', keyId],
+      ...(key.name === undefined ? [] : [['name', key.name] as const]),
       ['API key', apiKey],
-      ['access', access],
-      ...limitPairs(limits),
+      ['access', key.access],
+      ...limitPairs(key),
     ])}\nThe key is shown this once.`,
   };
 }
@@ -37,14 +36,16 @@ export async function listKeys(administration: Administration, word: string): Pr
   return {
     document: { data: keys.map(keyDocument) },
     text: table(
-      ['key', 'access', 'requests/min', 'concurrent', 'created', 'revoked'],
+      ['key', 'name', 'access', 'requests/min', 'concurrent', 'created', 'last used', 'revoked'],
       keys.map((key) => [
         key.id,
+        key.name ?? '',
         key.access,
         String(key.requestsPerMinute ?? ''),
         String(key.maxConcurrentRequests ?? ''),
         timestamp(key.createdAtMs),
-        revokedAt(key) ?? '',
+        timestampIf(key.lastUsedAtMs) ?? '',
+        timestampIf(key.revokedAtMs) ?? '',
       ]),
       ['requests/min', 'concurrent'],
     ),
@@ -74,16 +75,18 @@ function keyDocument(key: ApiKey): object {
   return {
     key_id: key.id,
     tenant_id: key.tenantId,
-    access: key.access,
-    ...keyLimitsDocument(key),
+    ...choiceDocument(key),
     created_at: timestamp(key.createdAtMs),
-    revoked_at: revokedAt(key) ?? null,
+    revoked_at: timestampIf(key.revokedAtMs) ?? null,
+    last_used_at: timestampIf(key.lastUsedAtMs) ?? null,
   };
 }
 
 /** Field names of the API. JSON leaves out what is not given. */
-export function keyLimitsDocument({ requestsPerMinute, maxConcurrentRequests }: KeyLimits): object {
-  return { requests_per_minute: requestsPerMinute, max_concurrent_requests: maxConcurrentRequests };
+export function choiceDocument(choice: KeyChoice): object {
+  const { name, access, requestsPerMinute, maxConcurrentRequests } = choice;
+  const limits = { requests_per_minute: requestsPerMinute, max_concurrent_requests: maxConcurrentRequests };
+  return { name, access, ...limits };
 }
 
 function limitPairs({ requestsPerMinute, maxConcurrentRequests }: KeyLimits): (readonly [string, string])[] {
@@ -95,6 +98,6 @@ function limitPairs({ requestsPerMinute, maxConcurrentRequests }: KeyLimits): (r
   ];
 }
 
-function revokedAt(key: ApiKey): string | undefined {
-  return key.revokedAtMs === undefined ? undefined : timestamp(key.revokedAtMs);
+function timestampIf(milliseconds: number | undefined): string | undefined {
+  return milliseconds === undefined ? undefined : timestamp(milliseconds);
 }

@@ -8,7 +8,7 @@ import type { ApiRequest } from '../../../clients/typescript/src/transport.ts';
 import { issuesInWords } from '../../input/issue-words.ts';
 import { clientOf, type OnWait } from '../client.ts';
 import { CommandFailure } from '../failure.ts';
-import { keyLimitsDocument } from './keys.ts';
+import { choiceDocument } from './keys.ts';
 import { limitsDocument } from './tenants.ts';
 
 const timeoutMs = 30_000;
@@ -48,20 +48,24 @@ const keySchema = z
     key_id: z.string(),
     tenant_id: z.string(),
     access: z.enum(['full', 'read']),
-    // Absent from services of the release before.
-    requests_per_minute: z.number().nullish(),
-    max_concurrent_requests: z.number().nullish(),
     created_at: time,
     revoked_at: time.nullable(),
+    // Absent from services of the release before.
+    name: z.string().nullish(),
+    requests_per_minute: z.number().nullish(),
+    max_concurrent_requests: z.number().nullish(),
+    last_used_at: time.nullish(),
   })
   .transform((key): ApiKey => ({
     id: key.key_id,
     tenantId: key.tenant_id,
+    name: key.name ?? undefined,
     access: key.access,
     requestsPerMinute: key.requests_per_minute ?? undefined,
     maxConcurrentRequests: key.max_concurrent_requests ?? undefined,
     createdAtMs: key.created_at,
     revokedAtMs: key.revoked_at ?? undefined,
+    lastUsedAtMs: key.last_used_at ?? undefined,
   }));
 
 const usageDaySchema = z
@@ -219,9 +223,9 @@ function tenantOperations(api: AdminApi): Omit<Administration, keyof KeyOperatio
 
 function keyOperations(api: AdminApi): KeyOperations {
   return {
-    async createKey(tenantId, access, limits = {}) {
+    async createKey(tenantId, choice = {}) {
       const schema = z.intersection(keySchema, madeKeySchema);
-      const body = { access, ...keyLimitsDocument(limits) };
+      const body = choiceDocument(choice);
       const request = { method: 'POST', path: ['tenants', tenantId, 'keys'], body } as const;
       try {
         const made = await api.find(schema, request);

@@ -1,5 +1,6 @@
 /** `maxsimd tenant ...`. A running server applies a change within 5 s, the maximum age of its caches. */
 import type { Tenant, TenantLimits, UsageDay } from '../../catalog/contract.ts';
+import { isUnlimited, unlimitedNames, type Allowance } from '../../service/limits/unlimited.ts';
 import type { Administration } from '../../service/administration.ts';
 import type { Confirm } from '../confirm.ts';
 import { CommandFailure } from '../failure.ts';
@@ -22,6 +23,7 @@ export async function createTenant(
       name: tenant.name,
       api_key: apiKey,
       limits: limitsDocument(tenant.limits),
+      unlimited: unlimitedNames(tenant.limits),
     },
     text: `${fields([
       ['tenant', `${tenant.id} (${tenant.name})`],
@@ -39,8 +41,8 @@ export async function listTenants(administration: Administration): Promise<Comma
     stateOf(tenant),
     String(tenant.limits.requestsPerMinute),
     String(tenant.limits.maxConcurrentRequests),
-    String(tenant.limits.inputTokens),
-    String(tenant.limits.documents),
+    allowanceText(tenant.limits, 'inputTokens'),
+    allowanceText(tenant.limits, 'documents'),
     timestamp(tenant.createdAtMs),
   ]);
   const numeric = ['requests/min', 'concurrent', 'tokens/month', 'documents'];
@@ -170,12 +172,13 @@ function tenantDocument(tenant: Tenant): object {
     name: tenant.name,
     suspended: tenant.suspended,
     limits: limitsDocument(tenant.limits),
+    unlimited: unlimitedNames(tenant.limits),
     created_at: timestamp(tenant.createdAtMs),
   };
 }
 
 /** Field names and types of the API. JSON leaves out what is not given. */
-export function limitsDocument(limits: Partial<TenantLimits>): object {
+export function limitsDocument(limits: Partial<TenantLimits>) {
   return {
     requests_per_minute: limits.requestsPerMinute,
     max_concurrent_requests: limits.maxConcurrentRequests,
@@ -188,7 +191,11 @@ function limitPairs(limits: TenantLimits): readonly (readonly [string, string])[
   return [
     ['requests per minute', String(limits.requestsPerMinute)],
     ['concurrent requests', String(limits.maxConcurrentRequests)],
-    ['input tokens a month', String(limits.inputTokens)],
-    ['stored documents', String(limits.documents)],
+    ['input tokens a month', allowanceText(limits, 'inputTokens')],
+    ['stored documents', allowanceText(limits, 'documents')],
   ];
+}
+
+function allowanceText(limits: TenantLimits, allowance: Allowance): string {
+  return isUnlimited(limits, allowance) ? 'unlimited' : String(limits[allowance]);
 }

@@ -1,10 +1,12 @@
 /** `maxsimd key`: its words. */
 import type { Command } from 'commander';
+import { keyNameLengthMax, liveKeysMax } from '../../catalog/contract.ts';
 import { confirmation } from '../confirm.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import {
   administer,
   jsonOption,
+  nonBlank,
   withAdminOptions,
   withRateOptions,
   type AdminOptions,
@@ -12,28 +14,33 @@ import {
 } from './options.ts';
 
 export function addKey(program: Command, environment: ProgramEnvironment): void {
-  const key = program
-    .command('key')
-    .description('manage API keys; a tenant may have two at once, for rotation');
+  const key = program.command('key').description(`manage API keys; a tenant may have ${liveKeysMax} at once`);
   withAdminOptions(
     withRateOptions(
       key
         .command('create')
         .description('create a key, which is shown only once')
         .argument('<tenant>', 'id or name')
+        .option(
+          '--name <name>',
+          `name for people, at most ${keyNameLengthMax} characters, such as the program that has the key`,
+          nonBlank,
+        )
         .option('--read-only', 'the key may not change or delete anything (403)'),
     ).addHelpText('after', '\nThe limits of the tenant hold beside those of the key.'),
-  ).action(async (tenant: string, options: AdminOptions & RateOptions & { readOnly?: true }) => {
-    const { createKey } = await import('../catalog/keys.ts');
-    const access = options.readOnly === true ? 'read' : 'full';
-    const { requestsPerMinute, maxConcurrentRequests } = options;
-    const limits = { requestsPerMinute, maxConcurrentRequests };
-    await administer(options, environment, (admin) => createKey(admin, tenant, access, limits));
-  });
+  ).action(
+    async (tenant: string, options: AdminOptions & RateOptions & { name?: string; readOnly?: true }) => {
+      const { createKey } = await import('../catalog/keys.ts');
+      const { name, readOnly, requestsPerMinute, maxConcurrentRequests } = options;
+      const access = readOnly === true ? 'read' : 'full';
+      const choice = { name, access, requestsPerMinute, maxConcurrentRequests } as const;
+      await administer(options, environment, (admin) => createKey(admin, tenant, choice));
+    },
+  );
   withAdminOptions(
     key
       .command('list')
-      .description('show the keys of a tenant, with revoked ones')
+      .description('show the keys of a tenant and when they were used, with revoked ones')
       .argument('<tenant>', 'id or name'),
   ).action(async (tenant: string, options: AdminOptions) => {
     const { listKeys } = await import('../catalog/keys.ts');

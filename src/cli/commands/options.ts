@@ -1,5 +1,6 @@
 /** Options of several commands, and checks of their values. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
+import { unlimitedAllowances } from '../../service/limits/unlimited.ts';
 import type { Endpoint, OnWait } from '../client.ts';
 import type { Administration } from '../../service/administration.ts';
 import type { CommandResult } from '../output.ts';
@@ -140,7 +141,7 @@ export function positiveNumber(text: string): number {
 export function tokenCount(text: string): bigint {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('must be a whole number');
   const value = BigInt(text);
-  if (value > 2n ** 63n - 1n) throw new InvalidArgumentError('must be at most 2^63 - 1');
+  if (value > unlimitedAllowances.inputTokens) throw new InvalidArgumentError('must be at most 2^63 - 1');
   return value;
 }
 

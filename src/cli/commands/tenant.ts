@@ -1,6 +1,7 @@
 /** `maxsimd tenant`: its words. */
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import type { TenantLimits } from '../../catalog/contract.ts';
+import { unlimitedAllowances } from '../../service/limits/unlimited.ts';
 import { confirmation } from '../confirm.ts';
 import { CommandFailure } from '../failure.ts';
 import type { ProgramEnvironment } from './environment.ts';
@@ -111,20 +112,28 @@ function addDelete(group: Command, environment: ProgramEnvironment): void {
 interface LimitOptions extends RateOptions {
   readonly inputTokens?: bigint;
   readonly documents?: number;
+  readonly unlimited?: true;
 }
 
 function withLimitOptions(command: Command): Command {
   return withRateOptions(command)
     .option('--input-tokens <n>', 'input tokens in a month (UTC)', tokenCount)
-    .option('--documents <n>', 'stored documents in all indexes', countFromZero);
+    .option('--documents <n>', 'stored documents in all indexes', countFromZero)
+    .addOption(
+      new Option('--unlimited', 'no limit of input tokens and stored documents').conflicts([
+        'inputTokens',
+        'documents',
+      ]),
+    );
 }
 
 function limitsOf(options: LimitOptions): Partial<TenantLimits> {
-  const { requestsPerMinute, maxConcurrentRequests, inputTokens, documents } = options;
+  const { requestsPerMinute, maxConcurrentRequests, inputTokens, documents, unlimited } = options;
   return {
     ...(requestsPerMinute !== undefined && { requestsPerMinute }),
     ...(maxConcurrentRequests !== undefined && { maxConcurrentRequests }),
     ...(inputTokens !== undefined && { inputTokens }),
     ...(documents !== undefined && { documents }),
+    ...(unlimited === true && unlimitedAllowances),
   };
 }

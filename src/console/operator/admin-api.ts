@@ -10,11 +10,20 @@ export interface Limits {
   readonly max_concurrent_requests: number;
 }
 
+/** The word for an allowance that does not limit, and the numbers that stand for it in the API. */
+export const unlimited = 'unlimited';
+export const unlimitedValues: Partial<Limits> = {
+  input_tokens: '9223372036854775807',
+  documents: Number.MAX_SAFE_INTEGER,
+};
+
 export interface Tenant {
   readonly tenant_id: string;
   readonly name: string;
   readonly suspended: boolean;
   readonly limits: Limits;
+  /** The allowances that do not limit. */
+  readonly unlimited: readonly (keyof Limits)[];
   readonly created_at: string;
 }
 
@@ -30,11 +39,13 @@ export interface TenantInUse extends Tenant {
 
 export interface Key {
   readonly key_id: string;
+  readonly name: string | null;
   readonly access: 'full' | 'read';
   readonly requests_per_minute: number | null;
   readonly max_concurrent_requests: number | null;
   readonly created_at: string;
   readonly revoked_at: string | null;
+  readonly last_used_at: string | null;
 }
 
 export interface AuditEntry {
@@ -87,8 +98,8 @@ export class AdminApi extends Connection {
     return this.ask('GET', `tenants/${id}/keys`);
   }
 
-  createKey(id: string, access: Key['access']): Promise<Answer<Key & Made>> {
-    return this.ask('POST', `tenants/${id}/keys`, { access });
+  createKey(id: string, key: Partial<Pick<Key, 'name' | 'access'>>): Promise<Answer<Key & Made>> {
+    return this.ask('POST', `tenants/${id}/keys`, key);
   }
 
   revokeKey(keyId: string): Promise<Answer<unknown>> {

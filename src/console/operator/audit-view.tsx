@@ -1,4 +1,4 @@
-import type { AdminApi, AuditEntry } from './admin-api.ts';
+import { unlimited, unlimitedValues, type AdminApi, type AuditEntry, type Limits } from './admin-api.ts';
 import { count, shown } from '../format.ts';
 import { Failure } from '../parts/failure.tsx';
 import { Pages, usePages } from '../parts/pages.tsx';
@@ -30,7 +30,7 @@ export function AuditView({ api }: { api: AdminApi }) {
               <code>{entry.actor}</code>,
               <TenantOf entry={entry} />,
               Object.entries(entry.detail)
-                .map(([name, value]) => `${name.replaceAll('_', ' ')} ${inWords(value)}`)
+                .map(([name, value]) => `${name.replaceAll('_', ' ')} ${inWords(name, value)}`)
                 .join(', '),
             ],
           }))}
@@ -52,7 +52,8 @@ function TenantOf({ entry: { tenant_id: id, tenant_name: name } }: { entry: Audi
   );
 }
 
-function inWords(value: unknown): string {
+function inWords(name: string, value: unknown): string {
+  if (name in unlimitedValues && value === unlimitedValues[name as keyof Limits]) return unlimited;
   const text = shown(value);
   return /^\d+$/.test(text) ? count(BigInt(text)) : text;
 }

@@ -1,11 +1,11 @@
 /** One tenant: its state, limits, keys and usage, and its end. */
 import { useState } from 'preact/hooks';
-import type { AdminApi, Limits, Tenant } from './admin-api.ts';
+import { unlimited, unlimitedValues, type AdminApi, type Limits, type Tenant } from './admin-api.ts';
 import { Asked } from '../parts/asked.tsx';
 import { DayPlot } from '../parts/day-plot.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { Check, Field, submitted, tied } from '../parts/field.tsx';
-import { bytes, day, daysAgo } from '../format.ts';
+import { bytes, day, daysAgo, minute } from '../format.ts';
 import { NewKey } from './new-key.tsx';
 import { Table } from '../parts/table.tsx';
 import { useLoaded, useWork } from '../work.ts';
@@ -68,9 +68,12 @@ function Usage({ api, tenant }: Props) {
 
 function Keys({ api, tenant }: Props) {
   const keys = useLoaded(async () => (await api.keys(tenant.tenant_id)).body.data);
+  const [name, setName] = useState('');
   const [reading, setReading] = useState(false);
   const create = useWork(async () => {
-    const { body } = await api.createKey(tenant.tenant_id, reading ? 'read' : 'full');
+    const named = name === '' ? {} : { name };
+    const { body } = await api.createKey(tenant.tenant_id, { ...named, access: reading ? 'read' : 'full' });
+    setName('');
     keys.start();
     return body;
   });
@@ -81,13 +84,22 @@ function Keys({ api, tenant }: Props) {
       {keys.result !== undefined && (
         <Table
           name="Keys"
-          columns={[{ name: 'Key' }, { name: 'May' }, { name: 'Created' }, { name: 'State', number: true }]}
+          columns={[
+            { name: 'Key' },
+            { name: 'Name' },
+            { name: 'May' },
+            { name: 'Created' },
+            { name: 'Last used' },
+            { name: 'State', number: true },
+          ]}
           rows={keys.result.map((key) => ({
             key: key.key_id,
             cells: [
               <code>{key.key_id}</code>,
+              key.name ?? '–',
               key.access === 'read' ? 'read' : 'read and write',
               day(key.created_at),
+              key.last_used_at === null ? '–' : minute(key.last_used_at),
               key.revoked_at === null ? (
                 <Revoke api={api} keyId={key.key_id} onRevoked={() => keys.start()} />
               ) : (
@@ -98,11 +110,14 @@ function Keys({ api, tenant }: Props) {
         />
       )}
       <form aria-label="New key" onSubmit={submitted(create)}>
-        <div class="row">
+        <div class="ask">
+          <Field name="Name of a new key (optional)">
+            <input maxLength={64} {...tied(name, setName)} />
+          </Field>
+          <Check name="read only" value={reading} onChange={setReading} />
           <button type="submit" disabled={create.busy}>
             Create a key
           </button>
-          <Check name="read only" value={reading} onChange={setReading} />
         </div>
         <Failure of={create.failure} />
         {create.result !== undefined && <NewKey of={create.result.api_key} />}
@@ -135,11 +150,17 @@ function Revoke({ api, keyId, onRevoked }: { api: AdminApi; keyId: string; onRev
 
 function LimitsForm({ api, tenant, onChange }: Props) {
   const [limits, setLimits] = useState<Readonly<Record<string, string>>>(
-    Object.fromEntries(limitNames.map(([name]) => [name, String(tenant.limits[name])])),
+    Object.fromEntries(
+      limitNames.map(([name]) => [
+        name,
+        tenant.unlimited.includes(name) ? unlimited : String(tenant.limits[name]),
+      ]),
+    ),
   );
   const save = useWork(async () => {
     const changed = limitNames.map(([name]) => {
       const value = limits[name] ?? '';
+      if (value === unlimited) return [name, unlimitedValues[name]];
       return [name, name === 'input_tokens' ? value : Number(value)];
     });
     await api.updateTenant(tenant.tenant_id, { limits: Object.fromEntries(changed) });
@@ -154,13 +175,14 @@ function LimitsForm({ api, tenant, onChange }: Props) {
           <Field key={name} name={text}>
             <input
               required
-              inputMode="numeric"
-              pattern="[0-9]+"
+              inputMode={name in unlimitedValues ? 'text' : 'numeric'}
+              pattern={name in unlimitedValues ? `[0-9]+|${unlimited}` : '[0-9]+'}
               {...tied(limits[name] ?? '', (value) => setLimits({ ...limits, [name]: value }))}
             />
           </Field>
         ))}
       </div>
+      <p class="quiet">Tokens and documents without a limit are “{unlimited}”.</p>
       <div class="row">
         <button type="submit" disabled={save.busy}>
           Save

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { AdminApi } from './admin-api.ts';
+import { unlimited, type AdminApi, type ListedTenant } from './admin-api.ts';
 import { Failure } from '../parts/failure.tsx';
 import { Field, submitted, tied } from '../parts/field.tsx';
 import { count, day } from '../format.ts';
@@ -50,8 +50,8 @@ export function TenantsView({ api }: { api: AdminApi }) {
             cells: [
               <a href={`#/tenants/${tenant.tenant_id}`}>{tenant.name}</a>,
               tenant.suspended ? 'suspended' : 'active',
-              <OfLimit used={tenant.usage?.documents} limit={tenant.limits.documents} />,
-              <OfLimit used={tenant.usage?.input_tokens} limit={tenant.limits.input_tokens} />,
+              <OfLimit of={tenant} name="documents" />,
+              <OfLimit of={tenant} name="input_tokens" />,
               tenant.usage === undefined ? '–' : count(tenant.usage.requests),
               count(tenant.limits.requests_per_minute),
               day(tenant.created_at),
@@ -64,12 +64,13 @@ export function TenantsView({ api }: { api: AdminApi }) {
   );
 }
 
-/** Usage, and below it its limit. `used`: absent from services of the release before. */
-function OfLimit({ used, limit }: { used: number | string | undefined; limit: number | string }) {
+/** Usage, and below it its limit. The usage is absent from services of the release before. */
+function OfLimit({ of: tenant, name }: { of: ListedTenant; name: 'documents' | 'input_tokens' }) {
+  const { usage, limits, unlimited: names } = tenant;
   return (
     <span class="of-limit">
-      <span>{used === undefined ? '–' : count(BigInt(used))}</span>
-      <span class="quiet">of {count(BigInt(limit))}</span>
+      <span>{usage === undefined ? '–' : count(BigInt(usage[name]))}</span>
+      <span class="quiet">{names.includes(name) ? unlimited : `of ${count(BigInt(limits[name]))}`}</span>
     </span>
   );
 }

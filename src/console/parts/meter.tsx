@@ -2,20 +2,30 @@ import type { UsageSummary } from '../api.ts';
 import { count } from '../format.ts';
 
 /** Usage against the limits that end a tenant's work. */
-export function UsageMeters({ of: { usage, limits } }: { of: UsageSummary }) {
+export function UsageMeters({ of: { usage, limits, unlimited } }: { of: UsageSummary }) {
+  const limitOf = (name: (typeof unlimited)[number]): bigint | undefined =>
+    unlimited.includes(name) ? undefined : BigInt(limits[name]);
   return (
     <section class="cards" aria-label="Usage against limits">
       <Meter
         name="Input tokens this month"
         used={BigInt(usage.input_tokens)}
-        limit={BigInt(limits.input_tokens)}
+        limit={limitOf('input_tokens')}
       />
-      <Meter name="Stored documents" used={BigInt(usage.documents)} limit={BigInt(limits.documents)} />
+      <Meter name="Stored documents" used={BigInt(usage.documents)} limit={limitOf('documents')} />
     </section>
   );
 }
 
-function Meter({ name, used, limit }: { name: string; used: bigint; limit: bigint }) {
+/** Without a limit it is a number alone. */
+function Meter({ name, used, limit }: { name: string; used: bigint; limit: bigint | undefined }) {
+  if (limit === undefined)
+    return (
+      <p class="row ends meter">
+        <span>{name}</span>
+        <span class="quiet number">{count(used)} (unlimited)</span>
+      </p>
+    );
   const share = limit === 0n ? 1 : Number((10_000n * used) / limit) / 10_000;
   const percent = Math.min(100, 100 * share);
   return (

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { JsonObject } from '../api.ts';
 import { shellQuoted } from '../format.ts';
+import { Copy } from '../parts/copy.tsx';
 
 const languages = { curl, TypeScript: typescript, Python: python } as const;
 type Language = keyof typeof languages;
@@ -24,12 +25,7 @@ export function Snippets({ indexId, body }: { indexId: string; body: JsonObject 
               {name}
             </button>
           ))}
-          {/* Browsers have a clipboard over HTTPS and on this machine only. */}
-          {'clipboard' in navigator && (
-            <button type="button" class="plain" onClick={() => void navigator.clipboard.writeText(text)}>
-              Copy
-            </button>
-          )}
+          <Copy text={text} />
         </div>
         <pre class="snippet" tabIndex={0} aria-label={`Search in ${language}`}>
           {text}

@@ -1,6 +1,7 @@
 /** The bodies of the admin API's answers. */
 import type { z } from 'zod';
 import type { ApiKey, AuditEntry, Tenant, UsageTotals } from '../../catalog/contract.ts';
+import { unlimitedNames } from '../../service/limits/unlimited.ts';
 import { limitsBody, timestamp, usageCountsBody } from '../routes/representations.ts';
 import { cursorOf } from '../schemas/pages.ts';
 import type * as schemas from './schemas.ts';
@@ -11,6 +12,7 @@ export function tenantBody(tenant: Tenant): z.output<typeof schemas.Tenant> {
     name: tenant.name,
     suspended: tenant.suspended,
     limits: limitsBody(tenant.limits),
+    unlimited: unlimitedNames(tenant.limits),
     created_at: timestamp(tenant.createdAtMs),
   };
 }
@@ -32,12 +34,18 @@ export function keyBody(key: ApiKey): z.output<typeof schemas.Key> {
   return {
     key_id: key.id,
     tenant_id: key.tenantId,
+    name: key.name ?? null,
     access: key.access,
     requests_per_minute: key.requestsPerMinute ?? null,
     max_concurrent_requests: key.maxConcurrentRequests ?? null,
     created_at: timestamp(key.createdAtMs),
-    revoked_at: key.revokedAtMs === undefined ? null : timestamp(key.revokedAtMs),
+    revoked_at: timestampOrNull(key.revokedAtMs),
+    last_used_at: timestampOrNull(key.lastUsedAtMs),
   };
+}
+
+function timestampOrNull(ms: number | undefined): string | null {
+  return ms === undefined ? null : timestamp(ms);
 }
 
 export function auditBody(entry: AuditEntry): z.output<typeof schemas.AuditList>['data'][number] {

@@ -2,7 +2,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { TenantLimits } from '../../catalog/contract.ts';
 import { invalid, ServiceError, type ErrorCode } from '../../errors.ts';
-import type { LocalAdministration } from '../../service/administration.ts';
+import { liveKeysMax, tooManyKeys, type LocalAdministration } from '../../service/administration.ts';
 import { monthOf } from '../../service/calendar-month.ts';
 import { answers } from '../routes/answers.ts';
 import { creationPlaceText, pageItemsDefault } from '../schemas/pages.ts';
@@ -192,21 +192,21 @@ function keyRoutes(administrationOf: AdministrationOf): FastifyPluginAsyncZod {
       schema: {
         operationId: 'createKey',
         summary: 'Make an API key',
-        description: 'A tenant has at most two live keys, so that one can replace the other.',
+        description: `A tenant has at most ${liveKeysMax} live keys.`,
         tags: ['keys'],
         params: TenantParams,
         body: CreateKeyBody,
         response: answers({ 201: [CreatedKey, 'Made; its text is shown this once.'] }, withMissing),
       },
       handler: async ({ params, body, scope }, reply) => {
-        const { access = 'full', requests_per_minute, max_concurrent_requests } = body;
-        const created = await administrationOf(scope.operator).createKey(params.tenant_id, access, {
-          requestsPerMinute: requests_per_minute,
-          maxConcurrentRequests: max_concurrent_requests,
+        const created = await administrationOf(scope.operator).createKey(params.tenant_id, {
+          name: body.name ?? undefined,
+          access: body.access,
+          requestsPerMinute: body.requests_per_minute,
+          maxConcurrentRequests: body.max_concurrent_requests,
         });
         if (created.outcome === 'tenant_missing') throw missing('tenant');
-        if (created.outcome === 'too_many_keys')
-          throw invalid('', 'the tenant already has two live keys: revoke one first', 'too_many_keys');
+        if (created.outcome === 'too_many_keys') throw invalid('', tooManyKeys, 'too_many_keys');
         reply.code(201);
         return { ...keyBody(created.key), api_key: created.apiKey };
       },

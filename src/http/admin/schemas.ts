@@ -1,11 +1,10 @@
 /** Bodies and answers of the admin API. */
 import { z } from 'zod';
-import { addIssue, Count, DecimalString, Name, Timestamp } from '../schemas/fields.ts';
+import { keyNameLengthMax } from '../../service/administration.ts';
+import { unlimitedAllowances } from '../../service/limits/unlimited.ts';
+import { addIssue, codePointString, Count, DecimalString, Name, Timestamp } from '../schemas/fields.ts';
 import { CreationCursor, Limit, NextCursor, NumberCursor } from '../schemas/pages.ts';
-import { TenantLimits, UsageCounts } from '../schemas/usage.ts';
-
-/** The ledger is 64 bits wide. */
-const tokensMax = 2n ** 63n - 1n;
+import { TenantLimits, Unlimited, UsageCounts } from '../schemas/usage.ts';
 
 /** Other texts name nothing, and PostgreSQL would refuse some of them. */
 const Identifier = z.string().superRefine((text, context) => {
@@ -24,8 +23,13 @@ const LimitChanges = z
   .strictObject({
     requests_per_minute: z.int().min(1).optional(),
     max_concurrent_requests: z.int().min(1).optional(),
-    input_tokens: DecimalString.refine((text) => BigInt(text) <= tokensMax, 'must be below 2^63').optional(),
-    documents: Count.optional(),
+    input_tokens: DecimalString.refine(
+      (text) => BigInt(text) <= unlimitedAllowances.inputTokens,
+      'must be below 2^63',
+    )
+      .optional()
+      .meta({ description: `\`${unlimitedAllowances.inputTokens}\` = no limit.` }),
+    documents: Count.optional().meta({ description: `${unlimitedAllowances.documents} = no limit.` }),
   })
   .meta({ id: 'LimitChanges', description: 'Limits that are absent keep their values.' });
 
@@ -58,6 +62,7 @@ export const Tenant = z
     name: z.string(),
     suspended: z.boolean(),
     limits: TenantLimits,
+    unlimited: Unlimited,
     created_at: Timestamp,
   })
   .meta({ id: 'Tenant' });
@@ -104,6 +109,14 @@ const keyLimitText =
 
 export const CreateKeyBody = z
   .strictObject({
+    name: codePointString(keyNameLengthMax)
+      .meta({ minLength: 1, maxLength: keyNameLengthMax })
+      .nullish()
+      .meta({
+        description:
+          'A name for people, such as that of the program which has the key. Need not be unique, without control characters.',
+        example: 'nightly import',
+      }),
     access: Access.optional().meta({ description: 'Default `full`.' }),
     requests_per_minute: z.int().min(1).optional().meta({ description: keyLimitText }),
     max_concurrent_requests: z.int().min(1).optional().meta({ description: keyLimitText }),
@@ -114,11 +127,16 @@ export const Key = z
   .strictObject({
     key_id: z.string(),
     tenant_id: z.string(),
+    name: z.string().nullable(),
     access: Access,
     requests_per_minute: z.int().nullable(),
     max_concurrent_requests: z.int().nullable(),
     created_at: Timestamp,
     revoked_at: Timestamp.nullable(),
+    last_used_at: Timestamp.nullable().meta({
+      description:
+        'A request with the key, or with a session of it. The last one was at most an hour later. Null: none is known.',
+    }),
   })
   .meta({ id: 'Key' });
 

@@ -21,6 +21,7 @@ import type {
   UpsertResponse,
   UsageSummary,
 } from '../../service/contract.ts';
+import { unlimitedNames } from '../../service/limits/unlimited.ts';
 import type { IndexActivity } from '../recent-activity.ts';
 import type { RequestUsage as RequestUsageSchema } from '../schemas/fields.ts';
 import { cursorOf, creationPlaceText } from '../schemas/pages.ts';
@@ -381,6 +382,7 @@ export function usageText(summary: UsageSummary): string {
       input_tokens: String(summary.remaining.inputTokens),
       documents: summary.remaining.documents,
     },
+    unlimited: unlimitedNames(summary.limits),
     tenant: summary.tenant,
   };
   return JSON.stringify(body);

@@ -33,7 +33,7 @@ function codePoints(text: string, max: number): number {
 }
 
 /** A string whose length counts in Unicode code points, without lone surrogates. */
-function codePointString(lengthMax: number) {
+export function codePointString(lengthMax: number) {
   return z.string().superRefine((text, context) => {
     const length = codePoints(text, lengthMax);
     if (length < 1) addIssue(context, 'too_small', 'must not be empty');

@@ -24,6 +24,11 @@ export const TenantLimits = z
 
 const Remaining = z.strictObject({ input_tokens: DecimalString, documents: Count }).meta({ id: 'Remaining' });
 
+export const Unlimited = z.array(z.enum(['input_tokens', 'documents'])).meta({
+  description:
+    'Allowances that do not limit. Their numbers in `limits` are 2^63 - 1 tokens and 2^53 - 1 documents, and `remaining` is the same less the usage. Absent from services of an earlier release.',
+});
+
 export const UsageSummary = z
   .strictObject({
     period_start: Timestamp,
@@ -31,6 +36,7 @@ export const UsageSummary = z
     usage: UsageCounts,
     limits: TenantLimits,
     remaining: Remaining,
+    unlimited: Unlimited.optional().meta(addition),
     tenant: z.string().meta({ ...addition, description: 'Name of the tenant, as operators know it.' }),
   })
   .meta({ id: 'UsageSummary' });

@@ -13,6 +13,7 @@ import type { Tenant, UsageTotals } from '../../catalog/contract.ts';
 import { ServiceError } from '../../errors.ts';
 import { monthOf, secondsToNextMonth } from '../calendar-month.ts';
 import type { Limiter, TokenReservation } from './limiter.ts';
+import { raisingCommand } from './raising.ts';
 
 /** The tokens of one month that the ledger is known to hold. */
 interface LedgerMonth {
@@ -146,7 +147,7 @@ export class TokenHold {
   }
 
   reserve(inputTokens: bigint): void {
-    if (!this.tryReserve(inputTokens)) throw tokenAllowanceExceeded(this.#deps.nowMs());
+    if (!this.tryReserve(inputTokens)) throw tokenAllowanceExceeded(this.#deps.tenant, this.#deps.nowMs());
   }
 
   /** Says that the ledger holds `used` tokens of this request now. */
@@ -164,10 +165,11 @@ export class TokenHold {
   }
 }
 
-export function tokenAllowanceExceeded(nowMs: number): ServiceError {
+export function tokenAllowanceExceeded(tenant: Tenant, nowMs: number): ServiceError {
   return new ServiceError(
     'usage_limit_exceeded',
-    'the monthly allowance of input tokens does not hold this request',
+    `the tenant may use ${tenant.limits.inputTokens} input tokens a month, and what is left does not hold this ` +
+      `request. An operator raises the limit with: ${raisingCommand(tenant, 'inputTokens')}`,
     { retryAfterSeconds: secondsToNextMonth(nowMs) },
   );
 }

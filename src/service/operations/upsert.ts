@@ -6,7 +6,7 @@
  * The tokens of upserted documents are charged. A failed document costs nothing, and the document that was stored under its id
  * stays.
  */
-import type { IndexRow } from '../../catalog/contract.ts';
+import type { IndexRow, Tenant } from '../../catalog/contract.ts';
 import type { CommitUpsertResult } from '../../contracts/document-commits.ts';
 import type { EncodedDocument, EncoderModel, EncodeTimings } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
@@ -33,6 +33,7 @@ import {
 import { modelOfIndex } from '../indexes/served-models.ts';
 import { serviceStage } from '../stage-timings.ts';
 import { commitVersions, type UnplacedVersion } from './commit-versions.ts';
+import { raisingCommand } from '../limits/raising.ts';
 import { tokenAllowanceExceeded, type TokenHold } from '../limits/token-allowance.ts';
 
 /** The documents of a batch once they are encoded and appended. */
@@ -76,7 +77,7 @@ export async function upsertDocuments(
                 },
               }),
             );
-            assertCommitted(outcome, deps.nowMs());
+            assertCommitted(outcome, context.tenant, deps.nowMs());
             context.spent.documents += encoded.versions.length;
             hold.settle(BigInt(encoded.inputTokens));
           }
@@ -200,10 +201,10 @@ async function appendDocument(
   };
 }
 
-function assertCommitted(outcome: CommitUpsertResult['outcome'], nowMs: number): void {
+function assertCommitted(outcome: CommitUpsertResult['outcome'], tenant: Tenant, nowMs: number): void {
   if (outcome === 'index_missing') throw missingIndex();
-  if (outcome === 'document_allowance_exceeded') throw allowanceExceeded();
-  if (outcome === 'token_allowance_exceeded') throw tokenAllowanceExceeded(nowMs);
+  if (outcome === 'document_allowance_exceeded') throw documentAllowanceExceeded(tenant);
+  if (outcome === 'token_allowance_exceeded') throw tokenAllowanceExceeded(tenant, nowMs);
 }
 
 /** Refuses a batch that exceeds the allowance of documents before it is encoded. The commit decides for good. */
@@ -218,13 +219,14 @@ async function assertRoom(
   if (documents.length <= room) return;
   const docIds = documents.map(({ docId }) => docId);
   const added = documents.length - (await deps.catalog.countStored(row.id, docIds));
-  if (added > 0 && added > room) throw allowanceExceeded();
+  if (added > 0 && added > room) throw documentAllowanceExceeded(context.tenant);
 }
 
-function allowanceExceeded(): ServiceError {
+function documentAllowanceExceeded(tenant: Tenant): ServiceError {
   return invalid(
     'documents',
-    'the stored-document allowance does not hold this batch',
+    `the tenant may store ${tenant.limits.documents} documents, and what is left does not hold this batch. ` +
+      `An operator raises the limit with: ${raisingCommand(tenant, 'documents')}`,
     'document_allowance_exceeded',
   );
 }

@@ -33,13 +33,13 @@ export class UsageRecorder {
 
   /** Records the usage of an operation with its request. Rejects when the allowance of tokens does not hold it. */
   async record(context: RequestContext, usage: OperationUsage): Promise<void> {
-    const { id, limits } = context.tenant;
+    const { tenant } = context;
     this.claim(context);
     try {
-      await this.#deps.catalog.recordUsage(this.event(id, usage), limits.inputTokens);
+      await this.#deps.catalog.recordUsage(this.event(tenant.id, usage), tenant.limits.inputTokens);
     } catch (error) {
       const isExceeded = error instanceof ServiceError && error.code === 'usage_limit_exceeded';
-      throw isExceeded ? tokenAllowanceExceeded(this.#deps.nowMs()) : error;
+      throw isExceeded ? tokenAllowanceExceeded(tenant, this.#deps.nowMs()) : error;
     }
   }
 

@@ -1,7 +1,4 @@
-/**
- * Archives of what several nodes share: a data directory moves into a cluster and back, a backup beside writers is one
- * moment, and what cuts a restore off leaves nothing that serves.
- */
+/** Archives of what several nodes share: moves into a cluster and back, backups beside writers, restores that are cut off. */
 import { spawnSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';

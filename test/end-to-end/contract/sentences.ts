@@ -286,7 +286,7 @@ export const decisions = {
   'decision-37':
     'request ids are ours, ULID; a client’s `x-request-id` is accepted if it matches `[A-Za-z0-9._-]{1,128}`',
   'decision-38': 'loopback by default; binding elsewhere without TLS needs an explicit flag (behind a proxy)',
-  'decision-39': 'keys are shown once; two live keys a tenant for rotation',
+  'decision-39': 'keys are shown once; ten live keys a tenant',
   'decision-40': 'onboarding is `maxsimd tenant create|list|suspend|resume|limits|delete` (delete erases)',
   'decision-41':
     'the default model scores every query token up to its position limit; longer queries are truncated there',

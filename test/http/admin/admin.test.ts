@@ -183,6 +183,11 @@ describe('what is refused', () => {
     ['GET', '/tenants/%00/keys', undefined, 'tenant_id', 'invalid'],
     ['POST', '/tenants/%00/keys', {}, 'tenant_id', 'invalid'],
     ['POST', '/tenants/x/keys', { requests_per_minute: 0 }, 'requests_per_minute', 'too_small'],
+    ['POST', '/tenants/x/keys', { name: '' }, 'name', 'too_small'],
+    ['POST', '/tenants/x/keys', { name: '👩'.repeat(65) }, 'name', 'too_big'],
+    ['POST', '/tenants/x/keys', { name: 'a\n' }, 'name', 'control_character'],
+    ['POST', '/tenants/x/keys', { name: 'a\ud83d' }, 'name', 'invalid_unicode'],
+    ['POST', '/tenants/x/keys', { name: 5 }, 'name', 'invalid_type'],
     ['DELETE', '/keys/%00', undefined, 'key_id', 'invalid'],
     ['POST', '/tenants', { name: 'a\0' }, 'name', 'control_character'],
     ['POST', '/tenants', { name: 'a\ud83d' }, 'name', 'invalid_unicode'],
@@ -200,13 +205,17 @@ describe('what is refused', () => {
     expect(issueOf(refused)).toMatchObject({ path: 'name', code: 'duplicate' });
   });
 
-  it('bodies beyond 64 KiB, and a third live key', async () => {
+  it('bodies beyond 64 KiB, and an eleventh live key', async () => {
     expect((await ask('POST', '/tenants', { name: 'x'.repeat(70_000) })).status).toBe(413);
     const { tenant } = await stage.local.createTenant('tenant', {});
-    expect((await ask('POST', `/tenants/${tenant.id}/keys`, {})).status).toBe(201);
-    const third = await ask('POST', `/tenants/${tenant.id}/keys`, {});
-    expect(third.status).toBe(422);
-    expect(issueOf(third)?.code).toBe('too_many_keys');
+    for (let keys = 1; keys < 10; keys += 1)
+      expect((await ask('POST', `/tenants/${tenant.id}/keys`, {})).status).toBe(201);
+    const eleventh = await ask('POST', `/tenants/${tenant.id}/keys`, {});
+    expect(eleventh.status).toBe(422);
+    expect(issueOf(eleventh)).toMatchObject({
+      code: 'too_many_keys',
+      message: 'the tenant already has 10 live keys, which is the most: revoke one first',
+    });
   });
 
   it.each(['GET', 'PATCH', 'DELETE'] as const)('%s of a tenant that is not there', async (method) => {
@@ -228,6 +237,10 @@ describe('what is answered', () => {
     expect(created.headers['location']).toBe(`/admin/v1/tenants/${id}`);
     const own = TenantInUse.parse((await ask('GET', `/tenants/${id}`)).body);
     expect([own.limits.input_tokens, own.memory_bytes]).toEqual(['5', stageMemoryBytes]);
+    expect(own.unlimited).toEqual([]);
+    const allowances = { input_tokens: '9223372036854775807', documents: 9_007_199_254_740_991 };
+    const free = Tenant.parse((await ask('PATCH', `/tenants/${id}`, { limits: allowances })).body);
+    expect(free).toMatchObject({ limits: allowances, unlimited: ['input_tokens', 'documents'] });
     // A UUID is read in either case.
     expect(TenantInUse.parse((await ask('GET', `/tenants/${id.toUpperCase()}`)).body).tenant_id).toBe(id);
     expect(Tenant.parse((await ask('PATCH', `/tenants/${id}`, { suspended: true })).body).suspended).toBe(
@@ -235,15 +248,23 @@ describe('what is answered', () => {
     );
     expect(TenantList.parse((await ask('GET', '/tenants')).body).data).toHaveLength(1);
     const limits = { requests_per_minute: 5, max_concurrent_requests: 1 };
-    const made = await ask('POST', `/tenants/${id}/keys`, { access: 'read', ...limits });
-    expect(CreatedKey.parse(made.body)).toMatchObject(limits);
-    expect(KeyList.parse((await ask('GET', `/tenants/${id}/keys`)).body).data).toHaveLength(2);
+    const choice = { name: 'nightly import', access: 'read', ...limits };
+    const made = await ask('POST', `/tenants/${id}/keys`, choice);
+    expect(CreatedKey.parse(made.body)).toMatchObject({ ...choice, last_used_at: null });
+    const plain = CreatedKey.parse((await ask('POST', `/tenants/${id}/keys`, { name: null })).body);
+    expect(plain).toMatchObject({ name: null, access: 'full', requests_per_minute: null });
+    await stage.catalog.noteKeyUse(plain.key_id, Date.UTC(2026, 10, 30));
+    const listed = KeyList.parse((await ask('GET', `/tenants/${id}/keys`)).body).data;
+    expect(listed).toHaveLength(3);
+    expect(listed.find((key) => key.key_id === plain.key_id)?.last_used_at).toBe('2026-11-30T00:00:00.000Z');
     const first = Key.parse((await ask('DELETE', `/keys/${keyId}`)).body);
     expect(first.revoked_at).not.toBeNull();
     expect([first.requests_per_minute, first.max_concurrent_requests]).toEqual([null, null]);
     UsageDays.parse((await ask('GET', `/tenants/${id}/usage`)).body);
     expect((await ask('DELETE', `/tenants/${id}`)).body).toEqual({ deleted: true, indexes: 0 });
-    expect(AuditList.parse((await ask('GET', '/audit')).body).data).toHaveLength(5);
+    const { data: acts } = AuditList.parse((await ask('GET', '/audit')).body);
+    expect(acts).toHaveLength(7);
+    expect(JSON.stringify(acts)).not.toContain(choice.name);
   });
 
   it('shows a key once, and logs none', async () => {

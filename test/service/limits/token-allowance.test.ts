@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Tenant, UsageTotals } from '../../../src/catalog/contract.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { MemoryLimiter } from '../../../src/service/limits/memory-limiter.ts';
-import { TokenAllowance } from '../../../src/service/limits/token-allowance.ts';
+import { TokenAllowance, tokenAllowanceExceeded } from '../../../src/service/limits/token-allowance.ts';
+import { unlimitedAllowances } from '../../../src/service/limits/unlimited.ts';
 
 const day = 86_400_000;
 
@@ -46,10 +47,30 @@ describe('the monthly allowance', () => {
     })();
     expect(refusal).toBeInstanceOf(ServiceError);
     expect(refusal).toMatchObject({ code: 'usage_limit_exceeded', retryAfterSeconds: day / 1000 });
+    expect((refusal as Error).message).toBe(
+      'the tenant may use 100 input tokens a month, and what is left does not hold this request. An operator raises ' +
+        "the limit with: npx maxsimd tenant limits 'tenant' --input-tokens 50000000",
+    );
     hold.settle(4n);
     expect(other.remaining).toBe(6n);
     expect(other.tryReserve(7n)).toBe(false);
     expect(other.tryReserve(6n)).toBe(true);
+  });
+
+  it('names no more than the catalog can hold', () => {
+    const message = (inputTokens: bigint) => tokenAllowanceExceeded(tenantWith(inputTokens), 0).message;
+    expect(message(60_000_000n)).toMatch(/--input-tokens 600000000$/);
+    expect(message(2n ** 62n)).toMatch(/--input-tokens 9223372036854775807$/);
+  });
+
+  it('that does not limit holds every request, and what is left is exact', async () => {
+    const { inputTokens } = unlimitedAllowances;
+    const allowance = allowanceWith(new Map([['2026-01', 2n ** 53n + 1n]]));
+    const hold = await allowance.open(tenantWith(inputTokens));
+    expect(hold.remaining).toBe(inputTokens - 2n ** 53n - 1n);
+    expect(hold.tryReserve(2n ** 62n)).toBe(true);
+    hold.settle(3n);
+    expect((await allowance.open(tenantWith(inputTokens))).remaining).toBe(inputTokens - 2n ** 53n - 4n);
   });
 
   it('starts afresh with the month, and charges a request to the month it began in', async () => {

@@ -240,6 +240,7 @@ export const usageSummary = z.strictObject({
     max_concurrent_requests: count,
   }),
   remaining: z.strictObject({ input_tokens: decimalString, documents: count }),
+  unlimited: z.array(z.enum(['input_tokens', 'documents'])),
   tenant: z.string(),
 });
 export type UsageSummary = z.output<typeof usageSummary>;

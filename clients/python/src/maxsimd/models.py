@@ -655,6 +655,12 @@ class UsageSummary(BaseModel):
     usage: UsageCounts
     limits: TenantLimits
     remaining: Remaining
+    unlimited: Annotated[
+        list[Literal["input_tokens", "documents"]],
+        Field(
+            description="Allowances that do not limit. Their numbers in `limits` are 2^63 - 1 tokens and 2^53 - 1 documents, and `remaining` is the same less the usage."
+        ),
+    ]
     tenant: Annotated[
         str, Field(description="Name of the tenant, as operators know it.")
     ]

@@ -1,7 +1,9 @@
 /** Writes on keys and sessions. */
 import { keyDetail } from '../../audit-detail.ts';
+import { assertKeyName } from '../../checks.ts';
 import {
   endedSessionKeptMs,
+  keyUseIntervalMs,
   liveKeysMax,
   type ApiKey,
   type CreateKeyResult,
@@ -25,6 +27,9 @@ export function keyOperations(connection: Connection) {
   const revoke = connection.prepare(
     'UPDATE api_keys SET revoked_at_ms = ? WHERE id = ? AND revoked_at_ms IS NULL',
   );
+  const noteUse = connection.prepare(
+    'UPDATE api_keys SET last_used_at_ms = ? WHERE id = ? AND coalesce(last_used_at_ms <= ?, true)',
+  );
   const insertEndedSession = connection.prepare(
     `INSERT INTO ended_sessions (digest, key_id, expires_at_ms) SELECT ?, id, ? FROM api_keys WHERE id = ?
      ON CONFLICT DO NOTHING`,
@@ -33,6 +38,7 @@ export function keyOperations(connection: Connection) {
 
   return {
     createKey(actor: string, added: NewKey): CreateKeyResult {
+      assertKeyName(added.name);
       if (tenantExists.get(added.tenantId) === undefined) return { outcome: 'tenant_missing' };
       if ((countLiveKeys.get(added.tenantId) ?? 0) >= liveKeysMax) return { outcome: 'too_many_keys' };
       const key = addKey(added);
@@ -48,6 +54,10 @@ export function keyOperations(connection: Connection) {
       return key;
     },
 
+    noteKeyUse(keyId: string, atMs: number): void {
+      noteUse.run(atMs, keyId, atMs - keyUseIntervalMs);
+    },
+
     endSession({ digest, keyId, expiresAtMs }: EndedSession): void {
       deleteExpiredSessions.run(Date.now() - endedSessionKeptMs);
       insertEndedSession.run(digest, expiresAtMs, keyId);
@@ -58,21 +68,23 @@ export function keyOperations(connection: Connection) {
 /** Returns the function that stores a new key. */
 export function keyWriter(connection: Connection): (key: NewKey) => ApiKey {
   const insert = connection.prepare(
-    `INSERT INTO api_keys (id, tenant_id, hash, access, created_at_ms, requests_per_minute, max_concurrent_requests)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO api_keys (id, tenant_id, name, hash, access, created_at_ms, requests_per_minute,
+       max_concurrent_requests) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
   );
-  return ({ id, tenantId, hash, access = 'full', requestsPerMinute, maxConcurrentRequests }) => {
+  return ({ id, tenantId, name, hash, access = 'full', requestsPerMinute, maxConcurrentRequests }) => {
     const createdAtMs = Date.now();
     const limits = { requestsPerMinute, maxConcurrentRequests };
     insert.run(
       id,
       tenantId,
+      name ?? null,
       hash,
       access,
       createdAtMs,
       requestsPerMinute ?? null,
       maxConcurrentRequests ?? null,
     );
-    return { id, tenantId, access, ...limits, createdAtMs, revokedAtMs: undefined };
+    const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
+    return { id, tenantId, name, access, ...limits, createdAtMs, ...unused };
   };
 }
