@@ -142,9 +142,10 @@ Matching takeMatching(const Napi::Value& value) {
 
 IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
   const Napi::Object search = takeObject(value, "search");
-  const auto [givenOffsets, givenQuery, topK, grouped, candidateK, breadth, generation, components, plan, terms, where,
-              timeoutMs] = properties(search, "offsets", "query", "topK", "grouped", "candidateK", "breadth",
-                                      "generation", "components", "plan", "filterTerms", "where", "timeoutMs");
+  const auto [givenOffsets, givenQuery, topK, skip, grouped, candidateK, breadth, generation, components, plan, terms,
+              where, timeoutMs] =
+      properties(search, "offsets", "query", "topK", "skip", "grouped", "candidateK", "breadth", "generation",
+                 "components", "plan", "filterTerms", "where", "timeoutMs");
   IndexSearch request{};
   static_cast<MetadataFilter&>(request) = takeFilter(terms, where, "search");
   const auto offsets = takeArray<float>(givenOffsets, "search.offsets");
@@ -156,6 +157,7 @@ IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
   request.query.assign(query.begin(), query.end());
   request.offsets.assign(offsets.begin(), offsets.end());
   request.topK = uint32_t(takeInteger(topK, "search.topK", 1, topKMax));
+  if (!skip.IsUndefined()) request.skip = uint32_t(takeInteger(skip, "search.skip", 0, topKMax));
   request.grouped = takeFlag(grouped, "search.grouped");
   request.candidateK = uint32_t(takeInteger(candidateK, "search.candidateK", 1, exactChunksMax));
   if (!breadth.IsUndefined()) request.breadth = takePositive(breadth, "search.breadth");

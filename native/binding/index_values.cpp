@@ -4,6 +4,7 @@
 #include "binding/index_object.h"
 #include "binding/task.h"
 #include "index/facet_count.h"
+#include "values/field_tokens.h"
 
 #include <algorithm>
 #include <utility>

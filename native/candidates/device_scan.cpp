@@ -35,7 +35,7 @@ std::vector<ScoredChunk> scanOnDevice(const Index& index, const IndexSearch& req
   request.deadline.check();
   const PackedQuery& packed = query.packed();
   const auto found = residents->best(scans, {packed.dim, query.quantised().data(), packed.scales, packed.offsets,
-                                             packed.tokens, request.grouped ? request.candidateK : request.topK});
+                                             packed.tokens, request.grouped ? request.candidateK : request.wanted()});
   if (!found) return best;
   for (const uint32_t s : scanned) scored[s] = true;
   for (const auto& [scan, chunk, score] : *found) best.push_back({{scanned[scan], chunk}, score});

@@ -16,7 +16,9 @@ struct IndexSearch : MetadataFilter {
   std::vector<float> query;    // f32 [tokens x dim]
   std::vector<float> offsets;  // f32 [tokens]
   uint32_t topK;
-  /// True = `topK` counts documents and not chunks.
+  /// So many of the best are left out before the `topK` of the answer.
+  uint32_t skip = 0;
+  /// True = `topK` and `skip` count documents and not chunks.
   bool grouped;
   uint32_t candidateK;
   /// Shortlists are longer by this factor.
@@ -25,6 +27,9 @@ struct IndexSearch : MetadataFilter {
   bool components;
   Plan plan;
   Deadline deadline;
+
+  /// How many of the best are to be found.
+  uint32_t wanted() const { return skip + topK; }
 };
 
 }  // namespace maxsimd

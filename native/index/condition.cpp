@@ -56,21 +56,25 @@ class ConditionReader {
 
   void readRange(Condition::Step& step) {
     const uint8_t flags = take(1).front();
-    require(flags >> 4 <= uint8_t(Compared::presence), "where compares values of no kind");
+    require(flags >> 4 <= uint8_t(Compared::prefix), "where compares values of no kind");
     step.compared = Compared(flags >> 4);
     step.field = stringOf(readText());
     condition_.fields.push_back(step.field);
     const auto low = boundKey(step.compared, readText()), high = boundKey(step.compared, readText());
     const bool hasLow = flags & (aboveLow | lowItself), hasHigh = flags & (belowHigh | highItself);
     require((!hasLow || low) && (!hasHigh || high), "where holds a bound that is no value");
-    step.range = {std::string(), std::string(1, char(0xff)), false, true};
+    step.range = {std::string(), std::string(keysEnd), false, true};
     if (step.compared == Compared::values) {
       require(hasLow || hasHigh, "where holds a range without bounds");
-      const std::string& given = hasLow ? *low : *high;
-      const bool numbers = given < stringKeys;
-      require(!hasLow || !hasHigh || numbers == (*high < stringKeys), "where holds bounds of two types");
-      step.range = {std::string(numbers ? numberKeys : stringKeys), std::string(numbers ? stringKeys : otherKeys),
-                    false, true};
+      const auto [first, behind] = typeOf(hasLow ? *low : *high);
+      require(!hasLow || !hasHigh || (first <= *high && *high < behind), "where holds bounds of two types");
+      step.range = {std::string(first), std::string(behind), false, true};
+    }
+    if (step.compared == Compared::prefix) {
+      require(hasLow && !hasHigh && low->starts_with(stringKeys), "where holds a beginning that is no string");
+      // UTF-8 has no byte 0xff, so the last one has a next one.
+      step.range.high = *low;
+      step.range.high.back() += 1;
     }
     if (hasLow) std::tie(step.range.low, step.range.lowExcluded) = std::pair(*low, !(flags & lowItself));
     if (hasHigh) std::tie(step.range.high, step.range.highExcluded) = std::pair(*high, !(flags & highItself));
@@ -81,8 +85,13 @@ class ConditionReader {
     if (token.empty() || compared == Compared::presence) return std::nullopt;
     if (compared == Compared::dates) return dateKey(token);
     std::string key = valueKey(token);
-    const bool isBound = compared == Compared::items || key < otherKeys;
-    return isBound && !isCut(key) ? std::optional(std::move(key)) : std::nullopt;
+    return isCut(key) ? std::nullopt : std::optional(std::move(key));
+  }
+
+  /// The first key of the type of a value, and the first one behind them.
+  static std::pair<std::string_view, std::string_view> typeOf(std::string_view key) {
+    if (key < stringKeys) return {numberKeys, stringKeys};
+    return key < otherKeys ? std::pair(stringKeys, otherKeys) : std::pair(otherKeys, keysEnd);
   }
 
   size_t readCount() {

@@ -6,10 +6,11 @@
 //   1 terms     count, then so many terms of 16 bytes: records that carry any of them
 //   2 range     flags (1 byte), field, low, high: records whose value of the field lies in the range. Flags are the sum
 //               of 1 = above low, 2 = low itself, 4 = below high, 8 = high itself, and one of
-//                 0  values of the type of the bounds (at least one)
+//                 0  values of the type of the bounds (at least one): numbers, strings, or others by their text
 //                16  dates
 //                32  any item of an array
 //                48  any value, without bounds
+//                64  strings that begin with the low bound
 //   3 all       count: of so many sets what is in all of them; of none every record
 //   4 any       count: what is in any of them; of none no record
 //   5 not       what is not in the set

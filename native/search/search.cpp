@@ -80,7 +80,7 @@ uint32_t widestCandidateK(const IndexSearch& request, const Live& live) {
   const double productsOfChunk =
       double(live.rows) / double(std::max<uint64_t>(1, live.chunks)) * double(request.offsets.size());
   const double affordable = widenedProductsMost / std::max(1.0, productsOfChunk);
-  const double widest = double(std::max(request.candidateK, request.topK)) * widenedMost;
+  const double widest = double(std::max(request.candidateK, request.wanted())) * widenedMost;
   return std::max(request.candidateK, uint32_t(std::min({widest, affordable, double(live.chunks)})));
 }
 
@@ -225,11 +225,11 @@ void Search::choose() {
   part_ = {};
   next_ = {};
   if (request_.grouped) {
-    best_ = std::make_unique<BestDocuments>(request_.topK, agesOf_, [this](const Candidate& candidate) {
+    best_ = std::make_unique<BestDocuments>(request_.wanted(), agesOf_, [this](const Candidate& candidate) {
       return selections_[candidate.selection].snapshot.segment->chunk(candidate.chunk).record;
     });
   } else {
-    best_ = std::make_unique<BestChunks>(request_.topK, agesOf_);
+    best_ = std::make_unique<BestChunks>(request_.wanted(), agesOf_);
   }
   step_ = Step::score;
 }
@@ -276,15 +276,27 @@ bool Search::rank() {
     step_ = Step::choose;
     return false;
   }
+  leaveOut();
   answer();
   return true;
+}
+
+/// Leaves out the chunks, or with `grouped` the documents, that are to be skipped.
+void Search::leaveOut() {
+  size_t skipped = 0;
+  auto first = top_.begin();
+  for (; first != top_.end(); ++first) {
+    const bool isSame = first != top_.begin() && first->age.versionId == (first - 1)->age.versionId;
+    if (!(isSame && request_.grouped) && skipped++ == request_.skip) break;
+  }
+  top_.erase(top_.begin(), first);
 }
 
 /// Takes more candidates if those before had too few documents and there are more.
 bool Search::widen() {
   size_t documents = 0;
   for (size_t i = 0; i < top_.size(); ++i) documents += i == 0 || top_[i].age.versionId != top_[i - 1].age.versionId;
-  if (documents >= request_.topK || request_.candidateK >= widestCandidateK_ ||
+  if (documents >= request_.wanted() || request_.candidateK >= widestCandidateK_ ||
       !hasMoreDocuments(selections_, documents))
     return false;
   request_.candidateK = std::min(request_.candidateK * widening, widestCandidateK_);

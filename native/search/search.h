@@ -41,8 +41,8 @@ struct SearchOutcome {
     uint32_t rangeStart;
     uint32_t rangeEnd;
   };
-  /// Best first, at most topK; among equal scores the oldest first. A grouped search returns the chunks of the best
-  /// topK documents, document by document, at most `chunksOfDocumentMost` of each.
+  /// Best first, at most topK after those that are skipped; among equal scores the oldest first. A grouped search returns the chunks
+  /// of so many documents, document by document, at most `chunksOfDocumentMost` of each.
   std::vector<Result> results;
   uint32_t candidateCount = 0;
   bool preselected = false;
@@ -84,6 +84,7 @@ class Search {
   /// False if the candidates must be more.
   bool rank();
   bool widen();
+  void leaveOut();
   void answer();
 
   Index& index_;

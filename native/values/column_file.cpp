@@ -1,5 +1,7 @@
 #include "values/column_file.h"
 
+#include "values/field_tokens.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -156,8 +158,10 @@ std::optional<ColumnHeader> usableHeader(const File& file, const ColumnPlace& pl
 }  // namespace
 
 std::string columnEnding(const std::string& field) {
+  // A byte that no name has.
+  const std::string hashed = isPath(field) ? field + '\xff' : field;
   char digits[hashDigits + 1];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hashOf(field)));
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hashOf(hashed)));
   return std::string(endingStart) + digits;
 }
 

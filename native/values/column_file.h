@@ -1,7 +1,8 @@
 // The values of one metadata field in the records of a sealed segment, as a file.
 //
-// The file is `<segment>.columns-<hash of the field in 16 hexadecimal digits>`. Its values come from the catalog, or from
-// the files of the segments that were merged. A file that is missing, damaged, of another format, or of another segment
+// The file is `<segment>.columns-<hash of the field in 16 hexadecimal digits>`. A name with dots is hashed with a byte 0xff
+// behind it, because files of earlier releases hold no nested values. Its values come from the catalog, or from the
+// files of the segments that were merged. A file that is missing, damaged, of another format, or of another segment
 // or field is not used. The values are then read from the catalog again.
 //
 //   offset size field
@@ -48,7 +49,7 @@ struct ColumnPlace {
   SegmentIdentity segment;
 };
 
-/// The end of a file's name: `.columns-` and the field's hash.
+/// The end of a file's name: `.columns-` and the field's hash (above).
 std::string columnEnding(const std::string& field);
 
 struct StoredColumn {

@@ -1,6 +1,7 @@
 #include "values/field_values.h"
 
 #include "files/error.h"
+#include "values/field_tokens.h"
 
 #include <algorithm>
 #include <array>
@@ -183,15 +184,14 @@ void FieldValues::add(std::span<const std::string> fields, std::span<const uint3
                       std::span<const std::string> objects) {
   const std::lock_guard making(making_);
   const auto files = place();
-  std::vector<std::unordered_map<std::string, std::string_view>> values;
-  for (const std::string& object : objects) values.push_back(valuesByName(object));
+  std::vector<FieldTokens> values;
+  for (const std::string& object : objects) values.emplace_back(object);
   for (const std::string& field : fields) {
     const auto known = find(field);
     std::vector<FieldColumn::RecordValue> added;
     for (size_t r = 0; r < records.size(); ++r) {
       if (known != nullptr && known->knows(records[r])) continue;
-      const auto value = values[r].find(field);
-      added.push_back({records[r], value == values[r].end() ? std::string_view() : value->second});
+      added.push_back({records[r], values[r].of(field)});
     }
     FieldColumn column = (known ? *known : FieldColumn()).with(added);
     if (files && column.unfiledBytes() > makingBytesMax / fields.size()) {

@@ -390,12 +390,6 @@ std::vector<JsonMember> membersOf(std::string_view object) {
   return members;
 }
 
-std::unordered_map<std::string, std::string_view> valuesByName(std::string_view object) {
-  std::unordered_map<std::string, std::string_view> values;
-  for (const JsonMember& member : membersOf(object)) values.insert_or_assign(stringOf(member.name), member.value);
-  return values;
-}
-
 std::string stringOf(std::string_view token) {
   std::string text;
   for (size_t at = 1; at + 1 < token.size(); ++at) {
@@ -448,18 +442,6 @@ std::string tokenOfKey(std::string_view key) {
   std::string token;
   appendQuoted(token, key.substr(1));
   return token;
-}
-
-std::optional<std::string> findToken(std::string_view object, const std::string& field, std::string_view key) {
-  const auto values = valuesByName(object);
-  const auto value = values.find(field);
-  if (value == values.end() || value->second.empty()) return std::nullopt;
-  const bool isArray = value->second.front() == '[';
-  for (const std::string_view token : isArray ? itemsOf(value->second) : std::vector{value->second}) {
-    const std::string whole = valueKey(token);
-    if (cutKey(whole) == key) return tokenOfKey(whole);
-  }
-  return std::nullopt;
 }
 
 std::optional<std::string> dateKey(std::string_view token) {

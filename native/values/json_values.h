@@ -1,4 +1,4 @@
-// Reads the top-level members of a JSON object and makes keys that order its values. Conditions compare these keys, and
+// Reads the members of a JSON object and makes keys that order its values. Conditions compare these keys, and
 // counts of values tell values apart by them.
 //
 // An object is compact JSON that was checked when it was stored. Only bounds are checked here, so that other bytes do
@@ -12,7 +12,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace maxsimd {
@@ -20,8 +19,9 @@ namespace maxsimd {
 /// A longer key is cut (`cutKey`).
 inline constexpr size_t valueKeyBytesMax = 257;
 
-/// Keys of numbers lie in [numberKeys, stringKeys), keys of strings in [stringKeys, otherKeys), others behind them.
-inline constexpr std::string_view numberKeys = "\x10", stringKeys = "\x20", otherKeys = "\x30";
+/// Keys of numbers lie in [numberKeys, stringKeys), keys of strings in [stringKeys, otherKeys), others in
+/// [otherKeys, keysEnd).
+inline constexpr std::string_view numberKeys = "\x10", stringKeys = "\x20", otherKeys = "\x30", keysEnd = "\xff";
 
 struct JsonMember {
   /// The tokens as they stand in the text.
@@ -30,8 +30,6 @@ struct JsonMember {
 
 /// The members in order. A name may occur more than once.
 std::vector<JsonMember> membersOf(std::string_view object);
-/// The values by name. Of a name that is given twice the last value counts.
-std::unordered_map<std::string, std::string_view> valuesByName(std::string_view object);
 /// The text of a JSON string in UTF-8. A lone surrogate gets the three bytes that its code point would have.
 std::string stringOf(std::string_view token);
 /// The key of any value.
@@ -51,8 +49,6 @@ inline constexpr size_t dateKeyBytes = 12;
 std::optional<std::string> dateKey(std::string_view token);
 /// As `dateKey`, of the text of a string.
 std::optional<std::string> dateKeyOfText(std::string_view text);
-/// The value of a field whose `cutKey` this is, in canonical form: the field's own value, or an item of it.
-std::optional<std::string> findToken(std::string_view object, const std::string& field, std::string_view key);
 /// The items of an array; none of another value.
 std::vector<std::string_view> itemsOf(std::string_view token);
 

@@ -256,7 +256,8 @@ void ValueRun::addTo(Bitmap& records, Compared compared, const KeyRange& range) 
   // The range may begin within the block before.
   Cursor entry(*this, behind == 0 ? 0 : behind - 1);
   for (entry.moveTo(entry.firstNot(isBelow)); !entry.atEnd() && !range.isAbove(entry.key()); entry.next()) {
-    if (!isCut(entry.key())) setPlaces(records, entry.places(), compared == Compared::items);
+    const bool isCompared = compared == Compared::prefix || !isCut(entry.key());
+    if (isCompared) setPlaces(records, entry.places(), compared == Compared::items);
   }
 }
 

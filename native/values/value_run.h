@@ -39,9 +39,9 @@ struct KeyRange {
   bool isAbove(std::string_view key) const { return highExcluded ? key >= high : key > high; }
 };
 
-/// Which keys of a field a range compares: its values (no arrays), its dates, the items of its arrays. Or whether a
-/// record has the field at all.
-enum class Compared : uint8_t { values, dates, items, presence };
+/// Which keys of a field a range compares: its values (no arrays), its dates, the items of its arrays, or its strings by
+/// their beginning. Or whether a record has the field at all.
+enum class Compared : uint8_t { values, dates, items, presence, prefix };
 
 /// Where a value stands: in which record, and whether in an array there.
 class ValuePlace {
@@ -166,7 +166,7 @@ class ValueRun {
   };
 
   /// Sets the bits of the records that have a value in the range, within the bitmap's size. Values whose keys are cut lie
-  /// in no range.
+  /// in no range, but keep their beginning.
   void addTo(Bitmap& records, Compared compared, const KeyRange& range) const;
 
  private:

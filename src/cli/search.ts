@@ -15,8 +15,9 @@ export async function search(endpoint: Endpoint, indexName: string, body: Search
   let latencyMs = 0;
   const onAnswer = (answer: { readonly latencyMs: number }): void => void ({ latencyMs } = answer);
   const answer = await client.search(index.id, body, { onAnswer });
+  const first = (body.offset ?? 0) + 1;
   const rows = answer.results.map((result, position) => [
-    String(position + 1),
+    String(first + position),
     result.score.toFixed(4),
     result.doc_id,
     String(result.chunk_index),
@@ -26,8 +27,8 @@ export async function search(endpoint: Endpoint, indexName: string, body: Search
   const numeric = ['rank', 'score', 'chunk'];
   const results = table(['rank', 'score', 'doc_id', 'chunk', 'chunk_id', 'metadata'], rows, numeric);
   const hint = answer.hint === undefined ? '' : `\n${answer.hint}`;
-  const passages = body.passage === undefined ? '' : passagesText(answer.results);
-  const components = body.return_components === true ? componentsText(answer.results) : '';
+  const passages = body.passage === undefined ? '' : passagesText(answer.results, first);
+  const components = body.return_components === true ? componentsText(answer.results, first) : '';
   return {
     document: answer,
     text: `${results}\n${answer.results.length} results in ${latencyMs.toFixed(1)} ms${hint}${passages}${components}`,
@@ -52,9 +53,9 @@ function shorten(text: string): string {
 }
 
 /** A passage may have several lines. On a terminal the words that matched have a colour. */
-function passagesText(results: readonly Result[]): string {
+function passagesText(results: readonly Result[], first: number): string {
   const parts = results.map(({ doc_id: docId, passage }, at) => {
-    const title = styleText('bold', oneLine(`${at + 1}  ${docId}`));
+    const title = styleText('bold', oneLine(`${first + at}  ${docId}`));
     return `${title}\n${passage ? markedText(passage) : '(no passage)'}`;
   });
   return parts.length === 0 ? '' : `\n\n${parts.join('\n\n')}`;
@@ -73,7 +74,7 @@ function markedText({ text, start, highlights = [] }: NonNullable<Result['passag
 }
 
 /** Components are diagnostics whose shape may change, so they are shown as they came, one line for each result. */
-function componentsText(results: readonly Result[]): string {
-  const lines = results.map(({ components }, at) => `${at + 1}  ${JSON.stringify(components ?? null)}`);
+function componentsText(results: readonly Result[], first: number): string {
+  const lines = results.map(({ components }, at) => `${first + at}  ${JSON.stringify(components ?? null)}`);
   return `\n\ncomponents\n${lines.join('\n')}`;
 }

@@ -9,6 +9,8 @@ export const documentsMax = 50;
 /** Documents of a re-rank request. */
 export const rerankedDocumentsMax = 1_000;
 export const topKMax = 100;
+/** Results that are left out before those. */
+export const offsetMax = 900;
 export const deletedMax = 1_000;
 export const queriesMax = 32;
 /** Results of all searches of one request together. */

@@ -103,17 +103,19 @@ export interface CreateIndexRequest {
 export interface SearchRequest {
   readonly query: string;
   readonly topK?: number | undefined;
+  /** So many of the best are left out before these. */
+  readonly offset?: number | undefined;
   readonly candidateK?: number | undefined;
   readonly filter?: JsonObjectText | undefined;
   readonly where?: JsonObjectText | undefined;
-  /** `topK` counts documents. */
+  /** `topK` and `offset` count documents. */
   readonly groupByDocument?: boolean | undefined;
   /** Every live matching chunk is scored. */
   readonly exact?: boolean | undefined;
   /** Results with a lower normalised score are left out. */
   readonly minScore?: number | undefined;
   readonly returnComponents: boolean;
-  /** Top-level fields of the metadata in the answer; absent = all. */
+  /** Fields of the metadata in the answer, also by their paths; absent = all. */
   readonly fields?: readonly string[] | undefined;
   /** Each chunk has the passage that was found. */
   readonly passage?: WantedPassage | undefined;
@@ -128,7 +130,7 @@ export interface WantedPassage {
 
 export interface DocumentListRequest extends Page<string> {
   readonly where?: JsonObjectText | undefined;
-  /** Top-level fields of the metadata in the answer; absent = all. */
+  /** Fields of the metadata in the answer, also by their paths; absent = all. */
   readonly fields?: readonly string[] | undefined;
 }
 
@@ -156,7 +158,7 @@ export interface DeletedMatching {
 type JsonText = string;
 
 export interface FacetRequest {
-  /** Top-level fields of the metadata, each once. */
+  /** Fields of the metadata, also by their paths, each once. */
   readonly fields: readonly string[];
   readonly filter?: JsonObjectText | undefined;
   readonly where?: JsonObjectText | undefined;

@@ -95,6 +95,9 @@ async function readAll(client: Client): Promise<void> {
   expect(results).toHaveLength(2);
   expect(results[0]).toMatchObject({ doc_id: first!.subject, metadata: { place: 0 } });
   expect(usage.input_tokens).toBeGreaterThan(0);
+  const [, second] = results;
+  const next = await call(client, 'search', { ...asked, top_k: 1, offset: 1 });
+  expect(next.results).toEqual([second]);
   const narrow = { ...asked, index: index.id, where: { place: { gt: 7 } } };
   const long = { doc_id: 'long' };
   expect((await call(client, 'search', narrow)).results).toMatchObject([long, long]);
@@ -128,7 +131,7 @@ async function refusedByService(client: Client): Promise<void> {
 
 /** Agents send these. */
 async function readsArgumentsAsMeant(client: Client): Promise<void> {
-  const nothing = { top_k: null, filter: null, where: null, group_by_document: null };
+  const nothing = { top_k: null, offset: null, filter: null, where: null, group_by_document: null };
   const absent = await call(client, 'search', { index: index.id, query: 'bees', ...nothing });
   expect(absent.results).toHaveLength(10);
   const asText = { index: index.id, query: 'bees', where: '{"place": {"gt": 7}}', group_by_document: true };

@@ -142,6 +142,10 @@ describe('where', () => {
     ['{"in":[1,null,[1.0],"a"]}', ['1', '1.0', 'null', '[1]', '"a"']],
     ['{"not":"a"}', 'all but "a"'],
     ['{"in":[]}', []],
+    ['{"starts_with":"a"}', ['"a"', '"ab"']],
+    ['{"starts_with":""}', ['"a"', '"ab"', '""', '"\uffee"', '"😀"']],
+    [String.raw`{"starts_with":"\ud83d"}`, []],
+    ['{"starts_with":"ab","gt":"a"}', ['"ab"']],
   ])('%s finds its values', async (condition, wanted) => {
     const values = [
       '1',
@@ -246,6 +250,41 @@ describe('where', () => {
     await stage.upsert(values.map((text, place) => document(`d${place}`, `{"v":${text}}`)));
     expect(await stage.matching('{"v":{"gte":"b"}}')).toEqual(['d0']);
     expect(await stage.matching('{"v":{"gt":0}}')).toEqual(['d2', 'd3']);
+    for (const start of ['', 'b', 'b'.repeat(256)])
+      expect(await stage.matching(`{"v":{"starts_with":"${start}"}}`)).toEqual(['d0', 'd1']);
+  });
+
+  const nested = {
+    plain: '{"author":{"name":"Ada","born":1815,"tags":["x"],"of":{"born":1}}}',
+    whole: '{"author.name":"Bob","author":{"name":"Ada"}}',
+    list: '{"author":[{"name":"Ada"},{"name":"Cy","born":1815},"Ada",[{"name":"Di"}]]}',
+    lists: '{"author":[{"name":["Ada",1]},{"name":[]}]}',
+    empty: '{"author":[{"name":[]}]}',
+    none: '{"author":{"name":null},"name":"Ada"}',
+    escaped: '{"auth\\u006fr":{"n\\u0061me":"Ada","name.x":"Ada"}}',
+    whole_list: '{"author.tags":["x"]}',
+  };
+  it.each([
+    ['{"author.name":"Ada"}', ['plain', 'escaped']],
+    ['{"author.name":{"in":["Bob",null]}}', ['whole', 'none']],
+    ['{"author.name":{"not":"Ada"}}', ['whole', 'list', 'lists', 'empty', 'none', 'whole_list']],
+    ['{"author.name":{"contains":"Ada"}}', ['list', 'lists']],
+    ['{"author.name":{"contains":"Di"}}', []],
+    ['{"author.name":{"contains_all":[1,"Ada"]}}', ['lists']],
+    ['{"author.name":{"exists":false}}', ['whole_list']],
+    ['{"author.born":{"gte":1000}}', ['plain']],
+    ['{"author.born":{"contains":1815}}', ['list']],
+    ['{"author.of.born":1.0}', ['plain']],
+    ['{"author.name.x":{"exists":true}}', []],
+    ['{"author.tags":["x"]}', ['whole_list']],
+    ['{"author.tags":{"contains":"x"}}', ['plain', 'whole_list']],
+    ['{"author.of":{"in":[{"born":1}]}}', []],
+    ['{"author.name":{"starts_with":"A"}}', ['plain', 'escaped']],
+    ['{"any_of":[{"author.born":{"lt":9e9}},{"author.name":"Bob"}]}', ['plain', 'whole']],
+  ])('reads nested fields and arrays of objects, and whole names first: %s', async (where, wanted) => {
+    await using stage = await openStage(host);
+    await stage.upsert(Object.entries(nested).map(([docId, text]) => document(docId, text)));
+    expect(await stage.matching(where)).toEqual(wanted.toSorted());
   });
 
   it('reads the metadata of new documents alone', async () => {
@@ -289,6 +328,11 @@ describe('a condition', () => {
     ['{"a":{"contains_all":[]}}', 'where.a.contains_all', 'too_small'],
     [`{"a":{"contains":"${'x'.repeat(257)}"}}`, 'where.a.contains', 'too_big'],
     ['{"a":{"exists":1}}', 'where.a.exists', 'invalid_type'],
+    ['{"a":{"starts_with":1}}', 'where.a.starts_with', 'invalid_type'],
+    [`{"a":{"starts_with":"${'x'.repeat(257)}"}}`, 'where.a.starts_with', 'too_big'],
+    [`{"${Array(17).fill('a').join('.')}":1}`, `where.${Array(17).fill('a').join('.')}`, 'too_deep'],
+    [`{"a.${'b'.repeat(254)}":1}`, `where.a.${'b'.repeat(62)}`, 'too_big'],
+    [`{${Array.from({ length: 17 }, (_, n) => `"a.${n}":1`).join(',')}}`, 'where.a.16', 'too_big'],
     ['{"a":{"after":5}}', 'where.a.after', 'invalid_format'],
     ['{"a":{"after":"2026-02-29"}}', 'where.a.after', 'invalid_format'],
     ['{"a":{"before":"2026-01-01T00:00:00 CET"}}', 'where.a.before', 'invalid_format'],
@@ -332,6 +376,7 @@ describe('a condition', () => {
     ['$all', 'contains_all'],
     ['Exists', 'exists'],
     ['is_null', '{"exists":false}'],
+    ['prefix', 'starts_with'],
     ['range', 'gt, gte, lt or lte'],
   ])('with the operator %s of another product is refused with our word', (operator, own) => {
     const text = JSON.stringify({ a: { [operator]: 1 } });

@@ -26,6 +26,7 @@ const scalars = [
   '"😀"',
   '"\\ud83d\\ude00"',
   '"\\ud800"',
+  '"\\ud83d"',
   '"1"',
   '"2026-11-27"',
   '"2026-11-27T01:00:00+01:00"',
@@ -42,6 +43,8 @@ const scalars = [
   'null',
 ];
 const names = ['kind', 'é', '\\u006bind'];
+/** Paths, of which documents have the first as a top-level field, too. */
+const paths = ['kind.x', 'kind.x.y', 'é.y', 'k\\u0069nd.y'];
 
 const scalar = fc.constantFrom(...scalars);
 const { value } = fc.letrec<{ value: string }>((tie) => ({
@@ -54,9 +57,16 @@ const { value } = fc.letrec<{ value: string }>((tie) => ({
       .map((members) => `{${members.map(([name, item]) => `"${name}":${item}`).join(',')}}`),
   ),
 }));
-export const name = fc.constantFrom(...names);
+export const name = fc.constantFrom(...names, ...paths);
+const nestedObject = fc
+  .array(fc.tuple(fc.constantFrom('x', 'y'), fc.oneof(value, fc.constant('{"y":"a"}'))), { maxLength: 2 })
+  .map((members) => `{${members.map(([field, item]) => `"${field}":${item}`).join(',')}}`);
+const objects = fc
+  .array(fc.oneof({ arbitrary: nestedObject, weight: 4 }, value), { maxLength: 3 })
+  .map((items) => `[${items.join(',')}]`);
+const fieldValue = fc.oneof({ arbitrary: value, weight: 3 }, { arbitrary: nestedObject, weight: 2 }, objects);
 export const metadata = fc
-  .array(fc.tuple(name, value), { maxLength: 4 })
+  .array(fc.tuple(fc.constantFrom(...names, paths[0]!), fieldValue), { maxLength: 4 })
   .map((members) => `{${members.map(([field, item]) => `"${field}":${item}`).join(',')}}`);
 
 const numbers = fc.constantFrom(...scalars.filter((token) => /^[-\d]/.test(token)));
@@ -83,6 +93,7 @@ const operators = fc
         .map((values) => `"contains_all":[${values.join(',')}]`),
     ),
     rarely(fc.boolean().map((exists) => `"exists":${exists}`)),
+    rarely(strings.map((text) => `"starts_with":${text}`)),
     rarely(dates.map((date) => `"after":${date}`)),
     rarely(dates.map((date) => `"before":${date}`)),
   )
@@ -138,17 +149,44 @@ export function whereOf(others: readonly fc.Arbitrary<string>[]): fc.Arbitrary<s
   return object(1);
 }
 
+type JsonObject = { readonly [name: string]: Json };
+
+function isObject(one: Json): one is JsonObject {
+  return typeof one === 'object' && one !== null && !Array.isArray(one);
+}
+
+/** The values that a path finds, and whether it went through an array. */
+function reached(
+  from: Json,
+  path: readonly string[],
+): { readonly found: readonly Json[]; readonly many: boolean } {
+  const [first, ...rest] = path;
+  if (first === undefined) return { found: [from], many: false };
+  if (Array.isArray(from)) {
+    const parts = (from as readonly Json[]).filter(isObject).map((item) => reached(item, path).found);
+    return { found: parts.flat(), many: true };
+  }
+  return isObject(from) && Object.hasOwn(from, first)
+    ? reached(from[first]!, rest)
+    : { found: [], many: false };
+}
+
+/** The value of a field: of the top-level one of that very name, or else of the nested one. */
+export function fieldOf(document: JsonObject, field: string): Json | undefined {
+  if (Object.hasOwn(document, field)) return document[field];
+  const { found, many } = reached(document, field.split('.'));
+  if (found.length === 0) return undefined;
+  return many ? found.flatMap((one) => (Array.isArray(one) ? (one as readonly Json[]) : [one])) : found[0];
+}
+
 /**
  * Whether a document meets a condition `where`. Values are as `JSON.parse` reads them: of a key that is given twice the last
  * counts, and -0 equals 0.
  */
-export function meets(
-  document: { readonly [name: string]: Json },
-  wanted: { readonly [name: string]: Json },
-): boolean {
+export function meets(document: JsonObject, wanted: JsonObject): boolean {
   return Object.entries(wanted).every(([field, asked]) => {
     if (field === 'any_of') return (asked as (typeof wanted)[]).some((one) => meets(document, one));
-    return holds(document[field], asked);
+    return holds(fieldOf(document, field), asked, Object.hasOwn(document, field));
   });
 }
 
@@ -157,14 +195,17 @@ export function meetsText(document: string, wanted: string): boolean {
   return meets(JSON.parse(document) as Record<string, Json>, JSON.parse(wanted) as Record<string, Json>);
 }
 
-function holds(found: Json | undefined, asked: Json): boolean {
-  if (asked === null || typeof asked !== 'object' || Array.isArray(asked)) return same(found, asked);
+/** `isTop`: a nested field equals no array and no object. */
+function holds(found: Json | undefined, asked: Json, isTop: boolean): boolean {
+  const equals = (one: Json): boolean =>
+    (isTop || typeof one !== 'object' || one === null) && same(found, one);
+  if (asked === null || typeof asked !== 'object' || Array.isArray(asked)) return equals(asked);
   return Object.entries(asked as { readonly [operator: string]: Json }).every(([operator, given]) => {
     switch (operator) {
       case 'in':
-        return (given as readonly Json[]).some((one) => same(found, one));
+        return (given as readonly Json[]).some(equals);
       case 'not':
-        return !holds(found, given);
+        return !holds(found, given, isTop);
       case 'contains':
         return Array.isArray(found) && found.some((one) => same(one as Json, given));
       case 'contains_any':
@@ -178,6 +219,12 @@ function holds(found: Json | undefined, asked: Json): boolean {
         );
       case 'exists':
         return given === (found !== undefined);
+      case 'starts_with': {
+        const [text, start] = [found, given].map((one) =>
+          typeof one === 'string' ? Array.from(one) : undefined,
+        );
+        return text !== undefined && start!.every((point, place) => text[place] === point);
+      }
       case 'after':
       case 'before': {
         const [at, bound] = [found, given].map((one) => dateOf(JSON.stringify(one ?? null)));

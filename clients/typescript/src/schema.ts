@@ -33,13 +33,15 @@ export interface components {
             readonly query: string;
             /** @description Results at most. Default 10. */
             readonly top_k?: number;
-            /** @description Chunks that are scored exactly. A larger number misses fewer results and takes longer. Default min(500, max(200, 5 x `top_k`)). A value below `top_k` is raised to it. */
+            /** @description So many of the best results are left out before the `top_k`: the next page. At least `offset` + `top_k` chunks are scored exactly. Default 0. Each page is a search of its own. So pages may shift where documents change meanwhile, and where a page takes more candidates than the page before. With `exact` they do so by changes alone. */
+            readonly offset?: number;
+            /** @description Chunks that are scored exactly. A larger number misses fewer results and takes longer. Default min(500, max(200, 5 x `top_k`)). A value below `offset` + `top_k` is raised to it. */
             readonly candidate_k?: number;
             /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            /** @description Conditions on metadata fields, all of which must hold. `author.name` is the field `name` of the object `author`, except in documents with a top-level field of that very name; through an array of objects it reads the array of what they have. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `starts_with` (strings that start with this one, of at most 256 bytes), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, 16 names with dots, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
@@ -52,7 +54,7 @@ export interface components {
             /** @description Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false. */
             readonly exact?: boolean;
             readonly passage?: components["schemas"]["PassageOptionsInput"];
-            /** @description Top-level metadata fields that the results hold, at most 10. Default: all. A passage may come from another field. */
+            /** @description Metadata fields that the results hold, at most 10. `author.name` is the field `name` of the object `author`, which then has no other. Default: all. A passage may come from another field. */
             readonly fields?: readonly string[];
         };
         readonly QueryItemInput: {
@@ -60,13 +62,15 @@ export interface components {
             readonly query: string;
             /** @description Results at most. Default 10. */
             readonly top_k?: number;
-            /** @description Chunks that are scored exactly. A larger number misses fewer results and takes longer. Default min(500, max(200, 5 x `top_k`)). A value below `top_k` is raised to it. */
+            /** @description So many of the best results are left out before the `top_k`: the next page. At least `offset` + `top_k` chunks are scored exactly. Default 0. Each page is a search of its own. So pages may shift where documents change meanwhile, and where a page takes more candidates than the page before. With `exact` they do so by changes alone. */
+            readonly offset?: number;
+            /** @description Chunks that are scored exactly. A larger number misses fewer results and takes longer. Default min(500, max(200, 5 x `top_k`)). A value below `offset` + `top_k` is raised to it. */
             readonly candidate_k?: number;
             /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            /** @description Conditions on metadata fields, all of which must hold. `author.name` is the field `name` of the object `author`, except in documents with a top-level field of that very name; through an array of objects it reads the array of what they have. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `starts_with` (strings that start with this one, of at most 256 bytes), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, 16 names with dots, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
@@ -79,7 +83,7 @@ export interface components {
             /** @description Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false. */
             readonly exact?: boolean;
             readonly passage?: components["schemas"]["PassageOptionsInput"];
-            /** @description Top-level metadata fields that the results hold, at most 10. Default: all. A passage may come from another field. */
+            /** @description Metadata fields that the results hold, at most 10. `author.name` is the field `name` of the object `author`, which then has no other. Default: all. A passage may come from another field. */
             readonly fields?: readonly string[];
         };
         readonly ScoreInput: {
@@ -94,13 +98,13 @@ export interface components {
             readonly passage?: components["schemas"]["SubmittedPassageOptionsInput"];
         };
         readonly FacetsRequestInput: {
-            /** @description Top-level metadata fields, at most 10, of at most 255 code points. */
+            /** @description Metadata fields, at most 10, of at most 255 code points. `author.name` is the field `name` of the object `author`, except in documents with a top-level field of that very name. */
             readonly fields: readonly string[];
             /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            /** @description Conditions on metadata fields, all of which must hold. `author.name` is the field `name` of the object `author`, except in documents with a top-level field of that very name; through an array of objects it reads the array of what they have. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `starts_with` (strings that start with this one, of at most 256 bytes), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, 16 names with dots, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
@@ -135,7 +139,7 @@ export interface components {
             readonly filter?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            /** @description Conditions on metadata fields, all of which must hold. `author.name` is the field `name` of the object `author`, except in documents with a top-level field of that very name; through an array of objects it reads the array of what they have. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `starts_with` (strings that start with this one, of at most 256 bytes), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, 16 names with dots, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
@@ -145,11 +149,11 @@ export interface components {
             readonly dry_run?: boolean;
         };
         readonly ListDocumentsInput: {
-            /** @description Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary. */
+            /** @description Conditions on metadata fields, all of which must hold. `author.name` is the field `name` of the object `author`, except in documents with a top-level field of that very name; through an array of objects it reads the array of what they have. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `starts_with` (strings that start with this one, of at most 256 bytes), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, 16 names with dots, and `any_of` at most three deep. A condition is not an authorization boundary. */
             readonly where?: {
                 readonly [key: string]: unknown;
             };
-            /** @description Top-level metadata fields that the answer has, at most 10, in this order. Absent: all. */
+            /** @description Metadata fields that the answer has, at most 10, in this order. `author.name` is the field `name` of the object `author`, which then has no other. Absent: all. */
             readonly fields?: readonly string[];
             /** @description Documents per page at most. Default 100. */
             readonly limit?: number;
@@ -301,7 +305,7 @@ export interface components {
         };
         readonly QueryAnswer: {
             readonly results: readonly components["schemas"]["QueryResult"][];
-            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it. */
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or why nothing was found: no document has a field, or the documents have values of another kind there, as far as the first of them show. In `query` only the first empty answer has the latter. Do not parse it. */
             readonly hint?: string;
             readonly usage: components["schemas"]["RequestUsage"];
         };
@@ -313,7 +317,7 @@ export interface components {
         readonly Ranked: {
             /** @description Best first. Of equal scores the older document version comes first (in `/v1/score` the document that was sent first), then the lower `chunk_index`. */
             readonly results: readonly components["schemas"]["Result"][];
-            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it. */
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or why nothing was found: no document has a field, or the documents have values of another kind there, as far as the first of them show. In `query` only the first empty answer has the latter. Do not parse it. */
             readonly hint?: string;
             readonly usage: components["schemas"]["RequestUsage"];
         };
@@ -336,7 +340,7 @@ export interface components {
             readonly documents: number;
             /** @description In the order of the fields. */
             readonly facets: readonly components["schemas"]["Facet"][];
-            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it. */
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or why nothing was found: no document has a field, or the documents have values of another kind there, as far as the first of them show. In `query` only the first empty answer has the latter. Do not parse it. */
             readonly hint?: string;
         };
         readonly Chunking: {
@@ -406,7 +410,7 @@ export interface components {
             readonly more: boolean;
             /** @description Only with `dry_run`: the number of documents that match, whatever `limit` is. */
             readonly matching?: number;
-            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it. */
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or why nothing was found: no document has a field, or the documents have values of another kind there, as far as the first of them show. In `query` only the first empty answer has the latter. Do not parse it. */
             readonly hint?: string;
         };
         readonly DocumentFailure: {
@@ -454,7 +458,7 @@ export interface components {
             readonly data: readonly components["schemas"]["StoredDocument"][];
             /** @description Send it as `cursor` to get the next page. Null on the last page. */
             readonly next_cursor: string | null;
-            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it. */
+            /** @description For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or why nothing was found: no document has a field, or the documents have values of another kind there, as far as the first of them show. In `query` only the first empty answer has the latter. Do not parse it. */
             readonly hint?: string;
         };
         /** @description The numbers at the moment of the request. */

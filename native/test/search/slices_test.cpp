@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <tuple>
 
 namespace maxsimd::test {
@@ -93,6 +94,32 @@ const Case same("search", "a search that gives way after every block finds what 
     }
     // A slice for each of the 50 blocks or so of an exact search, and some before and after them.
     CHECK(most > 30);
+  }
+});
+
+const Case skipped("search", "a search that skips the best finds the rest of a whole one", [](Random& random) {
+  Sliced sliced(random, 2);
+  for (const Plan plan : {Plan::automatic, Plan::exact, Plan::codes, Plan::lists}) {
+    for (int round = 0; round < rounds(30); ++round) {
+      IndexSearch request = sliced.request(random, plan);
+      request.candidateK = 2000;
+      const SearchOutcome whole = search(sliced.index, sliced.engine.compute(), request);
+      const uint32_t wanted = request.topK;
+      request.skip = between(random, 0, wanted - 1);
+      request.topK = wanted - request.skip;
+      const SearchOutcome page = search(sliced.index, sliced.engine.compute(), request);
+      std::vector<Row> rows;
+      std::set<uint64_t> documents;
+      size_t chunks = 0;
+      for (const Row& row : rowsOf(whole)) {
+        documents.insert(std::get<0>(row));
+        chunks += 1;
+        if ((request.grouped ? documents.size() : chunks) > request.skip) rows.push_back(row);
+      }
+      CHECK(rowsOf(page) == rows);
+      const size_t components = request.components ? rows.size() : 0;
+      CHECK(page.similarities.size() == components * tokens && page.rowPlaces.size() == components);
+    }
   }
 });
 

@@ -1,10 +1,12 @@
 // Compares keys of metadata values with the values themselves, and columns of values with plain lists.
 #include "values/field_values.h"
-#include "values/json_values.h"
 #include "test/check.h"
+#include "values/column_file.h"
+#include "values/field_tokens.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace maxsimd::test {
 namespace {
@@ -117,6 +119,25 @@ const Case longValues("values", "long values keep their order and are told apart
   const std::string object = R"({"x":1,"t":["a","\u0061)" + std::string(299, 'a') + R"(c"]})";
   CHECK(findToken(object, "t", key(300, 'c')) == token && !findToken(object, "t", key(300, 'b')));
   CHECK(!findToken(object, "x", key(300, 'c')) && !findToken(object, "y", key(300, 'c')));
+});
+
+const Case nestedFields("values", "a name with dots is a path, unless a member has the whole name", [](Random&) {
+  FieldTokens tokens(R"({"a":{"b":1,"c":{"d":"x"},"b":2},"a.c":[3],"l":[{"d":1},{"e":2},4,[{"d":5}],{"d":[6,[7]]}],"e":[]})");
+  const auto is = [&tokens](const char* field, const char* value) { return tokens.of(field) == value; };
+  CHECK(is("a.b", "2") && is("a.c", "[3]") && is("a.c.d", R"("x")") && is("e", "[]") && is("l.d", "[1,6,[7]]"));
+  CHECK(is("l.e", "[2]") && is("l.d.x", "") && is("e.d", "") && is("a.", "") && is(".a", "") && is("a.b.c", ""));
+  CHECK(findToken(R"({"l":[{"d":1},{"d":2.0}]})", "l.d", valueKey("2")) == "2");
+  const std::string deep(100'000, '['), path = "a" + std::string(1'000, '.');
+  CHECK(FieldTokens("{\"a\":" + deep).of(path).empty());
+});
+
+const Case endings("values", "a column of nested values has another file than those of earlier releases", [](Random&) {
+  const auto earlier = [](const std::string& field) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hashOf(field)));
+    return std::string(".columns-") + digits;
+  };
+  CHECK(columnEnding("ab") == earlier("ab") && columnEnding("a.b") != earlier("a.b"));
 });
 
 const Case membersInOrder("values", "members of an object are found whatever they hold", [](Random&) {

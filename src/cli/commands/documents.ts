@@ -9,7 +9,7 @@ export function addFacets(program: Command, environment: ProgramEnvironment): vo
     program
       .command('facets')
       .description('count the documents of an index by the values of metadata fields')
-      .argument('<field...>', 'top-level metadata fields, at most 10')
+      .argument('<field...>', 'metadata fields, at most 10; a.b is the field b of the object a')
       .requiredOption('--index <index>', 'name or id of the index')
       .option('--limit <n>', 'number of values of each field, at most 100', positiveInteger)
       .option('--filter <json>', 'metadata fields that must match, as a JSON object')

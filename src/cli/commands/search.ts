@@ -21,6 +21,7 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
       .argument('<query>')
       .requiredOption('--index <index>', 'name or id of the index')
       .option('--top-k <n>', 'number of results', positiveInteger)
+      .option('--offset <n>', 'leave out so many of the best: the next page', countFromZero)
       .option('--candidate-k <n>', 'number of chunks that are scored exactly', positiveInteger)
       .option('--filter <json>', 'metadata fields that must match, as a JSON object')
       .option('--where <json>', 'conditions on metadata fields, as a JSON object')
@@ -42,6 +43,7 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
       options: ServiceOptions & {
         index: string;
         topK?: number;
+        offset?: number;
         candidateK?: number;
         filter?: string;
         where?: string;
@@ -54,8 +56,8 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
         fields?: readonly string[];
       },
     ) => {
-      const { index, topK, candidateK, filter, where, byDocument, exact, components, minScore } = options;
-      const { passage: from, context, fields } = options;
+      const { index, topK, offset, candidateK, filter, where, byDocument, exact, components } = options;
+      const { minScore, passage: from, context, fields } = options;
       if (context !== undefined && from === undefined)
         throw new CommandFailure('usage_error', '--context needs --passage FIELD');
       const { parseObject, search } = await import('../search.ts');
@@ -63,6 +65,7 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
         await search(endpointFrom(options, environment), index, {
           query,
           ...(topK !== undefined && { top_k: topK }),
+          ...(offset !== undefined && { offset }),
           ...(candidateK !== undefined && { candidate_k: candidateK }),
           ...(filter !== undefined && { filter: parseObject('--filter', filter) }),
           ...(where !== undefined && { where: parseObject('--where', where) }),

@@ -55,11 +55,12 @@ export const readTools: Readonly<Record<string, Tool>> = {
       index: IndexName,
       query: z.string().min(1),
       top_k: z.int().min(1).max(100).exactOptional().describe('Results at most. Default 10.'),
+      offset: z.int().min(0).max(900).exactOptional().describe('Results to leave out first: the next page.'),
       filter: JsonObject.exactOptional().describe(
         'Metadata fields with the value that each must have, such as {"lang": "en"}.',
       ),
       where: JsonObject.exactOptional().describe(
-        'Conditions on metadata fields, such as {"lang": "en", "year": {"gte": 2020}, "kind": {"in": ["a", "b"]}}.',
+        'Conditions on metadata fields, such as {"lang": "en", "year": {"gte": 2020}, "kind": {"in": ["a", "b"]}, "author.name": {"starts_with": "A"}}.',
       ),
       group_by_document: z.boolean().exactOptional().describe('Only the best chunk of each document.'),
       min_score: z

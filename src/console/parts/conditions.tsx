@@ -12,6 +12,7 @@ const operators = {
   not: 'is not',
   gte: 'is at least',
   lte: 'is at most',
+  starts_with: 'starts with',
   after: 'is after the date',
   before: 'is before the date',
   contains: 'has the item',
@@ -21,7 +22,7 @@ const operators = {
 type Operator = keyof typeof operators;
 
 const operatorsOf = {
-  string: ['is', 'not', 'gte', 'lte', 'after', 'before', 'exists', 'missing'],
+  string: ['is', 'not', 'starts_with', 'gte', 'lte', 'after', 'before', 'exists', 'missing'],
   number: ['is', 'not', 'gte', 'lte', 'exists', 'missing'],
   boolean: ['is', 'not', 'exists', 'missing'],
   strings: ['contains', 'exists', 'missing'],
@@ -113,12 +114,21 @@ function typed(kind: Kind, value: string): unknown {
 async function fieldsOf(api: Api, indexId: string): Promise<ReadonlyMap<string, Kind>> {
   const { data } = (await api.documents(indexId, sampledDocuments)).body;
   const fields = new Map<string, Kind>();
-  for (const { metadata } of data) {
-    for (const [field, value] of Object.entries(metadata)) {
-      if (value !== null && !fields.has(field)) fields.set(field, kindOf(value));
-    }
-  }
+  for (const { metadata } of data) addFields(fields, metadata, '');
   return fields;
+}
+
+/** Fields of objects have their paths. */
+function addFields(fields: Map<string, Kind>, object: JsonObject, above: string): void {
+  for (const [name, value] of Object.entries(object)) {
+    const field = above + name;
+    if (value !== null && !fields.has(field)) fields.set(field, kindOf(value));
+    if (isObject(value)) addFields(fields, value, `${field}.`);
+  }
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function kindOf(value: unknown): Kind {

@@ -7,6 +7,8 @@ export interface Wanted {
   /** Empty = the default of the service. */
   readonly topK: string;
   readonly candidateK: string;
+  /** Results before those of the page. */
+  readonly offset: number;
   readonly conditions: Conditions;
   readonly grouped: boolean;
   readonly exact: boolean;
@@ -20,6 +22,7 @@ export function wantedIn(search: string): Wanted {
     query: parameters.get('query') ?? '',
     topK: parameters.get('top_k') ?? '10',
     candidateK: parameters.get('candidate_k') ?? '',
+    offset: Number(parameters.get('offset') ?? 0),
     conditions: where === null ? noConditions : conditionsIn(where),
     grouped: parameters.get('group_by_document') === 'true',
     exact: parameters.get('exact') === 'true',
@@ -27,12 +30,13 @@ export function wantedIn(search: string): Wanted {
 }
 
 /** The request of a search. Throws an error that says which condition is wrong. */
-export function bodyOf({ query, topK, candidateK, conditions, grouped, exact }: Wanted) {
+export function bodyOf({ query, topK, candidateK, offset, conditions, grouped, exact }: Wanted) {
   const where = whereOf(conditions);
   return {
     query,
     ...(topK === '' ? {} : { top_k: Number(topK) }),
     ...(candidateK === '' ? {} : { candidate_k: Number(candidateK) }),
+    ...(offset === 0 ? {} : { offset }),
     ...(where === undefined ? {} : { where }),
     ...(grouped ? { group_by_document: true } : {}),
     ...(exact ? { exact: true } : {}),

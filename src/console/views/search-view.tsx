@@ -10,11 +10,21 @@ import { useWork } from '../work.ts';
 import { bodyOf, searchOf, wantedIn, type Wanted } from './search-address.ts';
 
 interface Found {
-  readonly query: string;
+  readonly wanted: Wanted;
   readonly body: JsonObject;
   readonly textField: string;
   readonly answer: Answer<Ranked>;
 }
+
+interface ResultPagesProps {
+  readonly indexId: string;
+  readonly of: Wanted;
+  /** Results of this page. */
+  readonly shown: number;
+}
+
+const topKDefault = 10;
+const offsetMax = 900;
 
 export interface SearchViewProps {
   readonly api: Api;
@@ -29,12 +39,13 @@ export function SearchView({ api, indexId, search: address }: SearchViewProps) {
   const { query, conditions, grouped, exact, topK, candidateK } = wanted;
   const textField = useTextField(api, indexId);
   const search = useWork<Found>(async () => {
-    const body = { ...bodyOf(wantedIn(address)), ...passageOf(textField.name) };
+    const asked = wantedIn(address);
+    const body = { ...bodyOf(asked), ...passageOf(textField.name) };
     const answer = await api.search(indexId, { ...body, return_components: true });
-    return { query: body.query, body, answer, textField: textField.name };
+    return { wanted: asked, body, answer, textField: textField.name };
   });
   const submit = useWork(async () => {
-    const changed = searchOf(wanted);
+    const changed = searchOf({ ...wanted, offset: 0 });
     if (changed === address) search.start();
     else location.hash = `#/indexes/${indexId}?${changed}`;
   });
@@ -90,15 +101,18 @@ export function SearchView({ api, indexId, search: address }: SearchViewProps) {
       </form>
       <Failure of={submit.failure ?? search.failure} />
       {found !== undefined && (
-        <Results
-          api={api}
-          indexId={indexId}
-          query={found.query}
-          answer={found.answer}
-          textField={found.textField}
-        >
-          <Snippets indexId={indexId} body={found.body} />
-        </Results>
+        <>
+          <Results
+            api={api}
+            indexId={indexId}
+            query={found.wanted.query}
+            answer={found.answer}
+            textField={found.textField}
+          >
+            <Snippets indexId={indexId} body={found.body} />
+          </Results>
+          <ResultPages indexId={indexId} of={found.wanted} shown={found.answer.body.results.length} />
+        </>
       )}
     </section>
   );
@@ -106,4 +120,17 @@ export function SearchView({ api, indexId, search: address }: SearchViewProps) {
 
 function passageOf(textField: string): JsonObject {
   return textField === '' ? {} : { passage: { from: textField } };
+}
+
+/** Links to the pages before and after. */
+function ResultPages({ indexId, of: wanted, shown }: ResultPagesProps) {
+  const size = wanted.topK === '' ? topKDefault : Number(wanted.topK);
+  const pageAt = (offset: number): string => `#/indexes/${indexId}?${searchOf({ ...wanted, offset })}`;
+  const next = wanted.offset + size;
+  return (
+    <nav class="row" aria-label="Pages">
+      {wanted.offset > 0 && <a href={pageAt(Math.max(0, wanted.offset - size))}>Previous</a>}
+      {shown === size && next <= offsetMax && <a href={pageAt(next)}>Next</a>}
+    </nav>
+  );
 }

@@ -20,7 +20,7 @@ function searchRoutes(service: Service): FastifyPluginAsyncZod {
         operationId: 'search',
         summary: 'Find the best chunks for a query',
         description:
-          'Returns references to chunks. The service does not store texts: load them from your own store by `doc_id`. `where`, `group_by_document`, `exact`, `passage` and `fields` are additions.',
+          'Returns references to chunks. The service does not store texts: load them from your own store by `doc_id`. `offset`, `where`, `group_by_document`, `exact`, `passage` and `fields` are additions.',
         tags: ['ranking'],
         params: IndexParams,
         body: SearchBody,
@@ -90,6 +90,7 @@ function searchOf(body: z.output<typeof SearchBody>): SearchRequest {
     query: body.query,
     returnComponents: body.return_components ?? false,
     topK: body.top_k,
+    offset: body.offset,
     candidateK: body.candidate_k,
     filter: body.filter?.text,
     where: body.where?.text,

@@ -89,6 +89,10 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
         exact: true,
       },
     },
+    page: {
+      summary: 'The third page of ten',
+      value: { query: 'how do insects communicate?', top_k: 10, offset: 20 },
+    },
     passages: {
       summary: 'Passages of documents that keep their text in a metadata field, without their other metadata',
       value: { query: 'largest animal', passage: { from: 'body', context: 100 }, fields: [] },

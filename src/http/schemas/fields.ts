@@ -9,6 +9,7 @@ import {
   docIdLengthMax,
   documentsMax,
   fieldNamesMax,
+  metadataDepthMax,
   nameLengthMax,
   queryBytesMax,
   textBytesMax,
@@ -50,10 +51,13 @@ export const FieldNames = z
   .superRefine((fields, context) => {
     for (const [at, field] of fields.entries()) {
       if (fields.indexOf(field) < at) addIssue(context, 'duplicate', 'must be unique', [at]);
+      if (field.split('.').length > metadataDepthMax) {
+        addIssue(context, 'too_deep', `must be a path of at most ${metadataDepthMax} names`, [at]);
+      }
     }
   })
   .meta({
-    description: `Top-level metadata fields, at most ${fieldNamesMax}, of at most ${nameLengthMax} code points.`,
+    description: `Metadata fields, at most ${fieldNamesMax}, of at most ${nameLengthMax} code points. \`author.name\` is the field \`name\` of the object \`author\`, except in documents with a top-level field of that very name.`,
     example: ['kind'],
   });
 

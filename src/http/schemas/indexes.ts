@@ -237,7 +237,7 @@ export const ListDocumentsBody = z
   .strictObject({
     where: Where,
     fields: FieldNames.optional().meta({
-      description: `Top-level metadata fields that the answer has, at most ${fieldNamesMax}, in this order. Absent: all.`,
+      description: `Metadata fields that the answer has, at most ${fieldNamesMax}, in this order. \`author.name\` is the field \`name\` of the object \`author\`, which then has no other. Absent: all.`,
     }),
     limit: z
       .int()

@@ -210,11 +210,13 @@ export interface NativeSearch extends NativeMatching {
   /** f32 [rows]. Each is added to the similarity of its query token. */
   readonly offsets: Float32Array;
   readonly topK: number;
+  /** So many of the best are left out before these. Default: 0. */
+  readonly skip?: number;
   readonly candidateK: number;
   /** A factor on the length of shortlists, from .25 to 16. Default: 1. */
   readonly breadth?: number;
   readonly components: boolean;
-  /** `topK` counts documents. They rank by their best chunks, and each comes with up to ten of its own. */
+  /** `topK` and `skip` count documents. They rank by their best chunks, and each comes with up to ten of its own. */
   readonly grouped?: boolean;
   /** Default: `auto`. `exact` scans every live matching chunk, for evaluation and tests. */
   readonly plan?: 'auto' | 'exact' | 'codes' | 'lists' | 'graph';

@@ -38,6 +38,13 @@ export function objectTextOf(members: Iterable<WrittenMember>): string {
   return `{${Array.from(members, ({ name, value }) => `${name}:${value}`).join(',')}}`;
 }
 
+/** Items of an array, as they are written. */
+export function writtenItems(arrayText: string): readonly string[] {
+  const written: string[] = [];
+  new CanonicalReader(arrayText).items((start, end) => written.push(arrayText.slice(start, end)));
+  return written;
+}
+
 /** Items of an array, in canonical form. */
 export function canonicalItems(arrayText: string): readonly string[] {
   return new CanonicalReader(arrayText).items();
@@ -93,11 +100,14 @@ class CanonicalReader {
     }
   }
 
-  items(): string[] {
+  /** `note` is called with the place of each item. */
+  items(note?: (start: number, end: number) => void): string[] {
     const items: string[] = [];
     this.#at += 1;
     while (this.#text[this.#at] !== ']') {
+      const start = this.#at;
       items.push(this.#value());
+      note?.(start, this.#at);
       if (this.#text[this.#at] === ',') this.#at += 1;
     }
     this.#at += 1;

@@ -5,7 +5,9 @@
  * `false`, and neither is ever a part of another condition. So the number of steps is a small multiple of the number of values,
  * and a caller that must refuse a condition without effect finds it as `true`.
  */
+import { isPath } from './field-path.ts';
 import { termBytes, writeTerm } from './metadata-terms.ts';
+import { isBound } from './value-order.ts';
 
 export type Condition = boolean | Test;
 
@@ -22,8 +24,12 @@ export type Leaf = Extract<Test, { readonly field: string }>;
 /** Whether a range excludes its bounds or includes them. */
 export const rangeFlags = { aboveLow: 1, lowItself: 2, belowHigh: 4, highItself: 8 } as const;
 
-/** Which values of a field a range compares: numbers and strings, dates, the items of arrays, or any value at all. */
-export const comparedFlags = { values: 0, dates: 16, items: 32, presence: 48 } as const;
+/**
+ * Which values of a field a range compares: numbers, strings and the like, dates, the items of arrays, any value at all, or strings
+ * by their beginning, which is the lower bound.
+ */
+export const comparedFlags = { values: 0, dates: 16, items: 32, presence: 48, prefix: 64 } as const;
+const comparedMask = 112;
 
 interface Range {
   /** The sum of the flags of its bounds and of the values that it compares. Without bounds the whole range. */
@@ -57,9 +63,16 @@ export function leavesOf(test: Test): readonly Leaf[] {
   return 'parts' in test ? test.parts.flatMap(leavesOf) : [test];
 }
 
+/** The tests that a document must meet, whatever else it meets. */
+export function requiredLeaves(condition: Condition): readonly Leaf[] {
+  if (typeof condition === 'boolean' || condition.kind === 'not') return [];
+  if (!('parts' in condition)) return [condition];
+  return condition.kind === 'all' ? condition.parts.flatMap(requiredLeaves) : [];
+}
+
 /** The compared kind of values (`comparedFlags`); `undefined` if the test is no range. */
 export function comparedBy(test: Leaf): number | undefined {
-  return test.kind === 'range' ? test.flags & comparedFlags.presence : undefined;
+  return test.kind === 'range' ? test.flags & comparedMask : undefined;
 }
 
 /** The fields that a condition compares as dates, each once. */
@@ -100,29 +113,59 @@ export function stepsOf(condition: Exclude<Condition, true>): Uint8Array {
 function append(test: Test, steps: Uint8Array[]): void {
   switch (test.kind) {
     case 'terms':
-      steps.push(counted('terms', test.values.size), termsOf(test));
+      appendEqual(test, steps);
       return;
     case 'range':
-      steps.push(Buffer.of(stepKinds.range, test.flags), ...[test.field, test.low, test.high].map(sized));
+      steps.push(rangeStep(test));
       return;
     case 'not':
       append(test.part, steps);
       steps.push(Buffer.of(stepKinds.not));
       return;
     default:
-      // Each part is joined at once, so that the engine holds no more sets at a time than conditions are nested.
-      for (const [place, part] of test.parts.entries()) {
-        append(part, steps);
-        if (place > 0) steps.push(counted(test.kind, 2));
-      }
+      appendJoined(test.kind, test.parts, (part) => append(part, steps), steps);
   }
 }
 
-function termsOf({ field, values }: Extract<Test, { readonly kind: 'terms' }>): Buffer {
-  const terms = Buffer.alloc(values.size * termBytes);
+/**
+ * Records have terms of top-level fields alone. A field with dots may be nested, so its scalars are compared with its values. Arrays,
+ * objects and what is too long to be compared are found by their terms, in top-level fields of that very name.
+ */
+function appendEqual(
+  { field, values }: Extract<Test, { readonly kind: 'terms' }>,
+  steps: Uint8Array[],
+): void {
+  const isCompared = (value: string): boolean => isPath(field) && (isBound(value) || /^[tfn]/.test(value));
+  const compared = [...values].filter(isCompared);
+  const rest = [...values].filter((value) => !isCompared(value));
+  const flags = comparedFlags.values | rangeFlags.lowItself | rangeFlags.highItself;
+  const parts = compared.map((value) => rangeStep({ flags, field, low: value, high: value }));
+  if (rest.length > 0) parts.push(termStep(field, rest));
+  appendJoined('any', parts, (part) => steps.push(part), steps);
+}
+
+function rangeStep({ flags, field, low, high }: Range): Uint8Array {
+  return Buffer.concat([Buffer.of(stepKinds.range, flags), ...[field, low, high].map(sized)]);
+}
+
+function termStep(field: string, values: readonly string[]): Uint8Array {
+  const terms = Buffer.alloc(values.length * termBytes);
   let offset = 0;
   for (const value of values) offset += writeTerm(terms, offset, field, value);
-  return terms;
+  return Buffer.concat([counted('terms', values.length), terms]);
+}
+
+/** Joins each part at once, so that the engine holds no more sets at a time than conditions are nested. */
+function appendJoined<Part>(
+  kind: 'all' | 'any',
+  parts: readonly Part[],
+  appendPart: (part: Part) => void,
+  steps: Uint8Array[],
+): void {
+  for (const [place, part] of parts.entries()) {
+    appendPart(part);
+    if (place > 0) steps.push(counted(kind, 2));
+  }
 }
 
 function counted(kind: keyof typeof stepKinds, count: number): Buffer {

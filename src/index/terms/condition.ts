@@ -1,12 +1,12 @@
 /**
- * Reads `where`: conditions on top-level metadata fields, all of which must hold.
+ * Reads `where`: conditions on metadata fields, all of which must hold. A field is top-level, or is named by a path (`field-path.ts`).
  *
  *   { "year": { "gte": 2000, "lt": 2010 }, "language": { "in": ["en", "de"] }, "any_of": [ {...}, {...} ] }
  *
  * The condition of a field is a value that it must equal, or an object of operators, all of which must hold: `in`, `not`,
- * `gt`, `gte`, `lt`, `lte`, `contains`, `contains_any`, `contains_all`, `exists`, `after`, `before`. `not` holds a condition and passes every
+ * `gt`, `gte`, `lt`, `lte`, `contains`, `contains_any`, `contains_all`, `exists`, `starts_with`, `after`, `before`. `not` holds a condition and passes every
  * document that does not meet it, also one without the field. A range compares numbers with numbers, by their exact values,
- * and strings with strings, by their code points. `contains` finds an item of an array. `after` and `before` compare dates.
+ * and strings with strings, by their code points. `contains` finds an item of an array. `starts_with` compares the first code points of a string. `after` and `before` compare dates.
  * `any_of` holds objects like the whole, one of which must hold.
  */
 import { invalid, type ServiceError } from '../../errors.ts';
@@ -23,6 +23,7 @@ import {
   stepsOf,
   type Condition,
 } from './condition-tree.ts';
+import { assertPath, isPath } from './field-path.ts';
 import { instantOf } from './instant.ts';
 import { operators, ownWordFor } from './operators.ts';
 import { boundBytesMax, boundBytesOf, isInDoubleRange, isNumber, isString } from './value-order.ts';
@@ -31,6 +32,8 @@ import { boundBytesMax, boundBytesOf, isInDoubleRange, isNumber, isString } from
 export const conditionValuesMax = 256;
 /** How deep objects may be nested by `any_of`. */
 export const conditionDepthMax = 4;
+/** The number of paths in a whole condition. Each is looked for in the metadata by itself. */
+const conditionPathsMax = 16;
 
 /**
  * `path`: where the condition stands in the request.
@@ -60,6 +63,7 @@ const nameLengthMax = 64;
 
 class ConditionReader {
   #values = 0;
+  readonly #paths = new Set<string>();
 
   object(members: ReadonlyMap<string, string>, path: string, depth: number): Condition {
     if (depth > conditionDepthMax) {
@@ -68,11 +72,17 @@ class ConditionReader {
     return allOf(
       Array.from(members, ([name, value]) => {
         const memberPath = `${path}.${textOf(name).slice(0, nameLengthMax).toWellFormed()}`;
-        return name === '"any_of"'
-          ? this.#anyOf(value, memberPath, depth)
-          : this.#condition(name, value, memberPath);
+        if (name === '"any_of"') return this.#anyOf(value, memberPath, depth);
+        if (isPath(name)) this.#notePath(name, memberPath);
+        return this.#condition(name, value, memberPath);
       }),
     );
+  }
+
+  #notePath(name: string, path: string): void {
+    assertPath(textOf(name), path);
+    if (this.#paths.add(name).size <= conditionPathsMax) return;
+    throw invalid(path, `where must name at most ${conditionPathsMax} fields with dots`, 'too_big');
   }
 
   #anyOf(text: string, path: string, depth: number): Condition {
@@ -125,6 +135,8 @@ class ConditionReader {
       }
       case 'exists':
         return this.#exists(name, value, path);
+      case 'starts_with':
+        return this.#prefix(name, { operator, value, path });
       case 'after':
       case 'before':
         return true;
@@ -152,6 +164,15 @@ class ConditionReader {
     if (value !== 'true' && value !== 'false') throw invalid(path, 'must be true or false', 'invalid_type');
     const present = anyValueOf(name);
     return value === 'true' ? present : notOf(present);
+  }
+
+  /** Every string starts with the empty one. */
+  #prefix(name: string, prefix: Bound): Condition {
+    this.#count(1, prefix.path);
+    if (!isString(prefix.value)) throw invalid(prefix.path, 'must be a string', 'invalid_type');
+    assertBound(prefix);
+    const flags = comparedFlags.prefix | lowItself;
+    return inRange({ flags, field: name, low: prefix.value, high: '' });
   }
 
   /** Both bounds are excluded. */

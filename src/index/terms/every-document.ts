@@ -22,14 +22,13 @@ import {
 } from './condition-tree.ts';
 import { instantBounds, instantOf } from './instant.ts';
 import {
-  boundBytesMax,
-  boundBytesOf,
   compareDecimals,
   compareTexts,
   decimalOf,
-  isInDoubleRange,
+  isBound,
   isNumber,
   isString,
+  textBehind,
 } from './value-order.ts';
 
 /** A step looks at one group, one place of it, one field or one choice. So many take 10 to 30 ms. */
@@ -98,15 +97,25 @@ interface Group {
   readonly kind: 'missing' | 'number' | 'string' | 'array' | 'other';
   /** The only value of the group, in canonical form. */
   readonly value?: string;
-  /** Its possible places between the bounds of ranges, and between the dates. */
+  /** Its possible places between the bounds of ranges and the prefixes (`longAt`), and between the dates. */
   readonly places: readonly number[];
   readonly instants: readonly number[];
   /** Items that an array has, or has not. Any other may be in it, unless the group has one value. */
   readonly items: ReadonlyMap<string, boolean>;
 }
 
-/** The place of a value in no range, and of a string that is no date. */
+/** The place of a number in no range, and of a string that is no date. */
 const nowhere = -1;
+
+/** The place of a string that is in no range, because it is long, and has this place among the prefixes. */
+function longAt(place: number): number {
+  return nowhere - 1 - place;
+}
+
+/** The place among the prefixes. */
+function prefixPlace(place: number): number {
+  return place < nowhere ? nowhere - 1 - place : place;
+}
 
 /** The values of one field, as the tests of it tell them apart. */
 class Field {
@@ -117,7 +126,12 @@ class Field {
   constructor(tests: readonly Leaf[]) {
     const boundsOf = (compared: number): readonly string[] =>
       tests.flatMap((test) => (comparedBy(test) === compared ? givenBounds(test) : []));
-    const bounds = boundsOf(comparedFlags.values);
+    const prefixes = boundsOf(comparedFlags.prefix);
+    const behind = prefixes.flatMap((prefix) => {
+      const end = textBehind(textOf(prefix));
+      return end === undefined ? [] : [JSON.stringify(end)];
+    });
+    const bounds = [...boundsOf(comparedFlags.values), ...prefixes, ...behind];
     const numbers = new Order(bounds.filter(isNumber).map(decimalOf), compareDecimals);
     const strings = new Order(bounds.filter(isString).map(textOf), compareTexts, isNextText);
     const dates = new Order(boundsOf(comparedFlags.dates).map(dateOf), compareInstants, isNextInstant);
@@ -129,6 +143,12 @@ class Field {
     for (const test of tests) {
       const [bound] = givenBounds(test);
       if (test.kind !== 'range' || bound === undefined) continue;
+      if (comparedBy(test) === comparedFlags.prefix) {
+        const end = textBehind(textOf(bound));
+        const last = end === undefined ? Infinity : strings.placeOf(end) - 1;
+        this.#reach.set(test, ['string', orders.string(bound), last]);
+        continue;
+      }
       const kind = isNumber(bound) ? 'number' : 'string';
       const placeOf = orders[comparedBy(test) === comparedFlags.dates ? 'date' : kind];
       const first =
@@ -140,19 +160,16 @@ class Field {
     const none = { places: [], instants: [], items: new Map<string, boolean>() };
     const groupOf = (value: string): Group => {
       // The search does not know whether a value that could be no bound lies in ranges.
-      const places = isBound(value) ? [] : [nowhere];
-      if (isNumber(value))
-        return { ...none, kind: 'number', value, places: [...places, numbers.placeOf(decimalOf(value))] };
+      if (isNumber(value)) {
+        const place = numbers.placeOf(decimalOf(value));
+        return { ...none, kind: 'number', value, places: isBound(value) ? [place] : [nowhere, place] };
+      }
       if (isString(value)) {
         const instant = instantOf(textOf(value));
         const instants = [instant === undefined ? nowhere : dates.placeOf(instant)];
-        return {
-          ...none,
-          kind: 'string',
-          value,
-          places: [...places, strings.placeOf(textOf(value))],
-          instants,
-        };
+        const place = strings.placeOf(textOf(value));
+        const places = isBound(value) ? [place] : [longAt(place), place];
+        return { ...none, kind: 'string', value, places, instants };
       }
       if (!value.startsWith('[')) return { ...none, kind: 'other', value };
       return {
@@ -167,7 +184,12 @@ class Field {
       { ...none, kind: 'missing' },
       ...Array.from(new Set([...named, ...bounds, 'true', 'false', 'null']), groupOf),
       { ...none, kind: 'number', places: [nowhere, ...numbers.gaps] },
-      { ...none, kind: 'string', places: [nowhere, ...strings.gaps], instants: [nowhere, ...dates.places] },
+      {
+        ...none,
+        kind: 'string',
+        places: [...strings.gaps.map(longAt), ...strings.gaps],
+        instants: [nowhere, ...dates.places],
+      },
       { ...none, kind: 'array' },
       { ...none, kind: 'other' },
     ];
@@ -188,7 +210,8 @@ class Field {
     const [kind, first, last] = this.#reach.get(test)!;
     if (group.kind !== kind) return whole(false);
     const list = compared === comparedFlags.dates ? 'instants' : 'places';
-    const places = group[list].filter((place) => (first <= place && place <= last) === holds);
+    const at = compared === comparedFlags.prefix ? prefixPlace : (place: number) => place;
+    const places = group[list].filter((place) => (first <= at(place) && at(place) <= last) === holds);
     return places.length === 0 ? undefined : { ...group, [list]: places };
   }
 }
@@ -232,14 +255,8 @@ class Order<T> {
 
 function givenBounds(test: Leaf): readonly string[] {
   const compared = comparedBy(test);
-  if (test.kind !== 'range' || (compared !== comparedFlags.values && compared !== comparedFlags.dates))
-    return [];
+  if (test.kind !== 'range' || compared === comparedFlags.items) return [];
   return [test.low, test.high].filter((bound) => bound !== '');
-}
-
-function isBound(value: string): boolean {
-  if (isNumber(value)) return value.length <= boundBytesMax && isInDoubleRange(value);
-  return isString(value) && boundBytesOf(value) <= boundBytesMax;
 }
 
 function textOf(token: string): string {

@@ -12,6 +12,7 @@ export const operators = [
   'contains_any',
   'contains_all',
   'exists',
+  'starts_with',
   'after',
   'before',
 ] as const;
@@ -28,6 +29,7 @@ const foreignWords: Readonly<Record<string, readonly string[]>> = {
   contains: ['contains', 'includes', 'arraycontains'],
   contains_any: ['containsany', 'arraycontainsany', 'overlaps'],
   contains_all: ['containsall', 'arraycontainsall', 'all'],
+  starts_with: ['startswith', 'beginswith', 'prefix'],
   '{"not":{"in":[...]}}': ['nin', 'notin', 'except'],
   '{"exists":false}': ['isnull', 'isempty', 'notexists'],
   'the value alone, without an operator': ['eq', '=', '==', 'equal', 'equals', 'match', 'term'],

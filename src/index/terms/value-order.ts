@@ -14,6 +14,12 @@ export function isString(value: string): boolean {
   return value.startsWith('"');
 }
 
+/** Whether a range may have this value as a bound. */
+export function isBound(value: string): boolean {
+  if (isNumber(value)) return value.length <= boundBytesMax && isInDoubleRange(value);
+  return isString(value) && boundBytesOf(value) <= boundBytesMax;
+}
+
 /** `value` is a string or a number. */
 export function boundBytesOf(value: string): number {
   return isNumber(value) ? value.length : Buffer.byteLength(JSON.parse(value) as string);
@@ -52,6 +58,22 @@ export function compareTexts(one: string, other: string): number {
   return (one.codePointAt(at) ?? -1) - (other.codePointAt(at) ?? -1);
 }
 
+function isSecondHalf(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
 function isFirstHalf(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+/** The first text behind all that start with this one; `undefined` if there is none. */
+export function textBehind(prefix: string): string | undefined {
+  const points = Array.from(prefix, (point) => point.codePointAt(0)!);
+  while (points.at(-1) === 0x10_ff_ff) points.pop();
+  const last = points.pop();
+  if (last === undefined) return undefined;
+  const before = String.fromCodePoint(...points);
+  // The second half of a surrogate pair behind the first one would be another code point.
+  const isInPair = isSecondHalf(last + 1) && isFirstHalf(before.charCodeAt(before.length - 1));
+  return before + String.fromCodePoint(isInPair ? 0xe000 : last + 1);
 }

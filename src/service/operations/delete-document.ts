@@ -8,7 +8,7 @@ import { monthOf } from '../calendar-month.ts';
 import type { DeleteMatchingRequest, DeletedMatching, RequestContext } from '../contract.ts';
 import { missingIndex } from '../indexes/indexes.ts';
 import { assertWanted, type OperationDeps } from '../operation-deps.ts';
-import { hintFor } from './hints.ts';
+import { hintFor } from '../hints/hints.ts';
 import { withMatching } from './read-index.ts';
 import { filtersFor } from './search.ts';
 import { endExpired } from './unexpired.ts';
@@ -42,7 +42,7 @@ export async function deleteMatching(
   await endExpired(deps, context, await deps.indexes.usableRow(context.tenant.id, indexId));
   const { matching, hint } = await withMatching(deps, context, indexId, filters, async (found, reader) => ({
     matching: found,
-    hint: await hintFor(deps, context, reader, { ...wanted, found: found.length }),
+    hint: await hintFor(deps, context, reader, { ...wanted, indexId, found: found.length }),
   }));
   if (dryRun) return { deleted: 0, more: false, matching: matching.length, ...hint };
   if (matching.length === 0) return { deleted: 0, more: false, ...hint };

@@ -11,7 +11,7 @@ import { plainNumber } from '../../index/terms/canonical-json.ts';
 import type { FacetRequest, Facets, RequestContext } from '../contract.ts';
 import { readingWork } from '../limits/work.ts';
 import { askerOf, assertWanted, pieceOf, timed, timeLeftMs, type OperationDeps } from '../operation-deps.ts';
-import { hintFor } from './hints.ts';
+import { hintFor } from '../hints/hints.ts';
 import { readableIndex } from './read-index.ts';
 import { filtersFor } from './search.ts';
 import { endExpired } from './unexpired.ts';
@@ -54,7 +54,11 @@ export async function countValues(
         count,
       })),
     }));
-    return { documents, facets, ...(await hintFor(deps, context, reader, { ...wanted, found: documents })) };
+    return {
+      documents,
+      facets,
+      ...(await hintFor(deps, context, reader, { ...wanted, indexId, found: documents })),
+    };
   });
 }
 

@@ -18,7 +18,7 @@ import { readingWork } from '../limits/work.ts';
 import { assertWanted, pieceOf, type OperationDeps } from '../operation-deps.ts';
 import { withFieldsAlone } from '../passages/metadata-text.ts';
 import { takingTurns } from '../limits/turns.ts';
-import { hintFor } from './hints.ts';
+import { hintFor } from '../hints/hints.ts';
 import { withMatching } from './read-index.ts';
 import { filtersFor } from './search.ts';
 
@@ -48,7 +48,7 @@ export async function listDocuments(
       ? await listAll(deps, context, indexId, page)
       : await withMatching(deps, context, indexId, filters, async (versionIds, reader) => ({
           ...(await listVersions(deps, context, indexId, { ...page, versionIds })),
-          ...(await hintFor(deps, context, reader, { where, found: versionIds.length })),
+          ...(await hintFor(deps, context, reader, { indexId, where, found: versionIds.length })),
         }));
   return fields === undefined ? listed : withFields(listed, fields);
 }

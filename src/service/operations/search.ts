@@ -32,7 +32,7 @@ import type { Place } from '../limits/fair-queue.ts';
 import { assertAffordable, costOf, longWork, sliceWork, type QueryCost } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 import { shownResults, textInField, wantsHighlights } from '../passages/shown-results.ts';
-import { hintFor } from './hints.ts';
+import { hintFor } from '../hints/hints.ts';
 import { assertUnexpired, unexpired } from './unexpired.ts';
 
 /** A filter that every document passes. */
@@ -76,7 +76,9 @@ export async function runSearches(
           const query = queries[number];
           assertInvariant(query !== undefined, 'every query was encoded');
           assertWanted(context, deps.nowMs());
-          const ask = { ...filters[number], ...sizesOf(search), search, query };
+          // A request looks for the reason of an empty answer once.
+          const maySeek = found.every(({ results }) => results.length > 0);
+          const ask = { ...filters[number], ...sizesOf(search), search, query, maySeek };
           const asker = searchAsker(context, place, costs[number]?.engine ?? 0);
           found.push(await searchOnce(deps, context, indexId, reader, asker, ask));
         }
@@ -205,12 +207,14 @@ async function searchOnce(
   asker: Asker,
   ask: Filters & {
     readonly topK: number;
+    readonly skip: number;
     readonly candidateK: number;
     readonly search: PlacedSearch;
     readonly query: EncodedQuery;
+    readonly maySeek: boolean;
   },
 ): Promise<RankedResponse> {
-  const { search, query, ...wanted } = ask;
+  const { search, query, maySeek, ...wanted } = ask;
   const asked = {
     ...wanted,
     query: query.vectors,
@@ -240,18 +244,21 @@ async function searchOnce(
     chunkCount: results.length,
     candidateCount: found.candidateCount,
   });
-  const hint = await hintFor(deps, context, reader, { ...search, found: found.versionIds.length });
+  const before = found.versionIds.length + asked.skip;
+  const hint = await hintFor(deps, context, reader, { ...search, indexId, found: before, maySeek });
   return { results, ...hint, usage };
 }
 
-/** `top_k` and `candidate_k` with their defaults. `candidate_k` is at least `top_k`. */
-function sizesOf(request: Pick<SearchRequest, 'topK' | 'candidateK'>): {
+/** The sizes of a search with their defaults. There are at least as many candidates as are skipped and answered. */
+function sizesOf(request: Pick<SearchRequest, 'topK' | 'offset' | 'candidateK'>): {
   readonly topK: number;
+  readonly skip: number;
   readonly candidateK: number;
 } {
   const topK = request.topK ?? topKDefault;
+  const skip = request.offset ?? 0;
   const candidateK = request.candidateK ?? Math.min(candidateKMax, Math.max(candidateKMin, 5 * topK));
-  return { topK, candidateK: Math.max(topK, candidateK) };
+  return { topK, skip, candidateK: Math.max(skip + topK, candidateK) };
 }
 
 /**

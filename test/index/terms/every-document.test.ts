@@ -76,6 +76,17 @@ describe('a condition that every document meets', () => {
     '{"any_of":[{"a":1,"b":1},{"a":{"not":1},"b":1},{"b":{"not":1}}]}',
     '{"any_of":[{"a":{"exists":true},"any_of":[{"b":1},{"b":{"not":1}}]},{"a":{"exists":false}}]}',
     '{"a":{"not":{"gt":5,"lt":1}},"b":{"not":{"in":[]}}}',
+    '{"any_of":[{"a":{"starts_with":""}},{"a":{"not":{"starts_with":""}}}]}',
+    '{"any_of":[{"a":{"starts_with":""}},{"a":{"not":{"starts_with":"x"}}}]}',
+    '{"any_of":[{"a":{"starts_with":"x"}},{"a":{"not":{"starts_with":"xy"}}}]}',
+    '{"a":{"not":{"starts_with":"a","lt":"a"}}}',
+    '{"a":{"not":{"starts_with":"a","gte":"b"}}}',
+    '{"a":{"not":{"starts_with":"a","not":{"starts_with":""}}}}',
+    '{"a":{"not":{"starts_with":"","gt":1}}}',
+    '{"a":{"not":{"starts_with":"x","in":["y",1,null]}}}',
+    '{"a":{"not":{"starts_with":"\\ud83d","in":["\\ud83d\\ude00"]}}}',
+    '{"any_of":[{"a.b":1},{"a.b":{"not":1}}]}',
+    '{"any_of":[{"a.b":{"starts_with":"x"}},{"a.b":{"not":{"starts_with":"x"}}}]}',
   ])('is recognised: %s', (text) => {
     expect(decides(text)).toBe(true);
   });
@@ -94,6 +105,12 @@ describe('a condition that every document meets', () => {
     '{"x":{"not":{"in":[1e400],"gt":5}}}',
     '{"x":{"not":{"contains":1,"in":[[2,1.0]]}}}',
     '{"x":{"not":{"after":"2026-01-01","in":["2026-01-02"]}}}',
+    '{"x":{"starts_with":""}}',
+    '{"x":{"not":{"starts_with":""}}}',
+    '{"any_of":[{"x":{"gte":""}},{"x":{"not":{"starts_with":""}}}]}',
+    '{"any_of":[{"x":{"gte":"a","lt":"b"}},{"x":{"not":{"starts_with":"a"}}}]}',
+    '{"x":{"not":{"starts_with":"\\uffff","gt":"\\uffff"}}}',
+    '{"any_of":[{"a":1},{"a.b":{"not":1}}]}',
   ])('is another one than %s', (text) => {
     expect(decides(text)).toBe(false);
   });

@@ -111,6 +111,22 @@ describe('work', () => {
     expect((await stage.service.query(own.context(), indexId, short)).results).toHaveLength(32);
   });
 
+  it('counts the candidates that a later page takes', async () => {
+    const own = await stage.newTenant();
+    const indexId = await own.createIndex();
+    const { served } = stage.encoder;
+    stage.encoder.served = served.map((model) => ({ ...model, windowTokensMax: 1_000 }));
+    onTestFinished(() => void (stage.encoder.served = served));
+    const dear = { query: 'manyletters '.repeat(400), groupByDocument: true, returnComponents: false };
+    const queries = (more: object) => Array.from({ length: 12 }, () => ({ ...dear, topK: 50, ...more }));
+    const first = await stage.service.query(own.context(), indexId, queries({ candidateK: 1 }));
+    expect(first.results).toHaveLength(12);
+    const refused = await rejection(
+      stage.service.query(own.context(), indexId, queries({ candidateK: 1, offset: 900 })),
+    );
+    expect(refused).toMatchObject({ code: 'validation_error', issues: [{ code: 'too_much_work' }] });
+  });
+
   it('counts the rows of a chunk, and the charge counts tokens, where rows are pooled', async () => {
     const own = await stage.newTenant();
     const indexId = await own.createIndex();

@@ -118,6 +118,23 @@ it('fields limit the metadata, in their order, and not the passage', async () =>
   expect((await tenant.search(indexId, 'one', { fields: [] })).results[0]!.metadata).toBe('{}');
 });
 
+it('fields named by paths keep what is around them', async () => {
+  const author = { name: 'Ada', born: 1815, of: { town: 'London', land: 'UK' } };
+  const parts = [{ n: 1, m: 2 }, 'x', { m: 3 }, [{ n: 4 }], { n: [5] }];
+  const indexId = await indexOf([
+    { docId: 'a', text: 'one two', metadata: { author, parts, 'a.b': 1, a: { b: 2, c: 3 }, none: {} } },
+  ]);
+  const shown = async (...fields: string[]): Promise<unknown> =>
+    JSON.parse((await tenant.search(indexId, 'one', { fields })).results[0]!.metadata);
+  expect(await shown('author.of.town', 'author.name')).toEqual({
+    author: { of: { town: 'London' }, name: 'Ada' },
+  });
+  expect(await shown('author.name', 'author')).toEqual({ author });
+  expect(await shown('parts.n')).toEqual({ parts: [{ n: 1 }, { n: [5] }] });
+  expect(await shown('a.b')).toEqual({ 'a.b': 1 });
+  expect(await shown('a.c', 'none.x', 'author.name.x', 'author.', 'none')).toEqual({ a: { c: 3 }, none: {} });
+});
+
 it('a score shows passages of the texts that were submitted', async () => {
   const score = (returnComponents: boolean) =>
     stage.service.score(tenant.context(), {

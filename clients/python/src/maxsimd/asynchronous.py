@@ -294,6 +294,7 @@ class AsyncMaxsimd:
         query: str,
         *,
         top_k: int | None = None,
+        offset: int | None = None,
         candidate_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
         where: Mapping[str, Any] | None = None,
@@ -306,8 +307,8 @@ class AsyncMaxsimd:
     ) -> Ranked:
         """The best chunks, or with `group_by_document` the best documents, best first.
 
-        With `passage={"from": "text"}` each chunk has its `passage`, from the metadata field that holds the text. With
-        `fields` the results have these metadata fields alone.
+        `offset` leaves out so many of the best: the next page. With `passage={"from": "text"}` each chunk has its
+        `passage`, from the metadata field that holds the text. With `fields` the results have these metadata fields alone.
 
         Example:
             ranked = await client.search(index_id, "how do insects communicate?", top_k=3, where={"kind": "insect"})
@@ -315,6 +316,7 @@ class AsyncMaxsimd:
         """
         options = {
             "top_k": top_k,
+            "offset": offset,
             "candidate_k": candidate_k,
             "filter": filter,
             "where": where,

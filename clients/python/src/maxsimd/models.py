@@ -66,10 +66,18 @@ class QueryItemInput(BaseModel):
     top_k: Annotated[
         int | None, Field(description="Results at most. Default 10.", ge=1, le=100)
     ] = None
+    offset: Annotated[
+        int | None,
+        Field(
+            description="So many of the best results are left out before the `top_k`: the next page. At least `offset` + `top_k` chunks are scored exactly. Default 0. Each page is a search of its own. So pages may shift where documents change meanwhile, and where a page takes more candidates than the page before. With `exact` they do so by changes alone.",
+            ge=0,
+            le=900,
+        ),
+    ] = None
     candidate_k: Annotated[
         int | None,
         Field(
-            description="Chunks that are scored exactly. A larger number misses fewer results and takes longer. Default min(500, max(200, 5 x `top_k`)). A value below `top_k` is raised to it.",
+            description="Chunks that are scored exactly. A larger number misses fewer results and takes longer. Default min(500, max(200, 5 x `top_k`)). A value below `offset` + `top_k` is raised to it.",
             ge=1,
             le=500,
         ),
@@ -83,7 +91,7 @@ class QueryItemInput(BaseModel):
     where: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Conditions on top-level metadata fields, all of which must hold. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, and `any_of` at most three deep. A condition is not an authorization boundary."
+            description="Conditions on metadata fields, all of which must hold. `author.name` is the field `name` of the object `author`, except in documents with a top-level field of that very name; through an array of objects it reads the array of what they have. A field has a value that it must equal, as in `filter`, or an object of operators: `in` (one of these values), `not` (a value or operators that must not hold; a missing field passes), `gt`, `gte`, `lt`, `lte` (numbers by their exact value; strings of at most 256 bytes by their code points), `contains`, `contains_any`, `contains_all` (an array with this item, with one of these, or with all of these: strings of at most 256 bytes, numbers, true, false, null), `exists` (true or false), `starts_with` (strings that start with this one, of at most 256 bytes), `after`, `before` (dates such as `2026-11-27`, which means 00:00 UTC, `2026-11-27T09:30:00Z` or `2026-11-27 10:30+01:00`; without an offset a time is UTC; the bound is excluded). `any_of` lists objects like this one, of which at least one must hold. At most 256 values, 16 names with dots, and `any_of` at most three deep. A condition is not an authorization boundary."
         ),
     ] = None
     return_components: Annotated[
@@ -116,7 +124,7 @@ class QueryItemInput(BaseModel):
     fields: Annotated[
         list[str] | None,
         Field(
-            description="Top-level metadata fields that the results hold, at most 10. Default: all. A passage may come from another field.",
+            description="Metadata fields that the results hold, at most 10. `author.name` is the field `name` of the object `author`, which then has no other. Default: all. A passage may come from another field.",
             max_length=10,
         ),
     ] = None
@@ -378,7 +386,7 @@ class QueryAnswer(BaseModel):
     hint: Annotated[
         str | None,
         Field(
-            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it."
+            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or why nothing was found: no document has a field, or the documents have values of another kind there, as far as the first of them show. In `query` only the first empty answer has the latter. Do not parse it."
         ),
     ] = None
     usage: RequestUsage
@@ -402,7 +410,7 @@ class Ranked(BaseModel):
     hint: Annotated[
         str | None,
         Field(
-            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it."
+            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or why nothing was found: no document has a field, or the documents have values of another kind there, as far as the first of them show. In `query` only the first empty answer has the latter. Do not parse it."
         ),
     ] = None
     usage: RequestUsage
@@ -432,7 +440,7 @@ class Facets(BaseModel):
     hint: Annotated[
         str | None,
         Field(
-            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it."
+            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or why nothing was found: no document has a field, or the documents have values of another kind there, as far as the first of them show. In `query` only the first empty answer has the latter. Do not parse it."
         ),
     ] = None
 
@@ -518,7 +526,7 @@ class DeletedDocuments(BaseModel):
     hint: Annotated[
         str | None,
         Field(
-            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it."
+            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or why nothing was found: no document has a field, or the documents have values of another kind there, as far as the first of them show. In `query` only the first empty answer has the latter. Do not parse it."
         ),
     ] = None
 
@@ -598,7 +606,7 @@ class DocumentList(BaseModel):
     hint: Annotated[
         str | None,
         Field(
-            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or that nothing was found and a field that `where` compares as a date holds none. Do not parse it."
+            description="For people: says that `filter` or `where` looks like conditions of another product, which are compared as values, or why nothing was found: no document has a field, or the documents have values of another kind there, as far as the first of them show. In `query` only the first empty answer has the latter. Do not parse it."
         ),
     ] = None
 

@@ -327,3 +327,50 @@ describe('Results by document', () => {
     expect(results[0]!.results).toHaveLength(passages.length);
   });
 });
+
+describe('Pages', () => {
+  const exact = { query: 'water and stone', exact: true };
+
+  test('follow each other without a gap, by chunks and by documents', async () => {
+    for (const more of [
+      exact,
+      { ...exact, group_by_document: true },
+      { ...exact, exact: false, candidate_k: 1 },
+    ]) {
+      const [whole] = (await ask([{ ...more, top_k: passages.length }])).results;
+      const size = Math.ceil(passages.length / 4);
+      const offsets = Array.from({ length: 5 }, (_, page) => page * size);
+      const { results } = await ask(offsets.map((offset) => ({ ...more, top_k: size, offset })));
+      expect(whole!.results).toHaveLength(passages.length);
+      expect(results.flatMap((page) => page.results)).toEqual(whole!.results);
+      expect(results.at(-1)!.results).toEqual([]);
+      expect(results.map(({ usage }) => usage.chunk_count)).toEqual(
+        results.map((page) => page.results.length),
+      );
+    }
+  });
+
+  test('have equal scores in one order, also where they are cut', async () => {
+    const { client } = stage;
+    const { id } = await makeIndex(client);
+    const copies = Array.from({ length: 30 }, (_, n) => ({ doc_id: `copy-${n}`, text: 'a quiet river' }));
+    await put(client, id, copies);
+    const query = { query: 'river', top_k: 7 };
+    const found: string[] = [];
+    for (let offset = 0; offset < copies.length; offset += 7) {
+      const { results } = await find(client, id, { ...query, offset });
+      found.push(...results.map((result) => result.doc_id));
+    }
+    expect(found).toEqual(copies.map((copy) => copy.doc_id));
+  });
+
+  test('begin at 0 to 900', async () => {
+    const { client } = stage;
+    expect((await find(client, library, { ...exact, top_k: 1 })).results).toEqual(
+      (await find(client, library, { ...exact, offset: 0, top_k: 1 })).results,
+    );
+    expect((await find(client, library, { query: 'river', offset: 900, top_k: 100 })).results).toEqual([]);
+    for (const offset of [-1, 901, 1.5, '1'])
+      expectInvalid(await client.search(library, { query: 'river', offset }), 'offset');
+  });
+});
