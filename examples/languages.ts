@@ -16,9 +16,8 @@ const texts = new Map([
 
 // Reads MAXSIMD_URL and MAXSIMD_API_KEY.
 const client = new Maxsimd();
-const made = { name: 'languages', model: 'e5-small-multilingual-maxsim' };
-const indexes = await client.listIndexes();
-const { id } = indexes.find(({ name }) => name === made.name) ?? (await client.createIndex(made));
+const model = 'e5-small-multilingual-maxsim';
+const { id } = await client.createIndex({ name: 'languages', model, if_exists: 'return' });
 const documents = [...texts].map(([doc_id, text]) => ({ doc_id, text, metadata: { language: doc_id } }));
 const report = await client.import(id, documents);
 for (const { doc_id, error } of report.failed) console.error(`${doc_id}: ${error}`);

@@ -10,8 +10,7 @@ const documents = files.map((doc_id) => ({ doc_id, text: readFileSync(path.join(
 // Reads MAXSIMD_URL and MAXSIMD_API_KEY.
 const client = new Maxsimd();
 const name = path.basename(path.resolve(folder));
-const indexes = await client.listIndexes();
-const { id } = indexes.find((index) => index.name === name) ?? (await client.createIndex({ name }));
+const { id } = await client.createIndex({ name, if_exists: 'return' });
 const report = await client.import(id, documents, { keepText: 'text' });
 for (const { doc_id, error } of report.failed) console.error(`${doc_id}: ${error}`);
 

@@ -26,7 +26,7 @@ def marked(text: str, result: Result) -> str:
 
 with Maxsimd() as client:  # It reads MAXSIMD_URL and MAXSIMD_API_KEY.
     name = folder.resolve().name
-    index = next((one for one in client.list_indexes() if one.name == name), None) or client.create_index(name)
+    index = client.create_index(name, if_exists="return")
     # A document that is sent again replaces the one with its id.
     documents = [{"doc_id": doc_id, "text": text} for doc_id, text in texts.items()]
     report = client.import_documents(index.id, documents)

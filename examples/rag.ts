@@ -11,8 +11,7 @@ const texts = new Map(files.map((file) => [file, readFileSync(path.join(folder, 
 // Reads MAXSIMD_URL and MAXSIMD_API_KEY.
 const client = new Maxsimd();
 const name = path.basename(path.resolve(folder));
-const indexes = await client.listIndexes();
-const { id } = indexes.find((index) => index.name === name) ?? (await client.createIndex({ name }));
+const { id } = await client.createIndex({ name, if_exists: 'return' });
 // A document that is sent again replaces the one with its id.
 const documents = [...texts].map(([doc_id, text]) => ({ doc_id, text }));
 const report = await client.import(id, documents);

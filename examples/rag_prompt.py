@@ -12,7 +12,7 @@ documents = [
 ]
 with Maxsimd() as client:  # It reads MAXSIMD_URL and MAXSIMD_API_KEY.
     name = folder.resolve().name
-    index = next((one for one in client.list_indexes() if one.name == name), None) or client.create_index(name)
+    index = client.create_index(name, if_exists="return")
     report = client.import_documents(index.id, documents, keep_text="text")
     for failure in report.failed:
         print(failure.doc_id, failure.error, file=sys.stderr)

@@ -59,12 +59,12 @@ To try the service, paste into another terminal:
   export MAXSIMD_API_KEY=${key}
   api() { curl -sS -H "Authorization: Bearer $MAXSIMD_API_KEY" -H 'Content-Type: application/json' "$@"; echo; }
 
-  INDEX=$({ api $MAXSIMD_URL/v1/indexes -d '{"name":"first"}'; api $MAXSIMD_URL/v1/indexes; } |
-    sed -n 's/.*"id":"\\([^"]*\\)","name":"first".*/\\1/p' | head -n 1)
-  api $MAXSIMD_URL/v1/indexes/$INDEX/documents -d '{"documents":[
+  INDEX=$MAXSIMD_URL/v1/indexes/name:first
+  api $MAXSIMD_URL/v1/indexes -d '{"name":"first","if_exists":"return"}'
+  api $INDEX/documents -d '{"documents":[
     {"doc_id":"whale","text":"The blue whale is the largest animal known to have existed."},
     {"doc_id":"bee","text":"Honey bees dance to tell each other where flowers are."}]}'
-  api $MAXSIMD_URL/v1/indexes/$INDEX/search -d '{"query":"how do insects communicate?"}'
+  api $INDEX/search -d '{"query":"how do insects communicate?"}'
 
 `;
 }

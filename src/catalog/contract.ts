@@ -100,7 +100,8 @@ export interface CreateIndexInput extends Omit<IndexRow, 'status' | 'createdAtMs
 
 export type CreateIndexResult =
   | { readonly outcome: 'created'; readonly index: IndexRow }
-  | { readonly outcome: 'duplicate_name' }
+  /** With the index that has the name. */
+  | { readonly outcome: 'duplicate_name'; readonly index: IndexRow }
   | { readonly outcome: 'too_many_indexes' };
 
 /** The usage of a tenant in a month. */
@@ -303,6 +304,8 @@ export interface Catalog extends CatalogActs {
   listIndexes(tenantId: string, page?: Page<IndexPlace>): Promise<readonly IndexRow[]>;
   /** `undefined` also for an index of another tenant. */
   getIndex(tenantId: string, indexId: string): Promise<IndexRow | undefined>;
+  /** The id of the tenant's index that has the name at the moment of the call. */
+  findIndexId(tenantId: string, name: string): Promise<string | undefined>;
   /** The ids of all indexes of all tenants. Blobs of other indexes are unreferenced. */
   listIndexIds(): Promise<readonly string[]>;
   /** The model versions that indexes have, and how many have each: the largest number first. */

@@ -49,52 +49,54 @@ export function clientOf(
   }
 }
 
-/** By identifier, or else by name. */
+const uuid = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
+/** A UUID is an id, and everything else a name. */
 export async function findIndex(
   client: Maxsimd,
   nameOrId: string,
   signal?: AbortSignal,
 ): Promise<Index | undefined> {
-  const indexes = await client.listIndexes({ signal });
-  return (
-    indexes.find((index) => index.id === nameOrId.toLowerCase()) ??
-    indexes.find((index) => index.name === nameOrId)
-  );
+  try {
+    return await client.getIndex(uuid.test(nameOrId) ? nameOrId : `name:${nameOrId}`, { signal });
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'not_found') return undefined;
+    throw error;
+  }
 }
 
-export async function requireIndex(client: Maxsimd, nameOrId: string): Promise<Index> {
-  const index = await findIndex(client, nameOrId);
+export async function requireIndex(client: Maxsimd, nameOrId: string, signal?: AbortSignal): Promise<Index> {
+  const index = await findIndex(client, nameOrId, signal);
   if (index === undefined)
     throw new CommandFailure('not_found', `there is no index ${JSON.stringify(nameOrId)} at ${client.url}`);
   return index;
 }
 
 export interface WantedIndex {
+  /** Or the id of one that exists. */
   readonly name: string;
   /** `NAME` or `NAME/VERSION`; `undefined` = the default of the service. */
   readonly model: string | undefined;
 }
 
-/** The index of this name, created where it is missing. */
+/** The index of this name, created where it is missing. One that is given by its id must exist. */
 export async function ensureIndex(
   client: Maxsimd,
   { name, model: wanted }: WantedIndex,
   signal: AbortSignal,
 ): Promise<{ readonly index: Index; readonly created: boolean }> {
-  const existing = await findIndex(client, name, signal);
+  const find = uuid.test(name) ? requireIndex : findIndex;
+  const existing = await find(client, name, signal);
   if (existing !== undefined) return { index: havingModel(existing, wanted), created: false };
   const [model, version] = wanted?.split('/', 2) ?? [];
-  try {
-    const body = { name, model, model_version: version };
-    // Safe to repeat here: if the answer to the first one was lost, the index is found by name below.
-    const request = { method: 'POST', path: ['v1', 'indexes'], body, isSafe: true } as const;
-    return { index: await client.request<Index>(request, { signal }), created: true };
-  } catch (error) {
-    const mayExist = error instanceof ApiError && error.status === 422;
-    const made = mayExist ? await findIndex(client, name, signal) : undefined;
-    if (made === undefined) throw error;
-    return { index: havingModel(made, wanted), created: false };
-  }
+  const body = {
+    name,
+    ...(model !== undefined && { model }),
+    ...(version !== undefined && { model_version: version }),
+    // Another import may create it at the same time.
+    if_exists: 'return',
+  } as const;
+  return { index: await client.createIndex(body, { signal }), created: true };
 }
 
 /** The index, if it has the model that is wanted. */

@@ -3,7 +3,7 @@ import { Api } from './api.ts';
 import { isForOperators } from './connection.ts';
 import { OperatorPage } from './operator/operator-page.tsx';
 import { Frame } from './parts/frame.tsx';
-import { IndexView } from './views/index-view.tsx';
+import { IndexView, NamedIndex } from './views/index-view.tsx';
 import { Overview } from './views/overview.tsx';
 import { ScoreView } from './views/score-view.tsx';
 import { UsageView } from './views/usage-view.tsx';
@@ -25,8 +25,11 @@ function TenantPage() {
 }
 
 function View({ api, address, mayChange }: { api: Api; address: string; mayChange: boolean }) {
-  const [, indexId, tab = '', search = ''] =
-    /^#\/indexes\/([\w-]+)(?:\/([^?]*))?(?:\?(.*))?$/.exec(address) ?? [];
+  const [, indexId, rest = '', tab = '', search = ''] =
+    /^#\/indexes\/([^/?]+)((?:\/([^?]*))?(?:\?(.*))?)$/.exec(address) ?? [];
+  if (indexId !== undefined && /^name(?::|%3A)/i.test(indexId)) {
+    return <NamedIndex key={address} api={api} name={indexId} rest={rest} />;
+  }
   if (indexId !== undefined) {
     return (
       <IndexView key={indexId} api={api} indexId={indexId} tab={tab} search={search} mayChange={mayChange} />

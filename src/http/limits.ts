@@ -34,8 +34,10 @@ export const fieldNamesMax = 10;
 export const facetValuesMax = 100;
 export const pageItemsMax = 1_000;
 export const issuesMax = 100;
+/** In an address, the name of an index stands behind it. */
+export const indexNamePrefix = 'name:';
 /**
- * Characters of one path parameter in the URL. The longest legal `doc_id` has 255 code points of 4 UTF-8 bytes, with 3
- * characters for each byte. Above that the answer is 414.
+ * Characters of one path parameter in the URL. The longest legal name of an index has 255 code points of 4 UTF-8 bytes, with 3
+ * characters for each byte, as the prefix may have. Above that the answer is 414.
  */
-export const pathParameterCharactersMax = docIdLengthMax * 4 * 3;
+export const pathParameterCharactersMax = (indexNamePrefix.length + nameLengthMax * 4) * 3;

@@ -11,6 +11,7 @@ import { admitRequests, unknownRoute } from './admission.ts';
 import { createApp, type ListenerOptions } from './app.ts';
 import type { ConsolePage } from './console/page.ts';
 import { consoleRoutes } from './console/routes.ts';
+import { resolveIndexNames } from './index-names.ts';
 import { bodyBytesMax } from './limits.ts';
 import { defaultHttpTimeouts, type HttpTimeouts } from './protocol/listener.ts';
 import { activityRoute, watchSearches } from './routes/activity.ts';
@@ -68,6 +69,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Fast
           timeouts,
           admit: ({ headers }) => service.admit(headers.authorization),
         });
+        resolveIndexNames(version, service);
         watchSearches(version, activity);
         // The app has its own, which admits nobody.
         if (prefix !== '') {

@@ -97,7 +97,15 @@ export interface CreateIndexRequest {
         readonly minimumChunkTokens?: number | undefined;
       }
     | undefined;
-  readonly metadataSchema: JsonObjectText;
+  /** Absent = `{}`. */
+  readonly metadataSchema?: JsonObjectText | undefined;
+  /** An index that has the name already is the answer, if it agrees with every field that is given. */
+  readonly returnsExisting?: boolean | undefined;
+}
+
+export interface CreatedIndex extends IndexRow {
+  /** False = it existed. */
+  readonly isNew: boolean;
 }
 
 export interface SearchRequest {
@@ -408,7 +416,9 @@ export interface Service {
   openSession(authorization: string | undefined): Promise<string>;
   /** Signs out, on every node. */
   endSession(session: string | undefined): Promise<void>;
-  createIndex(context: RequestContext, request: CreateIndexRequest): Promise<IndexRow>;
+  createIndex(context: RequestContext, request: CreateIndexRequest): Promise<CreatedIndex>;
+  /** The id of the index that has the name now, read from the catalog. */
+  indexIdOf(context: RequestContext, name: string): Promise<string>;
   listIndexes(context: RequestContext): Promise<readonly IndexRow[]>;
   listIndexPage(context: RequestContext, page: Page<IndexPlace>): Promise<IndexPage>;
   getIndex(context: RequestContext, indexId: string): Promise<MeasuredIndex>;

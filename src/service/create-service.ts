@@ -216,6 +216,7 @@ function requestsOf({ operation, admission, readiness }: ReturnType<typeof compo
     openSession: (authorization) => admission.openSession(authorization),
     endSession: (session) => admission.endSession(session),
     createIndex: (context, request) => createIndex(operation, context, request),
+    indexIdOf: (context, name) => indexes.idOf(context.tenant.id, name),
     listIndexes: (context) => catalog.listIndexes(context.tenant.id),
     listIndexPage: (context, page) => listIndexPage(operation, context, page),
     getIndex: async (context, indexId) => ({

@@ -230,13 +230,38 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       const [one, two] = [await newTenant(catalog), await newTenant(catalog)];
       const first = indexInput(one.id, 'name');
       expect(await catalog.createIndex(first, 10)).toMatchObject({ outcome: 'created' });
+      const index = await catalog.getIndex(one.id, first.id);
       expect(await catalog.createIndex(indexInput(one.id, 'name'), 10)).toEqual({
         outcome: 'duplicate_name',
+        index,
       });
       expect(await catalog.createIndex(indexInput(one.id, 'Name'), 10)).toMatchObject({ outcome: 'created' });
       expect(await catalog.createIndex(indexInput(two.id, 'name'), 10)).toMatchObject({ outcome: 'created' });
       expect(await catalog.deleteIndex(one.id, first.id)).toBe(true);
       expect(await catalog.createIndex(indexInput(one.id, 'name'), 10)).toMatchObject({ outcome: 'created' });
+    });
+
+    it('are found by their names within the tenant, as they are at that moment', async () => {
+      const { catalog } = current();
+      const [one, two] = [await newTenant(catalog), await newTenant(catalog)];
+      const names = ['Größe\0"1"', 'name:a/b', '100%', '書籍 📚'];
+      for (const name of names) {
+        const input = indexInput(one.id, name);
+        await catalog.createIndex(input, 10);
+        expect(await catalog.findIndexId(one.id, name)).toBe(input.id);
+        expect(await catalog.findIndexId(two.id, name)).toBeUndefined();
+      }
+      expect(await catalog.findIndexId(one.id, '')).toBeUndefined();
+      expect(await catalog.findIndexId(one.id, 'größe\0"1"')).toBeUndefined();
+      const index = await newIndex(catalog, one.id);
+      const other = await newIndex(catalog, one.id);
+      await catalog.swapIndexNames(one.id, index.id, other.id);
+      expect(await catalog.findIndexId(one.id, index.name)).toBe(other.id);
+      await catalog.renameIndex(one.id, other.id, 'renamed');
+      expect(await catalog.findIndexId(one.id, index.name)).toBeUndefined();
+      expect(await catalog.findIndexId(one.id, 'renamed')).toBe(other.id);
+      await catalog.deleteIndex(one.id, other.id);
+      expect(await catalog.findIndexId(one.id, 'renamed')).toBeUndefined();
     });
 
     it('are listed in pages, although others are created and deleted in between', async () => {

@@ -39,7 +39,7 @@ describe('an import', () => {
     const file = input(rows(1));
     await importFile(file, '--model', 'second/2');
     const made = api.requests.find(({ method, path: route }) => method === 'POST' && route === '/v1/indexes');
-    expect(made?.body).toEqual({ name: 'books', model: 'second', model_version: '2' });
+    expect(made?.body).toEqual({ name: 'books', model: 'second', model_version: '2', if_exists: 'return' });
     for (const model of ['words', 'words/1'])
       expect((await importFile(file, '--model', model)).exitCode).toBe(0);
     const { exitCode, document } = await importFile(file, '--model', 'words/2');

@@ -112,6 +112,47 @@ test('half of an upsert is half of the deadline that the service has by default'
   expect(parseConfig({}).MAXSIMD_TIMEOUT_UPSERT_MS).toBe(upsertDeadlineMs);
 });
 
+test('creating an index that may exist is safe', async () => {
+  answerFirst({ cut: true }, errorReply(504, 'service_unavailable'));
+  const made = connect().createIndex({ name: 'one', if_exists: 'return' });
+  expect(await made).toMatchObject({ name: 'one' });
+  expect(double.requests).toHaveLength(3);
+});
+
+describe('an index that is given by its name', () => {
+  test('stays that of an import, and of a list, whoever has the name meanwhile', async () => {
+    double.addIndex('a/b', index);
+    const client = connect();
+    const report = await client.import('name:a/b', documents(120), { concurrency: 3 });
+    expect(report).toMatchObject({ documents: 120, failed: [] });
+    const paths = double.requests.map(({ method, path }) => `${method} ${path}`);
+    const upsert = `POST /v1/indexes/${index}/documents`;
+    expect(paths).toEqual(['GET /v1/indexes/name%3Aa%2Fb', upsert, upsert, upsert]);
+    double.intercept = ({ path }) =>
+      path.includes('/documents')
+        ? { body: { data: [], next_cursor: path.includes('cursor=') ? null : 'c' } }
+        : undefined;
+    for await (const document of client.listDocuments('name:a/b')) expect(document).toBeUndefined();
+    expect(double.requests.slice(4).map(({ path }) => path.split('?')[0])).toEqual([
+      '/v1/indexes/name%3Aa%2Fb',
+      `/v1/indexes/${index}/documents`,
+      `/v1/indexes/${index}/documents`,
+    ]);
+  });
+
+  test('ends an import with its report if there is none', async () => {
+    const failed = connect().import('name:nowhere', documents(1));
+    await expect(failed).rejects.toMatchObject({ name: 'ImportError', cause: { code: 'not_found' } });
+    expect(double.upserts()).toEqual([]);
+  });
+
+  test('is renamed once, because its old name is gone then', async () => {
+    double.intercept = () => errorReply(500, 'internal_error');
+    await expect(connect().renameIndex('name:old', 'new')).rejects.toMatchObject({ status: 500 });
+    expect(double.requests).toHaveLength(1);
+  });
+});
+
 describe('a request that is not safe to repeat', () => {
   test('is sent again after 503 where it can be done only once', async () => {
     answerFirst(errorReply(503, 'service_unavailable', { retryAfter: 1 }));

@@ -95,6 +95,11 @@ test('an index, from its making to its end', async () => {
   const next = await client.createIndex({ name: 'next' });
   expect(await client.swapIndexNames(next.id, index.id)).toEqual({ ...next, name: 'whole' });
   expect(await client.getIndex(index.id)).toEqual({ ...index, name: 'next', recall: null });
+  expect(await client.getIndex('name:next')).toMatchObject({ id: index.id });
+  expect(await client.countDocuments('name:next')).toEqual({ documents: 2, chunks: 2 });
+  expect(await client.swapIndexNames('name:next', 'name:whole')).toEqual({ ...index, name: 'whole' });
+  const same = { name: 'whole', metadata_schema: { kind: 'string' }, if_exists: 'return' } as const;
+  expect(await client.createIndex(same)).toEqual({ ...index, name: 'whole' });
   expect(await client.renameIndex(index.id, 'former')).toEqual({ ...index, name: 'former' });
 
   expect(await client.deleteDocument(index.id, 'bee/1')).toEqual({ deleted: true });

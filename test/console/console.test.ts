@@ -31,6 +31,19 @@ describe.skipIf(reason !== undefined)(
       await stage.client.search(id, { query: 'insects' });
     });
 
+    test('a link by a name opens the index that has it, at the place that the link says', async () => {
+      const { id } = await makeIndex(stage.client, { name: 'größe/100%' });
+      const page = await open(wide);
+      await signIn(page);
+      for (const written of ['name:gr%C3%B6%C3%9Fe%2F100%25', encodeURIComponent('name:größe/100%')]) {
+        await page.evaluate(`location.hash = '#/indexes/${written}/settings'`);
+        await page.waitForURL(`**#/indexes/${id}/settings`);
+        await page.getByRole('heading', { name: 'größe/100%' }).waitFor();
+        await page.evaluate(`location.hash = '#/'`);
+      }
+      await expectClosed(page);
+    });
+
     test.each(looks.slice(0, rounds({ short: 2, nightly: 4 })))(
       'every view is accessible and fits ($scheme, $width)',
       async (look) => {

@@ -30,13 +30,15 @@ test('the lines of the worked example answer as the README says, however often t
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Answer);
-  expect(answers).toHaveLength(6);
-  for (const [upsert, search, score] of [answers.slice(0, 3), answers.slice(3)]) {
+  expect(answers).toHaveLength(8);
+  expect(answers[4]).toEqual(answers[0]);
+  for (const [index, upsert, search, score] of [answers.slice(0, 4), answers.slice(4)]) {
+    expect(index).toMatchObject({ name: 'first' });
     expect(upsert).toMatchObject({ upserted_documents: 2, failed: [] });
     expect(search?.results?.map(({ doc_id }) => doc_id)).toEqual(['bee', 'whale']);
     expect(score?.results?.map(({ doc_id }) => doc_id)).toEqual(['b', 'a']);
   }
-  const [, search] = answers;
+  const [, , search] = answers;
   const shown = JSON.parse(/```json\n([\s\S]*?)```/.exec(readme)?.[1] ?? '{}') as Answer;
   // The last digits depend on the processor.
   for (const [place, result] of (shown.results ?? []).entries()) {
@@ -63,6 +65,7 @@ test('the score that the first page of the documents draws is the one of the ser
 });
 
 interface Answer {
+  readonly name?: string;
   readonly results?: readonly {
     readonly doc_id: string;
     readonly score: number;

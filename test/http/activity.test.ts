@@ -76,8 +76,13 @@ it('the route answers what was searched, and names the node', async () => {
   await http.inject({ ...search, url: `/v1/indexes/${id.toUpperCase()}/search` });
   await http.inject({ ...search, url: `/v1/indexes/${id}/search`, payload: { query: '' } });
   await http.inject({ ...search, url: '/v1/indexes/3f2504e0-4f89-41d3-9a0c-0305e82c3301/search' });
+  // A name counts for the index that has it, and one that was not resolved gets no place.
+  await http.inject({ ...search, url: `/v1/indexes/name:of%20nobody/search` });
+  await http.inject({ ...search, url: `/v1/indexes/name:of%20nobody/search`, payload: { query: '' } });
+  const [index] = (await http.inject({ url: '/v1/indexes' })).json().data;
+  await http.inject({ ...search, url: `/v1/indexes/${encodeURIComponent(`name:${index.name}`)}/search` });
   const activity = Activity.parse((await http.inject({ url: '/v1/activity' })).json());
   expect(activity.node).toBe('host:7');
-  expect(activity.data).toMatchObject([{ index_id: id, hour: { searches: 2, errors: 1 } }]);
-  expect(activity.data[0]?.minutes.reduce((sum, { searches }) => sum + searches, 0)).toBe(2);
+  expect(activity.data).toMatchObject([{ index_id: id, hour: { searches: 3, errors: 1 } }]);
+  expect(activity.data[0]?.minutes.reduce((sum, { searches }) => sum + searches, 0)).toBe(3);
 });

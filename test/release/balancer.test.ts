@@ -146,6 +146,20 @@ describe('the sample for HAProxy', () => {
     expect(nodes.flatMap(({ seen }) => seen)).toContain(`POST ${document} ${bodyBytesMax}`);
   });
 
+  it('lets names through as they are, and keeps a name to a node however it is encoded', async () => {
+    const places = new Set<string>();
+    for (let place = 0; place < 30; place += 1) {
+      const written = [`name:a%2Fb%25-${place}`, `name%3Aa%2fb%25-${place}`, `%6Eame:%61%2Fb%25-${place}`];
+      const answers = await Promise.all(written.map((name) => send(`/v1/indexes/${name}/search`, body)));
+      const seen = nodes.flatMap((node) => node.seen);
+      for (const name of written) expect(seen).toContain(`POST /v1/indexes/${name}/search ${body.length}`);
+      const used = new Set(answers.map(({ node }) => node));
+      expect(used.size).toBe(1);
+      for (const node of used) places.add(node);
+    }
+    expect(places.size).toBe(names.length);
+  });
+
   it('says itself who sent a request and how, whatever the client says', async () => {
     const claims = {
       'X-Forwarded-For': '203.0.113.7',

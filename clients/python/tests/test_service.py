@@ -101,8 +101,15 @@ def test_an_index_from_its_making_to_its_end(url: str, key: str, name: str) -> N
         assert (searched.hour.searches >= 4, searched.hour.errors) == (True, 0)
         assert client.count_documents(index.id).documents == 2
         other = client.create_index(f"{name} anew")
-        assert client.swap_index_names(other.id, index.id).name == name
+        assert client.swap_index_names(f"name:{other.name}", f"name:{name}").name == name
         assert client.rename_index(index.id, f"{name} before").name == f"{name} before"
+        assert client.get_index(f"name:{name} before").id == index.id
+        assert client.create_index(name, chunking=other.chunking.model_dump(exclude={"strategy"}), if_exists="return").id == other.id
+        with pytest.raises(InvalidRequestError) as differs:
+            client.create_index(name, chunking={"max_tokens": 1}, if_exists="return")
+        assert [issue.path for issue in differs.value.issues] == ["chunking.max_tokens"]
+        assert client.import_documents(f"name:{name}", ANIMALS[:1]).documents == 1
+        assert len(list(client.list_documents(f"name:{name}"))) == 1
 
         assert client.delete_document(index.id, "bee/1").deleted is True
         assert client.delete_document(index.id, "bee/1").deleted is False
@@ -143,7 +150,9 @@ def test_the_same_for_asyncio(url: str, key: str, name: str) -> None:
             assert (await client.count_documents(index.id)).chunks == 2
             other = await client.create_index(f"{name} anew")
             assert (await client.swap_index_names(other.id, index.id)).name == name
-            assert (await client.rename_index(index.id, f"{name} before")).name == f"{name} before"
+            assert (await client.rename_index(f"name:{other.name}", f"{name} before")).name == f"{name} before"
+            assert (await client.import_documents(f"name:{name} before", ANIMALS)).documents == 2
+            assert [document.doc_id async for document in client.list_documents(f"name:{name} before")]
             assert (await client.delete_document(index.id, "whale")).deleted is True
             with pytest.raises(NotFoundError):
                 await client.search(NOWHERE, "q")

@@ -69,8 +69,10 @@ export interface UpsertOptions extends RequestOptions {
 export interface ListOptions extends RequestOptions, Pick<ListDocuments, 'where' | 'fields'> {}
 
 /**
- * The service, for one API key. The client repeats requests that are safe to repeat while the service is unavailable; see
- * `retry.ts`. Methods reject with an `ApiError`, a `ConnectionError`, or the reason of the caller's signal.
+ * The service, for one API key. An index is given by its id, or as `name:` and its name, such as `name:handbook`: each request
+ * finds the index that has the name then. An import, and a list of documents, stay with the index that they began with.
+ *
+ * The client repeats requests that are safe to repeat while the service is unavailable; see `retry.ts`. Methods reject with an `ApiError`, a `ConnectionError`, or the reason of the caller's signal.
  */
 export class Maxsimd {
   /** The given address, without a slash at the end. */
@@ -101,10 +103,14 @@ export class Maxsimd {
     });
   }
 
-  /** Sent again after 503 (a model is being loaded). Not sent again after a lost answer, because the name may be taken then. */
+  /**
+   * Sent again after 503 (a model is being loaded). Not sent again after a lost answer, because the name may be taken then,
+   * unless `if_exists` is `return`.
+   */
   createIndex(body: CreateIndex, options?: RequestOptions): Promise<Index> {
+    const isSafe = body.if_exists === 'return';
     return this.#transport.send(
-      { method: 'POST', path: ['v1', 'indexes'], body, isSafe: false, isUnique: true },
+      { method: 'POST', path: ['v1', 'indexes'], body, isSafe, isUnique: true },
       options,
     );
   }
@@ -119,8 +125,9 @@ export class Maxsimd {
     return this.#get(indexPath(indexId), options);
   }
 
+  /** By its old name an index is renamed once, because a second request would not find it. */
   renameIndex(indexId: string, name: string, options?: RequestOptions): Promise<Index> {
-    return this.#patch(indexPath(indexId), { name }, true, options);
+    return this.#patch(indexPath(indexId), { name }, !isName(indexId), options);
   }
 
   /** Exchanges the names of two indexes, in one step. Sent once, because a second request would undo it. */
@@ -156,13 +163,13 @@ export class Maxsimd {
     documents: Iterable<ImportDocument> | AsyncIterable<ImportDocument>,
     options: ImportOptions = {},
   ): Promise<ImportReport> {
-    const path = indexPath(indexId, 'documents');
+    let id: Promise<string> | undefined;
     const calls: ImportCalls = {
-      upsert: ({ json, expiresAt }, signal, onConcurrencyLimit) =>
+      upsert: async ({ json, expiresAt }, signal, onConcurrencyLimit) =>
         this.#transport.send(
           {
             method: 'POST',
-            path,
+            path: indexPath(await (id ??= this.#idOf(indexId, { signal }, true)), 'documents'),
             json,
             query: expiryQuery(expiresAt),
             isSafe: true,
@@ -188,13 +195,14 @@ export class Maxsimd {
     { where, fields, ...options }: ListOptions = {},
   ): AsyncGenerator<StoredDocument> {
     const isWhole = where === undefined && fields === undefined;
+    const id = await this.#idOf(indexId, options);
     let after: string | null = null;
     do {
       const cursor = after === null ? {} : { cursor: after };
       const page: DocumentList = isWhole
-        ? await this.#get(indexPath(indexId, 'documents'), options, { limit: '1000', ...cursor })
+        ? await this.#get(indexPath(id, 'documents'), options, { limit: '1000', ...cursor })
         : await this.#post(
-            indexPath(indexId, 'documents', 'list'),
+            indexPath(id, 'documents', 'list'),
             { where, fields, limit: 1000, ...cursor },
             options,
           );
@@ -311,6 +319,18 @@ export class Maxsimd {
     return this.#transport.send(request, options);
   }
 
+  /** For work of several requests, between which a name may go to another index. */
+  async #idOf(indexId: string, options: RequestOptions, isPatient?: boolean): Promise<string> {
+    if (!isName(indexId)) return indexId;
+    const request = {
+      method: 'GET',
+      path: indexPath(indexId),
+      isSafe: true,
+      ...(isPatient && { isPatient }),
+    } as const;
+    return (await this.#transport.send<Index>(request, options)).id;
+  }
+
   #get<Answer>(
     path: readonly string[],
     options: RequestOptions | undefined,
@@ -335,6 +355,10 @@ export class Maxsimd {
 
 function expiryQuery(expiresAt: Date | string | null | undefined): ApiRequest['query'] {
   return expiresAt === undefined || expiresAt === null ? undefined : { expires_at: timeText(expiresAt) };
+}
+
+function isName(indexId: string): boolean {
+  return indexId.startsWith('name:');
 }
 
 function indexPath(indexId: string, ...rest: readonly string[]): readonly string[] {

@@ -133,6 +133,11 @@ export interface components {
                 readonly [key: string]: unknown;
             };
             readonly chunking?: components["schemas"]["ChunkingOptionsInput"];
+            /**
+             * @description With `return` the answer is 200 and the index that has the name already, if it agrees with every field of this request; otherwise 422 names the fields. Absent: a name in use is 422.
+             * @enum {string}
+             */
+            readonly if_exists?: "return";
         };
         readonly DeleteDocumentsInput: {
             /** @description Top-level metadata fields and the values that they must equal. All fields must match; at most 16 fields. Values compare as JSON: 1 equals 1.0, null differs from a missing field, and the order of keys does not matter. A filter is not an authorization boundary. */

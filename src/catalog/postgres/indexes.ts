@@ -17,7 +17,7 @@ const indexesInTurn = 32;
 
 const sql = statements({
   lockTenant: 'SELECT id FROM tenants WHERE id = $1 FOR NO KEY UPDATE',
-  countIndexes: 'SELECT count(*) AS count, bool_or(name = $2) AS taken FROM indexes WHERE tenant_id = $1',
+  countIndexes: 'SELECT count(*) AS count FROM indexes WHERE tenant_id = $1',
   insertIndex: `INSERT INTO indexes (id, tenant_id, name, model, model_version, max_tokens, overlap_tokens,
       minimum_chunk_tokens, metadata_schema, status, created_at_ms)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'ready', $10)`,
@@ -25,6 +25,8 @@ const sql = statements({
   listIndexesPage: `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 AND (created_at_ms, id) > ($2, $3)
     ORDER BY created_at_ms, id LIMIT $4`,
   getIndex: `SELECT ${indexColumns} FROM indexes WHERE id = $1 AND tenant_id = $2`,
+  findIndexId: 'SELECT id FROM indexes WHERE tenant_id = $1 AND name = $2',
+  indexOfName: `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 AND name = $2`,
   listModelVersions: `SELECT model, model_version AS "modelVersion", count(*) AS indexes FROM indexes
     GROUP BY model, model_version ORDER BY count(*) DESC, model, model_version`,
   lockNames: `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 AND id = ANY($2)
@@ -66,6 +68,11 @@ export function indexCatalog(database: Database, scans: Database) {
       return row && toIndexRow(row);
     },
 
+    async findIndexId(tenantId, name) {
+      const [row] = await database.rows<{ id: string }>(sql.findIndexId, [tenantId, Buffer.from(name)]);
+      return row?.id;
+    },
+
     async listIndexIds() {
       return (await scans.rows<{ id: string }>(sql.listIndexIds)).map(({ id }) => id);
     },
@@ -92,11 +99,9 @@ async function createIndex(
     throw new ServiceError('authentication_failed', 'the tenant no longer exists');
   }
   const name = Buffer.from(index.name);
-  const [found] = await queries.rows<{ count: number; taken: boolean | null }>(sql.countIndexes, [
-    tenantId,
-    name,
-  ]);
-  if (found?.taken === true) return { outcome: 'duplicate_name' };
+  const [named] = await queries.rows<IndexColumns>(sql.indexOfName, [tenantId, name]);
+  if (named !== undefined) return { outcome: 'duplicate_name', index: toIndexRow(named) };
+  const [found] = await queries.rows<{ count: number }>(sql.countIndexes, [tenantId]);
   if ((found?.count ?? 0) >= indexesMax) return { outcome: 'too_many_indexes' };
   const { maxTokens, overlapTokens, minimumChunkTokens } = index.chunking;
   const chunking = [maxTokens, overlapTokens, minimumChunkTokens];

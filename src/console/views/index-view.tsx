@@ -27,6 +27,15 @@ export interface IndexViewProps {
   readonly mayChange: boolean;
 }
 
+/** A link by a name, as `name:NAME`, becomes the link of the index that has it now. `rest`: the address behind the name. */
+export function NamedIndex({ api, name, rest }: { api: Api; name: string; rest: string }) {
+  const index = useLoaded(async () => {
+    const { body } = await api.index(encodeURIComponent(decodeURIComponent(name)));
+    location.replace(`#/indexes/${body.id}${rest}`);
+  });
+  return <Failure of={index.failure} />;
+}
+
 export function IndexView({ api, indexId, tab, search, mayChange }: IndexViewProps) {
   const index = useLoaded(async () => (await api.index(indexId)).body);
   const count = useLoaded(async () => (await api.count(indexId)).body);

@@ -8,6 +8,7 @@ import type { Service } from '../../service/contract.ts';
 import { sessionMs } from '../../service/session.ts';
 import type { StageTimings } from '../../service/stage-timings.ts';
 import { admitRequests, unknownRoute, type RouteTimeouts } from '../admission.ts';
+import { resolveIndexNames } from '../index-names.ts';
 import type { RequestObserver } from '../observation.ts';
 import type { Activity } from '../recent-activity.ts';
 import { watchSearches, type activityRoute } from '../routes/activity.ts';
@@ -68,6 +69,7 @@ export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
           timeouts,
           admit: (request) => service.admitSession(sessionIn(consoleCookie, request)),
         });
+        resolveIndexNames(v1, service);
         watchSearches(v1, activity);
         v1.addHook('onSend', async ({ scope }, reply) => {
           reply.header('server-timing', serverTiming(scope.timings));

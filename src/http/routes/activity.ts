@@ -5,6 +5,7 @@ import { jsonContentType } from '../error-body.ts';
 import { activityMinutes, type Activity, type IndexActivity } from '../recent-activity.ts';
 import { Activity as ActivitySchema } from '../schemas/activity.ts';
 import { addition } from '../schemas/addition.ts';
+import { nameIn } from '../schemas/fields.ts';
 import { admissionErrors, answers } from './answers.ts';
 import { activityAnswer, timestamp } from './representations.ts';
 
@@ -21,6 +22,8 @@ export function watchSearches(app: FastifyInstance, activity: Activity): void {
     const { tenantId } = scope;
     if (routeOptions.config.searches !== true || tenantId === undefined || scope.clientGone) return;
     const { index_id: indexId } = params as { readonly index_id: string };
+    // The request ended before its name was resolved.
+    if (nameIn(indexId) !== undefined) return;
     activity.note({ tenantId, indexId: indexId.toLowerCase(), status: statusCode, ms: scope.elapsedMs() });
   });
 }

@@ -14,6 +14,7 @@ import {
   UpdateIndexBody,
 } from '../schemas/indexes.ts';
 import { pageItemsDefault } from '../schemas/pages.ts';
+import { indexIdAt } from '../index-names.ts';
 import { indexListAnswer, indexText, measuredIndexText } from './representations.ts';
 
 export const indexRoutes = [allIndexes, singleIndex];
@@ -27,17 +28,19 @@ function allIndexes(service: Service): FastifyPluginAsyncZod {
         description: 'The index keeps its model version for ever. A tenant has at most 1,000 indexes.',
         tags: ['indexes'],
         body: CreateIndexBody,
-        response: answers({ 201: [Index, 'The new index. `Location` holds its address.'] }, [
-          ...admissionErrors,
-          'permission_denied',
-          'validation_error',
-        ]),
+        response: answers(
+          {
+            200: [Index, 'With `if_exists`: the index that existed. `Location` holds its address.'],
+            201: [Index, 'The new index. `Location` holds its address.'],
+          },
+          [...admissionErrors, 'permission_denied', 'validation_error'],
+        ),
       },
       handler: async (request, reply) => {
         const { body, scope } = request;
         const create: CreateIndexRequest = {
           name: body.name,
-          metadataSchema: body.metadata_schema?.text ?? '{}',
+          metadataSchema: body.metadata_schema?.text,
           model: body.model,
           modelVersion: body.model_version,
           chunking: body.chunking && {
@@ -45,10 +48,11 @@ function allIndexes(service: Service): FastifyPluginAsyncZod {
             overlapTokens: body.chunking.overlap_tokens,
             minimumChunkTokens: body.chunking.minimum_chunk_tokens,
           },
+          returnsExisting: body.if_exists === 'return',
         };
         const index = await scope.run((context) => service.createIndex(context, create));
         return reply
-          .code(201)
+          .code(index.isNew ? 201 : 200)
           .header('location', `/v1/indexes/${index.id}`)
           .type(jsonContentType)
           .send(indexText(index));
@@ -91,7 +95,7 @@ function singleIndex(service: Service): FastifyPluginAsyncZod {
       schema: {
         operationId: 'getIndex',
         summary: 'Get an index',
-        description: 'Returns the index with this `id`.',
+        description: 'Returns the index with this `id`, or with this name.',
         tags: ['indexes'],
         ...addition,
         params: IndexParams,
@@ -118,10 +122,10 @@ function singleIndex(service: Service): FastifyPluginAsyncZod {
       },
       handler: async (request, reply) => {
         const { index_id: indexId } = request.params;
-        const { name, swap_name_with: otherId = '' } = request.body;
-        const index = await request.scope.run((context) =>
+        const { name, swap_name_with: other = '' } = request.body;
+        const index = await request.scope.run(async (context) =>
           name === undefined
-            ? service.swapIndexNames(context, indexId, otherId)
+            ? service.swapIndexNames(context, indexId, await indexIdAt(service, context, other))
             : service.renameIndex(context, indexId, name),
         );
         return reply.type(jsonContentType).send(indexText(index));

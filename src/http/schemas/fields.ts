@@ -7,6 +7,7 @@ import type { DocumentInput } from '../../service/contract.ts';
 import { CustomerObject } from '../body/json-body.ts';
 import {
   docIdLengthMax,
+  indexNamePrefix,
   documentsMax,
   fieldNamesMax,
   metadataDepthMax,
@@ -147,10 +148,29 @@ export function returnedObject(description: string) {
 
 /** RFC 9562 section 4: a UUID is read in either case. It is stored in lower case. */
 export const IndexId = z
-  .uuid('must be the id of an index, a UUID, not its name')
+  .uuid('must be the id of an index, a UUID, or name: and the name of one')
   .toLowerCase()
   .meta({ description: 'Identifier of the index: the `id` in the answer that created it.' });
-export const IndexParams = z.strictObject({ index_id: IndexId });
+
+/** The name in the address of an index; `undefined` = the address is an id. */
+export function nameIn(address: string): string | undefined {
+  return address.startsWith(indexNamePrefix) ? address.slice(indexNamePrefix.length) : undefined;
+}
+
+/** An id in lower case, or a name behind its prefix. */
+export const IndexAddress = z
+  .string()
+  .superRefine((address, context) => {
+    const name = nameIn(address);
+    const { error } = name === undefined ? IndexId.safeParse(address) : Name.safeParse(name);
+    for (const { message } of error?.issues ?? []) addIssue(context, 'invalid_format', message);
+  })
+  .overwrite((address) => (nameIn(address) === undefined ? address.toLowerCase() : address))
+  .meta({
+    description:
+      'The `id` of the index, or as an addition `name:` and its name, such as `name:handbook`; in a URL percent-encoded, with `/` as `%2F`. A request finds the index that has the name when it arrives.',
+  });
+export const IndexParams = z.strictObject({ index_id: IndexAddress });
 
 export const Timestamp = z.iso.datetime().meta({ description: 'ISO 8601, UTC.' });
 /** Times that RFC 3339 can write with any offset, and that every client can read: Python knows no year 0. */

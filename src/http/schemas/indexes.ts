@@ -8,6 +8,7 @@ import {
   Documents,
   ExpiresAt,
   FieldNames,
+  IndexAddress,
   IndexId,
   Metadata,
   Name,
@@ -55,6 +56,14 @@ export const CreateIndexBody = z
       'A description of your metadata for people: any object of at most 16 KiB and 16 levels. It is returned as it was sent, and nothing is checked against it. Default `{}`.',
     ).optional(),
     chunking: ChunkingOptions.optional(),
+    if_exists: z
+      .enum(['return'])
+      .optional()
+      .meta({
+        ...addition,
+        description:
+          'With `return` the answer is 200 and the index that has the name already, if it agrees with every field of this request; otherwise 422 names the fields. Absent: a name in use is 422.',
+      }),
   })
   .meta({ id: 'CreateIndex' });
 
@@ -126,8 +135,9 @@ export const UpdateIndexBody = z
       description: 'The new name, unique within the tenant.',
       example: 'handbook',
     }),
-    swap_name_with: IndexId.optional().meta({
-      description: 'Identifier of another index. The two indexes exchange their names in one step.',
+    swap_name_with: IndexAddress.optional().meta({
+      description:
+        'Another index: its `id`, or `name:` and its name. The two indexes exchange their names in one step.',
     }),
   })
   .superRefine(({ name, swap_name_with: other }, context) => {
@@ -273,4 +283,4 @@ export const UpdateDocumentBody = z
   })
   .meta({ id: 'UpdateDocument', description: 'At least one field. Absent fields stay as they are.' });
 
-export const DocumentParams = z.strictObject({ index_id: IndexId, doc_id: DocId });
+export const DocumentParams = z.strictObject({ index_id: IndexAddress, doc_id: DocId });

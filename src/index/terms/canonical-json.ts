@@ -16,6 +16,12 @@ export function canonicalMembers(objectText: string): ReadonlyMap<string, string
   return new CanonicalReader(objectText).members();
 }
 
+/** Whether two objects have equal members. */
+export function areEqualObjects(one: string, other: string): boolean {
+  const [first, second] = canonicalItems(`[${one},${other}]`);
+  return first === second;
+}
+
 /** A member as it is written. */
 export interface WrittenMember {
   readonly name: string;

@@ -36,6 +36,13 @@ export class Indexes {
     this.#open = new OpenCache({ openMax: openIndexesMax, ...deps });
   }
 
+  /** The id of the index that has the name. No cache keeps it: the next request after a swap finds the other index. */
+  async idOf(tenantId: string, name: string): Promise<string> {
+    const indexId = await this.#deps.catalog.findIndexId(tenantId, name);
+    if (indexId === undefined) throw missingIndex();
+    return indexId;
+  }
+
   /** The row of a tenant's index; 404 for any other. */
   async row(tenantId: string, indexId: string): Promise<IndexRow> {
     const { catalog, shared } = this.#deps;

@@ -4,7 +4,8 @@ import type { IndexRow } from '../../catalog/contract.ts';
 import type { ChunkingParameters, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { ServiceError, invalid } from '../../errors.ts';
 import type { Issue } from '../../errors.ts';
-import type { CreateIndexRequest, RequestContext } from '../contract.ts';
+import { areEqualObjects } from '../../index/terms/canonical-json.ts';
+import type { CreatedIndex, CreateIndexRequest, RequestContext } from '../contract.ts';
 import type { OperationDeps } from '../operation-deps.ts';
 import { duplicateName } from '../indexes/indexes.ts';
 import { chooseModel } from '../indexes/served-models.ts';
@@ -18,23 +19,58 @@ export async function createIndex(
   deps: OperationDeps,
   context: RequestContext,
   request: CreateIndexRequest,
-): Promise<IndexRow> {
+): Promise<CreatedIndex> {
+  const { catalog } = deps;
+  const tenantId = context.tenant.id;
+  if (request.returnsExisting === true) {
+    // The model of an index that exists may not be installed any more.
+    const indexId = await catalog.findIndexId(tenantId, request.name);
+    const existing = indexId === undefined ? undefined : await catalog.getIndex(tenantId, indexId);
+    if (existing?.name === request.name) return agreeing(existing, request);
+  }
   const model = await chooseModel(deps.encoders, deps.modelOfMoment, request, context);
-  const created = await deps.catalog.createIndex(
+  const created = await catalog.createIndex(
     {
       id: randomUUID(),
-      tenantId: context.tenant.id,
+      tenantId,
       name: request.name,
       model: model.name,
       modelVersion: model.version,
       chunking: chunkingOf(model, request.chunking),
-      metadataSchema: request.metadataSchema,
+      metadataSchema: request.metadataSchema ?? '{}',
     },
     indexesMax,
   );
-  if (created.outcome === 'created') return created.index;
-  if (created.outcome === 'duplicate_name') throw duplicateName();
-  throw invalid('name', `a tenant has at most ${indexesMax} indexes`, 'too_many_indexes');
+  if (created.outcome === 'created') return { ...created.index, isNew: true };
+  if (created.outcome === 'too_many_indexes')
+    throw invalid('name', `a tenant has at most ${indexesMax} indexes`, 'too_many_indexes');
+  if (request.returnsExisting !== true) throw duplicateName();
+  return agreeing(created.index, request);
+}
+
+/**
+ * The index that has the name already.
+ * @throws {ServiceError} `validation_error` with each field of the request that the index has otherwise.
+ */
+function agreeing(index: IndexRow, request: CreateIndexRequest): CreatedIndex {
+  const { model, modelVersion, metadataSchema, chunking = {} } = request;
+  const issues: Issue[] = [];
+  const compare = <Value>(path: string, given: Value | undefined, existing: Value): void => {
+    if (given === undefined || given === existing) return;
+    const message = `the index exists with ${JSON.stringify(existing)}`;
+    issues.push({ path, message, code: 'differs' });
+  };
+  compare('model', model, index.model);
+  compare('model_version', modelVersion, index.modelVersion);
+  compare('chunking.max_tokens', chunking.maxTokens, index.chunking.maxTokens);
+  compare('chunking.overlap_tokens', chunking.overlapTokens, index.chunking.overlapTokens);
+  compare('chunking.minimum_chunk_tokens', chunking.minimumChunkTokens, index.chunking.minimumChunkTokens);
+  if (metadataSchema !== undefined && !areEqualObjects(metadataSchema, index.metadataSchema)) {
+    issues.push({ path: 'metadata_schema', message: 'the index exists with another', code: 'differs' });
+  }
+  const [first] = issues;
+  if (first === undefined) return { ...index, isNew: false };
+  throw new ServiceError('validation_error', `${first.path}: ${first.message}`, { issues });
 }
 
 /**

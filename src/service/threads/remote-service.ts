@@ -18,6 +18,7 @@ const kinds = {
   openSession: 'plain',
   endSession: 'plain',
   createIndex: 'operation',
+  indexIdOf: 'operation',
   listIndexes: 'operation',
   listIndexPage: 'operation',
   getIndex: 'operation',

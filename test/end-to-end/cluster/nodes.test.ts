@@ -168,6 +168,31 @@ it('list what a condition matches, also while another node writes', async () => 
   expect(listed).toEqual(expected);
 });
 
+it('find by a name whichever index has it when the request arrives, on every node', async () => {
+  const nodes = clients();
+  const [one] = nodes;
+  const name = `live/${randomUUID()}`;
+  const live = await makeIndex(one!, { name });
+  const next = await makeIndex(one!, { name: `next/${randomUUID()}` });
+  await put(one!, live.id, [{ ...document(1), doc_id: 'live' }]);
+  await put(one!, next.id, [{ ...document(1), doc_id: 'next' }]);
+  const address = encodeURIComponent(`name:${name}`);
+  for (const [turn, expected] of ['next', 'live', 'next', 'live', 'next', 'live'].entries()) {
+    for (const node of nodes) await foundBy(node, address);
+    const swap = { body: { swap_name_with: `name:${next.name}` } };
+    expect((await nodes[turn % 3]!.send('PATCH', `/v1/indexes/${address}`, swap)).status).toBe(200);
+    for (const node of nodes) expect(await foundBy(node, address)).toEqual([expected]);
+  }
+  // Callers of all nodes that want an index of one name get one.
+  const wanted = { name: randomUUID(), if_exists: 'return' };
+  const made = await Promise.all(
+    Array.from({ length: 9 }, (_value, place) => nodes[place % 3]!.createIndex(wanted)),
+  );
+  expect(made.filter(({ status }) => status === 200)).toHaveLength(8);
+  expect(made.filter(({ status }) => status === 201)).toHaveLength(1);
+  expect(new Set(made.map(({ body }) => (body as { readonly id: string }).id)).size).toBe(1);
+});
+
 const noBrowser = missingBrowser();
 it.skipIf(noBrowser !== undefined)(
   'name themselves in the console, each with the searches that it answered',

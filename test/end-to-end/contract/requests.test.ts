@@ -334,6 +334,6 @@ test('[errors-16] the message says where, what is wrong, and what would be right
     'limit: must be a whole number from 1 to 1000',
   );
   expect(messageOf(await post('/v1/indexes/first/search', { query: 'q' }))).toBe(
-    'index_id: must be the id of an index, a UUID, not its name',
+    'index_id: must be the id of an index, a UUID, or name: and the name of one',
   );
 });

@@ -154,6 +154,13 @@ export class ApiDouble {
         const id = `00000000-0000-4000-8000-${String(this.indexes.length).padStart(12, '0')}`;
         return { status: 201, body: this.addIndex(request.body.name, id) };
       }
+      case 'GET /v1/indexes/ID': {
+        const given = decodeURIComponent(address.split('/').at(-1) ?? '');
+        const found = this.indexes.find(
+          ({ id, name }) => id === given.toLowerCase() || `name:${name}` === given,
+        );
+        return found === undefined ? errorReply(404, 'not_found') : { body: found };
+      }
       case 'PATCH /v1/indexes/ID': {
         const index = this.indexes.find(({ id }) => request.path.endsWith(id));
         const other = this.indexes.find(({ id }) => id === request.body.swap_name_with);

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from random import random
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import httpx
@@ -49,6 +50,9 @@ from .retry import (
 
 class AsyncMaxsimd:
     """The service, for one API key, in one event loop; cancelling a call ends it.
+
+    An index is given by its id, or as `name:` and its name, such as "name:handbook": each request finds the index that has
+    the name then. An import, and a list of documents, stay with the index that they began with.
 
     Without `url` and `api_key` it reads MAXSIMD_URL and MAXSIMD_API_KEY of the environment.
 
@@ -116,13 +120,17 @@ class AsyncMaxsimd:
         model: str | None = None,
         metadata_schema: Mapping[str, Any] | None = None,
         chunking: ChunkingOptionsInput | Mapping[str, Any] | None = None,
+        if_exists: Literal["return"] | None = None,
     ) -> Index:
         """Sent again after 503 (a model that is being loaded), not after a lost answer: the name may be taken by then.
+
+        With `if_exists="return"` an index that has the name already is the answer, if it has the fields that are given,
+        and the call is sent again after a lost answer.
 
         Example:
             index = await client.create_index("handbook", metadata_schema={"kind": "string"})
         """
-        return await self._send(calls.create_index(name, model, metadata_schema, chunking))
+        return await self._send(calls.create_index(name, model, metadata_schema, chunking, if_exists))
 
     async def list_indexes(self) -> list[Index]:
         """All of them, oldest first.
@@ -133,15 +141,15 @@ class AsyncMaxsimd:
         return (await self._send(calls.list_indexes())).data
 
     async def get_index(self, index_id: UUID | str) -> Index:
-        """The index with this id.
+        """The index with this id or name.
 
         Example:
-            index = await client.get_index(index_id)
+            index = await client.get_index("name:handbook")
         """
         return await self._send(calls.get_index(index_id))
 
     async def rename_index(self, index_id: UUID | str, name: str) -> Index:
-        """The name must be free.
+        """The name must be free. By its old name an index is renamed once: a second request would not find it.
 
         Example:
             await client.rename_index(index_id, "handbook of 2026")
@@ -192,6 +200,7 @@ class AsyncMaxsimd:
                 print(document.doc_id, document.metadata)
         """
         fields = None if fields is None else list(fields)
+        index_id = await self._id_of(index_id)
         cursor: str | None = None
         while True:
             page = await self._send(calls.list_documents(index_id, where, fields, cursor))
@@ -415,6 +424,12 @@ class AsyncMaxsimd:
             print(report.documents, report.failed)
         """
         return await Import(self, index_id, concurrency, on_progress, Intake(keep_text, cut)).run(documents)
+
+    async def _id_of(self, index_id: UUID | str, *, is_patient: bool = False) -> UUID | str:
+        """For work of several requests, between which a name may go to another index."""
+        if not calls.is_name(index_id):
+            return index_id
+        return (await self._send(replace(calls.get_index(index_id), is_patient=is_patient))).id
 
     async def _send(
         self,

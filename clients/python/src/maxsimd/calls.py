@@ -13,7 +13,7 @@ from enum import Enum
 from importlib.metadata import version
 from math import isfinite
 from numbers import Integral, Rational, Real
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
@@ -79,9 +79,15 @@ def create_index(
     model: str | None,
     metadata_schema: Mapping[str, Any] | None,
     chunking: ChunkingOptionsInput | Mapping[str, Any] | None,
+    if_exists: Literal["return"] | None,
 ) -> Call[Index]:
     given = {"name": name, "model": model, "metadata_schema": metadata_schema, "chunking": chunking}
-    return Call("POST", "/v1/indexes", Index, is_safe=False, is_unique=True, body=_body(given))
+    body = _body({**given, "if_exists": if_exists})
+    return Call("POST", "/v1/indexes", Index, is_safe=if_exists is not None, is_unique=True, body=body)
+
+
+def is_name(index_id: UUID | str) -> bool:
+    return str(index_id).startswith("name:")
 
 
 def list_indexes() -> Call[IndexList]:
@@ -93,7 +99,8 @@ def get_index(index_id: UUID | str) -> Call[Index]:
 
 
 def rename_index(index_id: UUID | str, name: str) -> Call[Index]:
-    return Call("PATCH", _index_path(index_id), Index, is_safe=True, body=_body({"name": name}))
+    # By its old name the index is not found a second time.
+    return Call("PATCH", _index_path(index_id), Index, is_safe=not is_name(index_id), body=_body({"name": name}))
 
 
 def swap_index_names(index_id: UUID | str, other_id: UUID | str) -> Call[Index]:

@@ -39,6 +39,7 @@ class Import:
 
     async def run(self, documents: Iterable[Document] | AsyncIterable[Document]) -> ImportReport:
         try:
+            self._index_id = await self._client._id_of(self._index_id, is_patient=True)
             batch = Batch()
             async for document in _each(documents):
                 for item in self._intake.items_of(document):

@@ -47,6 +47,7 @@ class Import:
     def run(self, documents: Iterable[Document]) -> ImportReport:
         with self._executor:
             try:
+                self._index_id = self._client._id_of(self._index_id, is_patient=True)
                 batch = Batch()
                 for document in documents:
                     for item in self._intake.items_of(document):

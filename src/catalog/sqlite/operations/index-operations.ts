@@ -21,9 +21,9 @@ type OwnIndex = IndexColumns & { readonly index_key: number; readonly documents_
 
 export function indexOperations(connection: Connection) {
   const tenantExists = connection.prepare<[string], number>('SELECT 1 FROM tenants WHERE id = ?').pluck();
-  const nameTaken = connection
-    .prepare<[string, string], number>('SELECT 1 FROM indexes WHERE tenant_id = ? AND name = ?')
-    .pluck();
+  const indexOfName = connection.prepare<[string, string], IndexColumns>(
+    `SELECT ${indexColumns} FROM indexes WHERE tenant_id = ? AND name = ?`,
+  );
   const countIndexes = connection
     .prepare<[string], number>('SELECT count(*) FROM indexes WHERE tenant_id = ?')
     .pluck();
@@ -45,7 +45,8 @@ export function indexOperations(connection: Connection) {
       if (tenantExists.get(tenantId) === undefined) {
         throw new ServiceError('authentication_failed', 'the tenant no longer exists');
       }
-      if (nameTaken.get(tenantId, name) !== undefined) return { outcome: 'duplicate_name' };
+      const named = indexOfName.get(tenantId, name);
+      if (named !== undefined) return { outcome: 'duplicate_name', index: toIndexRow(named) };
       if ((countIndexes.get(tenantId) ?? 0) >= indexesMax) return { outcome: 'too_many_indexes' };
       const { maxTokens, overlapTokens, minimumChunkTokens } = index.chunking;
       const chunking = [maxTokens, overlapTokens, minimumChunkTokens];
@@ -61,7 +62,7 @@ export function indexOperations(connection: Connection) {
     renameIndex(tenantId: string, indexId: string, name: string): RenameIndexResult {
       const index = selectIndex.get(indexId, tenantId);
       if (index === undefined) return { outcome: 'index_missing' };
-      if (index.name !== name && nameTaken.get(tenantId, name) !== undefined)
+      if (index.name !== name && indexOfName.get(tenantId, name) !== undefined)
         return { outcome: 'duplicate_name' };
       updateName.run(name, indexId);
       return { outcome: 'renamed', index: toIndexRow({ ...index, name }) };

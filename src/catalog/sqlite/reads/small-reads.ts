@@ -22,15 +22,36 @@ const beginning: IndexPlace = { createdAtMs: -1, id: '' };
 const indexesInTurn = 32;
 
 export function smallReads(catalog: Connection) {
+  return { ...tenantReads(catalog), ...indexReads(catalog) };
+}
+
+function tenantReads(catalog: Connection) {
   const tenant = catalog.prepare<[string], TenantColumns>(
     `SELECT ${tenantColumns} FROM tenants WHERE id = ?`,
   );
   const tenants = catalog.prepare<[number, string, number], TenantColumns>(
     `SELECT ${tenantColumns} FROM tenants WHERE (created_at_ms, id) > (?, ?) ORDER BY created_at_ms, id LIMIT ?`,
   );
+  return {
+    getTenant: (tenantId: string): Tenant | undefined => {
+      const row = tenant.get(tenantId);
+      return row && toTenant(row);
+    },
+
+    listTenants: (page?: Page<TenantPlace>): readonly Tenant[] => {
+      const { createdAtMs, id } = page?.after ?? { createdAtMs: -1, id: '' };
+      return tenants.all(createdAtMs, id, page?.limit ?? -1).map(toTenant);
+    },
+  };
+}
+
+function indexReads(catalog: Connection) {
   const index = catalog.prepare<[string, string], IndexColumns>(
     `SELECT ${indexColumns} FROM indexes WHERE id = ? AND tenant_id = ?`,
   );
+  const idOfName = catalog
+    .prepare<[string, string], string>('SELECT id FROM indexes WHERE tenant_id = ? AND name = ?')
+    .pluck();
   // The names are read at one moment. The rows are read later, and two indexes may swap their names in between.
   const indexNames = catalog.prepare<[string], NameColumns>(
     'SELECT index_key, id, name, created_at_ms FROM indexes WHERE tenant_id = ? ORDER BY index_key',
@@ -61,20 +82,12 @@ export function smallReads(catalog: Connection) {
   };
 
   return {
-    getTenant: (tenantId: string): Tenant | undefined => {
-      const row = tenant.get(tenantId);
-      return row && toTenant(row);
-    },
-
-    listTenants: (page?: Page<TenantPlace>): readonly Tenant[] => {
-      const { createdAtMs, id } = page?.after ?? { createdAtMs: -1, id: '' };
-      return tenants.all(createdAtMs, id, page?.limit ?? -1).map(toTenant);
-    },
-
     getIndex: (tenantId: string, indexId: string): IndexRow | undefined => {
       const row = index.get(indexId, tenantId);
       return row && toIndexRow(row);
     },
+
+    findIndexId: (tenantId: string, name: string): string | undefined => idOfName.get(tenantId, name),
 
     listIndexes: async (tenantId: string, page?: Page<IndexPlace>): Promise<readonly IndexRow[]> => {
       if (page === undefined) {
