@@ -79,8 +79,8 @@ it('the route answers what was searched, and names the node', async () => {
   // A name counts for the index that has it, and one that was not resolved gets no place.
   await http.inject({ ...search, url: `/v1/indexes/name:of%20nobody/search` });
   await http.inject({ ...search, url: `/v1/indexes/name:of%20nobody/search`, payload: { query: '' } });
-  const [index] = (await http.inject({ url: '/v1/indexes' })).json().data;
-  await http.inject({ ...search, url: `/v1/indexes/${encodeURIComponent(`name:${index.name}`)}/search` });
+  const { name } = (await http.inject({ url: `/v1/indexes/${id}` })).json<{ name: string }>();
+  await http.inject({ ...search, url: `/v1/indexes/${encodeURIComponent(`name:${name}`)}/search` });
   const activity = Activity.parse((await http.inject({ url: '/v1/activity' })).json());
   expect(activity.node).toBe('host:7');
   expect(activity.data).toMatchObject([{ index_id: id, hour: { searches: 3, errors: 1 } }]);

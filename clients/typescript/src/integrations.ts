@@ -71,12 +71,12 @@ export async function retrieve(
     return_components: isDetailed,
   });
   if (textField !== undefined) {
-    const found = results.flatMap((result) => foundInField(result, textField));
-    if (results.length > 0 && found.length === 0)
+    const shown = results.flatMap((result) => foundInField(result, textField));
+    if (results.length > 0 && shown.length === 0)
       throw new MaxsimdError(
         `no result has a passage in the metadata field ${JSON.stringify(textField)}: is it the field that holds the text, as it was upserted?`,
       );
-    return found;
+    return shown;
   }
   if (load === undefined || results.length === 0) return [];
   const texts = await load(results.map((result) => result.doc_id));

@@ -506,8 +506,8 @@ export interface components {
             readonly usage: components["schemas"]["UsageCounts"];
             readonly limits: components["schemas"]["TenantLimits"];
             readonly remaining: components["schemas"]["Remaining"];
-            /** @description Allowances that do not limit. Their numbers in `limits` are 2^63 - 1 tokens and 2^53 - 1 documents, and `remaining` is the same less the usage. */
-            readonly unlimited: readonly ("input_tokens" | "documents")[];
+            /** @description Allowances that do not limit. Their numbers in `limits` are 2^63 - 1 tokens and 2^53 - 1 documents, and `remaining` is the same less the usage. Absent from services of an earlier release. */
+            readonly unlimited?: readonly ("input_tokens" | "documents")[];
             /** @description Name of the tenant, as operators know it. */
             readonly tenant: string;
         };

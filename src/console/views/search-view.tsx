@@ -38,21 +38,13 @@ export function SearchView({ api, indexId, search: address }: SearchViewProps) {
   const want = (change: Partial<Wanted>): void => setWanted({ ...wanted, ...change });
   const { query, conditions, grouped, exact, topK, candidateK } = wanted;
   const textField = useTextField(api, indexId);
-  const search = useWork<Found>(async () => {
-    const asked = wantedIn(address);
-    const body = { ...bodyOf(asked), ...passageOf(textField.name) };
-    const answer = await api.search(indexId, { ...body, return_components: true });
-    return { wanted: asked, body, answer, textField: textField.name };
-  });
+  const search = useSearch({ api, indexId, search: address }, textField);
   const submit = useWork(async () => {
     const changed = searchOf({ ...wanted, offset: 0 });
     if (changed === address) search.start();
     else location.hash = `#/indexes/${indexId}?${changed}`;
   });
   useEffect(() => setWanted(wantedIn(address)), [address]);
-  useEffect(() => {
-    if (address !== '' && textField.isKnown) search.start();
-  }, [address, textField.isKnown]);
   const found = address === '' ? undefined : search.result;
   return (
     <section aria-label="Search">
@@ -116,6 +108,23 @@ export function SearchView({ api, indexId, search: address }: SearchViewProps) {
       )}
     </section>
   );
+}
+
+/** Searches as the address says, also whenever it changes. */
+function useSearch(
+  { api, indexId, search: address }: SearchViewProps,
+  { name: textField, isKnown }: { readonly name: string; readonly isKnown: boolean },
+) {
+  const search = useWork<Found>(async () => {
+    const wanted = wantedIn(address);
+    const body = { ...bodyOf(wanted), ...passageOf(textField) };
+    const answer = await api.search(indexId, { ...body, return_components: true });
+    return { wanted, body, answer, textField };
+  });
+  useEffect(() => {
+    if (address !== '' && isKnown) search.start();
+  }, [address, isKnown]);
+  return search;
 }
 
 function passageOf(textField: string): JsonObject {

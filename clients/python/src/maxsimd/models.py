@@ -664,11 +664,11 @@ class UsageSummary(BaseModel):
     limits: TenantLimits
     remaining: Remaining
     unlimited: Annotated[
-        list[Literal["input_tokens", "documents"]],
+        list[Literal["input_tokens", "documents"]] | None,
         Field(
-            description="Allowances that do not limit. Their numbers in `limits` are 2^63 - 1 tokens and 2^53 - 1 documents, and `remaining` is the same less the usage."
+            description="Allowances that do not limit. Their numbers in `limits` are 2^63 - 1 tokens and 2^53 - 1 documents, and `remaining` is the same less the usage. Absent from services of an earlier release."
         ),
-    ]
+    ] = None
     tenant: Annotated[
         str, Field(description="Name of the tenant, as operators know it.")
     ]
