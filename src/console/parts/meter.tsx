@@ -2,7 +2,7 @@ import type { UsageSummary } from '../api.ts';
 import { count } from '../format.ts';
 
 /** Usage against the limits that end a tenant's work. */
-export function UsageMeters({ of: { usage, limits, unlimited } }: { of: UsageSummary }) {
+export function UsageMeters({ of: { usage, limits, unlimited = [] } }: { of: UsageSummary }) {
   const limitOf = (name: (typeof unlimited)[number]): bigint | undefined =>
     unlimited.includes(name) ? undefined : BigInt(limits[name]);
   return (
