@@ -11,7 +11,7 @@ const documents = files.map((doc_id) => ({ doc_id, text: readFileSync(path.join(
 const client = new Maxsimd();
 const name = path.basename(path.resolve(folder));
 const { id } = await client.createIndex({ name, if_exists: 'return' });
-const report = await client.import(id, documents, { keepText: 'text' });
+const report = await client.import(id, documents, { keepText: 'text', cut: true });
 for (const { doc_id, error } of report.failed) console.error(`${doc_id}: ${error}`);
 
 const passage = { from: 'text', context: 200 };

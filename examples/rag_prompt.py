@@ -13,7 +13,7 @@ documents = [
 with Maxsimd() as client:  # It reads MAXSIMD_URL and MAXSIMD_API_KEY.
     name = folder.resolve().name
     index = client.create_index(name, if_exists="return")
-    report = client.import_documents(index.id, documents, keep_text="text")
+    report = client.import_documents(index.id, documents, keep_text="text", cut=True)
     for failure in report.failed:
         print(failure.doc_id, failure.error, file=sys.stderr)
     ranked = client.search(index.id, question, top_k=5, passage={"from": "text", "context": 200}, fields=[])
