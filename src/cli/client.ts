@@ -61,8 +61,16 @@ export async function findIndex(
     return await client.getIndex(uuid.test(nameOrId) ? nameOrId : `name:${nameOrId}`, { signal });
   } catch (error) {
     if (error instanceof ApiError && error.code === 'not_found') return undefined;
-    throw error;
+    if (!isUnknownTo(error, 'index_id')) throw error;
+    return (await client.listIndexes({ signal })).find(({ name }) => name === nameOrId);
   }
+}
+
+/** Whether a service of the release before refuses what this one knows: names in addresses, and `if_exists`. */
+function isUnknownTo(error: unknown, path: string): boolean {
+  return (
+    error instanceof ApiError && error.status === 422 && error.issues.some((issue) => issue.path === path)
+  );
 }
 
 export async function requireIndex(client: Maxsimd, nameOrId: string, signal?: AbortSignal): Promise<Index> {
@@ -93,10 +101,14 @@ export async function ensureIndex(
     name,
     ...(model !== undefined && { model }),
     ...(version !== undefined && { model_version: version }),
+  };
+  try {
     // Another import may create it at the same time.
-    if_exists: 'return',
-  } as const;
-  return { index: await client.createIndex(body, { signal }), created: true };
+    return { index: await client.createIndex({ ...body, if_exists: 'return' }, { signal }), created: true };
+  } catch (error) {
+    if (!isUnknownTo(error, 'if_exists')) throw error;
+    return { index: await client.createIndex(body, { signal }), created: true };
+  }
 }
 
 /** The index, if it has the model that is wanted. */

@@ -42,7 +42,7 @@ class Service {
       return reply;
     },
     remainingDocuments: () => Promise.resolve(this.remaining),
-    storedParts: () => each(this.listed),
+    storedParts: () => Promise.resolve(each(this.listed)),
     deleteDocument: (docId) => {
       this.deleted.push(docId);
       return Promise.resolve({ deleted: true });
@@ -131,8 +131,9 @@ describe('batches', () => {
       metadata: { year: 1, part_of: 'long', part: 5, body: expect.stringMatching(/^A sentence/) as string },
     });
     expect(report.failed).toEqual([{ doc_id: 'long#2', part_of: 'long', error: 'refused' }]);
-    expect(service.deleted).toEqual(['long', 'long#6', 'short#1']);
-    expect(report.deleted).toBe(3);
+    // A part of the long one is not stored.
+    expect(service.deleted).toEqual(['short#1']);
+    expect(report.deleted).toBe(1);
     expect(settledAfter).toEqual([2]);
   });
 
@@ -147,6 +148,49 @@ describe('batches', () => {
     expect(service.deleted).toEqual([]);
   });
 
+  test('delete what a cut leaves behind, and nothing of others', async () => {
+    const service = new Service();
+    const long = { doc_id: 'long', text: 'A sentence. '.repeat(100) };
+    service.listed = (
+      [
+        ['long', {}],
+        ['long#1', { part_of: 'long', part: 1 }],
+        ['long#2', { part_of: 'long', part: 2 }],
+        ['long#3', { part_of: 'long', part: 3 }],
+        ['long#intro', { part_of: 'long', part: 'intro' }],
+        ['long#9', { part_of: 'another', part: 9 }],
+        ['blank', {}],
+      ] as const
+    ).map(([docId, metadata]) => ({ doc_id: docId, chunk_count: 1, metadata })) as readonly StoredDocument[];
+    const blank = { doc_id: 'blank', text: '\n'.repeat(3000) };
+    const odd = { doc_id: 'odd', text: long.text, metadata: { big: 1n } };
+    const none = { doc_id: 'none', text: 't', metadata: null };
+    const report = await importAll(service, [long, blank, odd, none] as unknown as readonly Document[], {
+      cut: 1024,
+      keepText: 'body',
+    });
+    expect(service.ids()).toEqual([['long#1', 'long#2', 'blank', 'none']]);
+    expect(report.failed.map(({ doc_id }) => doc_id)).toEqual(['odd']);
+    expect(service.deleted).toEqual(['long', 'long#3']);
+  });
+
+  test('delete nothing of the documents before, of which some failed', async () => {
+    const service = new Service();
+    service.listed = [
+      { doc_id: 'long', chunk_count: 1, metadata: {} },
+      ...[1, 2].map((part) => ({
+        doc_id: `long#${part}`,
+        chunk_count: 1,
+        metadata: { part_of: 'long', part },
+      })),
+    ] as readonly StoredDocument[];
+    await importAll(service, [{ doc_id: 'long', text: 'A sentence. '.repeat(100) }], {
+      cut: 1024,
+      resumed: { settled: 1, failed: 1 },
+    });
+    expect(service.deleted).toEqual([]);
+  });
+
   test('go on behind the documents that are settled, and know the parts of all', async () => {
     const service = new Service();
     const long = { doc_id: 'long', text: 'A sentence. '.repeat(100) };
@@ -158,7 +202,7 @@ describe('batches', () => {
     const settledAfter: number[] = [];
     await importAll(service, [long, { doc_id: 'b', text: 't' }], {
       cut: 1024,
-      settled: 1,
+      resumed: { settled: 1, failed: 0 },
       onProgress: (progress) => settledAfter.push(progress.settled),
     });
     expect(service.ids()).toEqual([['b']]);

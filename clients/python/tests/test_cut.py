@@ -48,24 +48,34 @@ def test_a_cut_is_a_number_of_bytes(cut: Any) -> None:
         Cutting.of(cut, None)
 
 
+def test_spaces_alone_have_no_parts() -> None:
+    blank = {"doc_id": "blank", "text": "\n" * 3000}
+    assert cut_document(blank, Cutting(1024, None)) == [blank]
+
+
 def _stored(doc_id: str, metadata: dict[str, Any] | None = None) -> StoredDocument:
     return StoredDocument.model_construct(doc_id=doc_id, metadata=metadata or {})
 
 
 def test_what_a_cut_leaves_behind() -> None:
     stale = StaleParts()
-    for doc_id, parts in {"cut": 2, "whole": 1, "half": 3}.items():
+    for doc_id, parts in {"cut": 2, "whole": 1, "half": 3, "failed": 2}.items():
         stale.add(doc_id, parts)
+    stale.drop("failed#2")
     stored = [
         *(_stored(f"cut#{part}", {"part_of": "cut", "part": part}) for part in (1, 2, 3)),
         _stored("cut"),
         _stored("whole"),
         _stored("whole#1", {"part_of": "whole", "part": 1}),
+        _stored("failed"),
+        *(_stored(f"failed#{part}", {"part_of": "failed", "part": part}) for part in (1, 2, 3)),
         # Not all parts are stored, so the document of before stays.
         _stored("half"),
         _stored("half#1", {"part_of": "half", "part": 1}),
         # These are no parts.
         _stored("cut#9", {"part_of": "another", "part": 9}),
         _stored("other", {"part_of": "cut", "part": 7}),
+        _stored("cut#intro", {"part_of": "cut", "part": "intro"}),
+        _stored("cut#True", {"part_of": "cut", "part": True}),
     ]
     assert stale.among([document for document in stored if stale.concerns(document)]) == ["cut#3", "cut", "whole#1"]

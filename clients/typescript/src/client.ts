@@ -163,13 +163,14 @@ export class Maxsimd {
     documents: Iterable<ImportDocument> | AsyncIterable<ImportDocument>,
     options: ImportOptions = {},
   ): Promise<ImportReport> {
-    let id: Promise<string> | undefined;
+    let known: Promise<string> | undefined;
+    const id = (signal: AbortSignal): Promise<string> => (known ??= this.#idOf(indexId, { signal }, true));
     const calls: ImportCalls = {
       upsert: async ({ json, expiresAt }, signal, onConcurrencyLimit) =>
         this.#transport.send(
           {
             method: 'POST',
-            path: indexPath(await (id ??= this.#idOf(indexId, { signal }, true)), 'documents'),
+            path: indexPath(await id(signal), 'documents'),
             json,
             query: expiryQuery(expiresAt),
             isSafe: true,
@@ -183,8 +184,9 @@ export class Maxsimd {
           { signal },
         ),
       remainingDocuments: async (signal) => (await this.usage({ signal })).remaining.documents,
-      storedParts: (signal) => this.listDocuments(indexId, { fields: ['part_of', 'part'], signal }),
-      deleteDocument: (docId, signal) => this.deleteDocument(indexId, docId, { signal }),
+      storedParts: async (signal) =>
+        this.listDocuments(await id(signal), { fields: ['part_of', 'part'], signal }),
+      deleteDocument: async (docId, signal) => this.deleteDocument(await id(signal), docId, { signal }),
     };
     return new Import(calls, options).run(documents);
   }

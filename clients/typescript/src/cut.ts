@@ -3,6 +3,7 @@
  * paragraph, else at the end of a sentence, else between words. Its id is `ID#1`, `ID#2` and so on, and its metadata say
  * where it comes from: `part_of`, `part` (from 1) and, below headings, `headings` (from the outermost).
  */
+import { jsonText } from './encoding.ts';
 import { MaxsimdError } from './errors.ts';
 import type { Document, StoredDocument } from './types.ts';
 
@@ -27,11 +28,13 @@ const headingLengthMax = 100;
 /** Bytes of the longest `part` in metadata, beyond one digit. */
 const partDigitsMax = 8;
 
-/** A heading of Markdown, and the place where it begins. */
+/** A heading of Markdown. */
 interface Heading {
+  /** The place where it begins. */
   readonly at: number;
   readonly level: number;
-  readonly words: string;
+  /** The words of the headings that it stands below, from the outermost, and its own. */
+  readonly path: readonly string[];
 }
 
 /** Places where a part may end, in ascending order. */
@@ -77,7 +80,7 @@ function cutDocument<Given extends Document>(document: Given, cutting: Cutting):
   const boundaries = boundariesOf(text);
   const parts: Given[] = [];
   for (let start = afterSpace(text, 0); start < text.length;) {
-    const headings = headingsAt(boundaries.headings, start);
+    const headings = headingsAt(boundaries, start);
     const metadata = {
       ...document.metadata,
       part_of: docId,
@@ -91,7 +94,8 @@ function cutDocument<Given extends Document>(document: Given, cutting: Cutting):
     parts.push({ ...document, doc_id: part, text: text.slice(start, end).trimEnd(), metadata });
     start = afterSpace(text, end);
   }
-  return parts;
+  // A text of spaces alone has no parts. The service refuses it.
+  return parts.length === 0 ? [document] : parts;
 }
 
 /** The document that a stored one is a part of, and which part it is. Part 0 is a document that is no part. */
@@ -99,13 +103,15 @@ export function sourceOf(
   docId: string,
   { part_of: partOf, part }: NonNullable<Document['metadata']>,
 ): { readonly docId: string; readonly part: number } {
-  const isPart = typeof partOf === 'string' && docId === `${partOf}#${String(part)}`;
-  return isPart ? { docId: partOf, part: Number(part) } : { docId, part: 0 };
+  const isPart = typeof part === 'number' && Number.isInteger(part) && part > 0;
+  return isPart && typeof partOf === 'string' && docId === `${partOf}#${part}`
+    ? { docId: partOf, part }
+    : { docId, part: 0 };
 }
 
 /** Throws a `MaxsimdError` if the metadata have one of the fields that this import adds. */
-export function assertFree({ metadata = {} }: Document, fields: readonly string[]): void {
-  const taken = fields.find((field) => Object.hasOwn(metadata, field));
+export function assertFree({ metadata }: Document, fields: readonly string[]): void {
+  const taken = fields.find((field) => Object.hasOwn(metadata ?? {}, field));
   if (taken !== undefined) throw new MaxsimdError(`metadata.${taken}: the import adds a field of this name`);
 }
 
@@ -131,8 +137,8 @@ function roomOf(metadata: object, { bytes, keepText }: Cutting): Room {
   return { bytes, jsonBytes: rest };
 }
 
-function jsonBytes(value: unknown): number {
-  return Buffer.byteLength(JSON.stringify(value));
+function jsonBytes(value: object): number {
+  return Buffer.byteLength(jsonText(value));
 }
 
 /** Beyond the room only where one character is larger. */
@@ -197,10 +203,11 @@ const word = /\s+/gu;
 /** CommonMark's ATX headings, outside of fenced code (https://spec.commonmark.org/0.31.2/#atx-headings). */
 function headingsOf(text: string): readonly Heading[] {
   const headings: Heading[] = [];
+  const above: Heading[] = [];
   let fence: string | undefined;
   for (const match of text.matchAll(/[^\n]+/gu)) {
     const line = match[0].trimEnd();
-    const mark = /^ {0,3}(`{3,}|~{3,})/u.exec(line)?.[1];
+    const mark = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/u.exec(line)?.[1];
     if (fence !== undefined) {
       if (mark?.startsWith(fence) === true && line.trim() === mark) fence = undefined;
       continue;
@@ -213,33 +220,36 @@ function headingsOf(text: string): readonly Heading[] {
     if (signs === undefined || words === undefined) continue;
     const plain = words.replace(/(?<![ \t])[ \t]+#+$/u, '');
     const short = Array.from(plain).slice(0, headingLengthMax).join('');
-    headings.push({ at: match.index, level: signs.length, words: short });
+    const level = signs.length;
+    while ((above.at(-1)?.level ?? 0) >= level) above.pop();
+    const heading = { at: match.index, level, path: [...(above.at(-1)?.path ?? []), short] };
+    above.push(heading);
+    headings.push(heading);
   }
   return headings;
 }
 
 /** The headings that a place stands below, from the outermost. */
-function headingsAt(headings: readonly Heading[], place: number): readonly string[] {
-  const above: Heading[] = [];
-  for (const heading of headings) {
-    if (heading.at > place) break;
-    while ((above.at(-1)?.level ?? 0) >= heading.level) above.pop();
-    above.push(heading);
-  }
-  return above.map(({ words }) => words);
+function headingsAt({ headings, steps: [places = []] }: Boundaries, place: number): readonly string[] {
+  return headings[countUpTo(places, place) - 1]?.path ?? [];
 }
 
 /** The last one above `from` and at most `to`. */
 function lastWithin(ascending: readonly number[], from: number, to: number): number | undefined {
+  const last = ascending[countUpTo(ascending, to) - 1];
+  return last !== undefined && last > from ? last : undefined;
+}
+
+/** How many are at most `most`. */
+function countUpTo(ascending: readonly number[], most: number): number {
   let low = 0;
   let high = ascending.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (ascending[middle]! <= to) low = middle + 1;
+    if (ascending[middle]! <= most) low = middle + 1;
     else high = middle;
   }
-  const last = ascending[low - 1];
-  return last !== undefined && last > from ? last : undefined;
+  return low;
 }
 
 function afterSpace(text: string, place: number): number {
@@ -258,6 +268,11 @@ export class StaleParts {
 
   add(docId: string, parts: number): void {
     this.#parts.set(docId, parts);
+  }
+
+  /** Not all of the document is stored. */
+  drop(docId: string): void {
+    this.#parts.delete(docId);
   }
 
   /** The ids, given all documents of the index. */

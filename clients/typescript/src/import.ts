@@ -40,8 +40,8 @@ export interface ImportOptions {
    * documents that are no longer there are deleted. For this all documents of the index are listed, 1,000 a request.
    */
   readonly cut?: boolean | number;
-  /** `settled` of an import that was cut off. So many documents from the first on are read and not sent. */
-  readonly settled?: number;
+  /** The last progress of an import that was cut off. The documents that are settled are read and not sent. */
+  readonly resumed?: Pick<ImportProgress, 'settled' | 'failed'>;
   /** After each batch, in the order of the input. */
   readonly onProgress?: (progress: ImportProgress) => void;
   /** Ends the import at once, also while it waits for the next document. */
@@ -92,7 +92,7 @@ export interface ImportCalls {
   /** How many more the tenant may store. */
   readonly remainingDocuments: (signal: AbortSignal) => Promise<number>;
   /** All documents of the index, with `part_of` and `part` of their metadata. */
-  readonly storedParts: (signal: AbortSignal) => AsyncIterable<StoredDocument>;
+  readonly storedParts: (signal: AbortSignal) => Promise<AsyncIterable<StoredDocument>>;
   readonly deleteDocument: (docId: string, signal: AbortSignal) => Promise<{ readonly deleted: boolean }>;
 }
 
@@ -140,6 +140,7 @@ export class Import {
   readonly #report = { documents: 0, chunks: 0, failed: [] as ImportFailure[], deleted: 0 };
   readonly #cutting: Cutting | undefined;
   readonly #staleParts = new StaleParts();
+  readonly #resumed: NonNullable<ImportOptions['resumed']>;
   /** Documents of the input that are still to be skipped. */
   #toSkip: number;
   #settled: number;
@@ -150,12 +151,13 @@ export class Import {
   #ended = newEnd();
 
   constructor(calls: ImportCalls, options: ImportOptions) {
-    const { concurrency = 2, keepText, onProgress, signal, settled = 0 } = options;
+    const { concurrency = 2, keepText, onProgress, signal, resumed = { settled: 0, failed: 0 } } = options;
     this.#calls = calls;
     this.#keepText = keepText;
     this.#cutting = cuttingOf(options);
-    this.#toSkip = settled;
-    this.#settled = settled;
+    this.#resumed = resumed;
+    this.#toSkip = resumed.settled;
+    this.#settled = resumed.settled;
     this.#onProgress = onProgress;
     this.#callerSignal = signal;
     this.#signal = AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]);
@@ -182,7 +184,7 @@ export class Import {
   }
 
   async #deleteStaleParts(): Promise<void> {
-    const stored = this.#calls.storedParts(this.#signal);
+    const stored = await this.#calls.storedParts(this.#signal);
     for (const docId of await this.#staleParts.among(stored)) {
       const { deleted } = await this.#calls.deleteDocument(docId, this.#signal);
       if (deleted) this.#report.deleted += 1;
@@ -192,8 +194,12 @@ export class Import {
   /** A document of the input. */
   async #take(document: ImportDocument): Promise<void> {
     const parts = partsOf(document, this.#cutting);
-    if (!(parts instanceof MaxsimdError)) this.#staleParts.add(document.doc_id, parts.length);
-    if (this.#toSkip > 0) {
+    const isSkipped = this.#toSkip > 0;
+    // Which of the skipped documents failed is not known.
+    const isWhole = !(parts instanceof MaxsimdError) && !(isSkipped && this.#resumed.failed > 0);
+    if (isWhole) this.#staleParts.add(document.doc_id, parts.length);
+    else this.#staleParts.drop(document.doc_id);
+    if (isSkipped) {
       this.#toSkip -= 1;
       return;
     }
@@ -352,6 +358,7 @@ export class Import {
       this.#batches.shift();
       const { items, answer } = head;
       const failed = failuresOf(head);
+      for (const { doc_id: docId, part_of: partOf } of failed) this.#staleParts.drop(partOf ?? docId);
       this.#settled += items.filter(({ isLast }) => isLast).length;
       report.documents += answer?.upserted_documents ?? 0;
       report.chunks += answer?.upserted_chunks ?? 0;

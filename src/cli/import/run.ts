@@ -56,7 +56,7 @@ export async function runImport(run: ImportRun): Promise<number> {
       concurrency: run.concurrency,
       ...(run.keepText !== undefined && { keepText: run.keepText }),
       cut: run.cut,
-      settled: run.start.documents,
+      resumed: { settled: run.start.documents, failed: run.start.failed },
       signal: run.signal,
       onProgress: ({ settled, batch }) => rows.settle(settled, batch),
     });

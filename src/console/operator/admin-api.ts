@@ -22,8 +22,8 @@ export interface Tenant {
   readonly name: string;
   readonly suspended: boolean;
   readonly limits: Limits;
-  /** The allowances that do not limit. */
-  readonly unlimited: readonly (keyof Limits)[];
+  /** The allowances that do not limit. Absent from services of the release before. */
+  readonly unlimited?: readonly (keyof Limits)[];
   readonly created_at: string;
 }
 
@@ -39,13 +39,14 @@ export interface TenantInUse extends Tenant {
 
 export interface Key {
   readonly key_id: string;
-  readonly name: string | null;
+  readonly name?: string | null;
   readonly access: 'full' | 'read';
   readonly requests_per_minute: number | null;
   readonly max_concurrent_requests: number | null;
   readonly created_at: string;
   readonly revoked_at: string | null;
-  readonly last_used_at: string | null;
+  /** Absent from services of the release before, as the name is. */
+  readonly last_used_at?: string | null;
 }
 
 export interface AuditEntry {

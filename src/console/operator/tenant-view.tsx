@@ -99,7 +99,7 @@ function Keys({ api, tenant }: Props) {
               key.name ?? '–',
               key.access === 'read' ? 'read' : 'read and write',
               day(key.created_at),
-              key.last_used_at === null ? '–' : minute(key.last_used_at),
+              key.last_used_at ? minute(key.last_used_at) : '–',
               key.revoked_at === null ? (
                 <Revoke api={api} keyId={key.key_id} onRevoked={() => keys.start()} />
               ) : (
@@ -153,7 +153,7 @@ function LimitsForm({ api, tenant, onChange }: Props) {
     Object.fromEntries(
       limitNames.map(([name]) => [
         name,
-        tenant.unlimited.includes(name) ? unlimited : String(tenant.limits[name]),
+        tenant.unlimited?.includes(name) ? unlimited : String(tenant.limits[name]),
       ]),
     ),
   );

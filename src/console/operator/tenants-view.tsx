@@ -66,7 +66,7 @@ export function TenantsView({ api }: { api: AdminApi }) {
 
 /** Usage, and below it its limit. The usage is absent from services of the release before. */
 function OfLimit({ of: tenant, name }: { of: ListedTenant; name: 'documents' | 'input_tokens' }) {
-  const { usage, limits, unlimited: names } = tenant;
+  const { usage, limits, unlimited: names = [] } = tenant;
   return (
     <span class="of-limit">
       <span>{usage === undefined ? '–' : count(BigInt(usage[name]))}</span>

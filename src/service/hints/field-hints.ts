@@ -41,9 +41,8 @@ export function fieldHint(
   const documents = objects.map((object) => JSON.parse(object) as Fields);
   const first = `the first ${documents.length} documents`;
   const [none, within] = isWhole ? ['no document', 'the documents'] : [`none of ${first}`, first];
-  const hintOf = ({ field, kinds }: Asked, values: readonly Json[]): string | undefined => {
-    if (values.length === 0) return `${none} has the field ${shownName(field)}${nearby(field, documents)}`;
-    const found = new Set(values.map(kindOf));
+  const hintOf = ({ field, kinds }: Asked, found: ReadonlySet<Kind>): string | undefined => {
+    if (found.size === 0) return `${none} has the field ${shownName(field)}${nearby(field, documents)}`;
     if (kinds === undefined || kinds.size === 0 || [...kinds].some((kind) => found.has(kind)))
       return undefined;
     const compared = `${shownName(field)} is ${[...found].join(' or ')} in ${within}, and is compared with`;
@@ -54,15 +53,17 @@ export function fieldHint(
     const values = documents.flatMap((fields) => (Object.hasOwn(fields, field) ? [fields[field]!] : []));
     if (values.length === 0 && documents.some((fields) => valuesAt(fields, field).length > 0))
       return `filter takes names as they are: where finds the nested field ${shownName(field)}`;
-    const hint = hintOf({ field, kinds: new Set([kindOf(JSON.parse(value) as Json)]) }, values);
+    const asked = { field, kinds: new Set([kindOf(JSON.parse(value) as Json)]) };
+    const hint = hintOf(asked, new Set(values.map(kindOf)));
     if (hint !== undefined) return hint;
   }
+  // Many conditions may be on one field.
+  const kindsOf = new Map<string, ReadonlySet<Kind>>();
   for (const leaf of where === undefined ? [] : requiredLeaves(conditionTree(where, 'where'))) {
     const asked = askedBy(leaf);
-    const hint = hintOf(
-      asked,
-      documents.flatMap((fields) => valuesAt(fields, asked.field)),
-    );
+    const found = kindsOf.get(asked.field) ?? kindsAt(documents, asked.field);
+    kindsOf.set(asked.field, found);
+    const hint = hintOf(asked, found);
     if (hint !== undefined) return hint;
   }
   return undefined;
@@ -119,6 +120,10 @@ function valuesAt(fields: Fields, field: string): readonly Json[] {
     found = objects.flatMap((value) => (Object.hasOwn(value, name) ? [value[name]!] : []));
   }
   return isMany && found.length > 0 ? [[]] : found;
+}
+
+function kindsAt(documents: readonly Fields[], field: string): ReadonlySet<Kind> {
+  return new Set(documents.flatMap((fields) => valuesAt(fields, field)).map(kindOf));
 }
 
 /** The field that was probably meant. */

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from .errors import MaxsimdError
 from .models import StoredDocument
@@ -38,7 +38,7 @@ _SENTENCE = re.compile(rf"[.!?\u2026][{_CLOSING}]*{_SPACE}+|[\u3002\uff01\uff1f]
 _WORD = re.compile(rf"{_SPACE}+")
 _NO_SPACE = re.compile(f"[^{_SPACES}]")
 _LINE = re.compile(r"[^\n]+")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
 _HEADING = re.compile(rf" {{0,3}}(#{{1,6}})[ \t]+([^{_SPACES}][^\n]*)\Z")
 _CLOSING_SIGNS = re.compile(r"(?<![ \t])[ \t]+#+\Z")
 
@@ -64,8 +64,10 @@ class Cutting:
 @dataclass(frozen=True)
 class _Heading:
     at: int
+    """The place where it begins."""
     level: int
-    words: str
+    path: list[str]
+    """The words of the headings that it stands below, from the outermost, and its own."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def cut_document(document: Mapping[str, Any], cutting: Cutting) -> list[Mapping[
     start = _after_space(text, 0)
     while start < len(text):
         number = len(parts) + 1
-        headings = _headings_at(boundaries.headings, start)
+        headings = _headings_at(boundaries, start)
         doc_id = document.get("doc_id", "")
         metadata = {**(document.get("metadata") or {}), "part_of": doc_id, "part": number}
         if headings:
@@ -102,7 +104,8 @@ def cut_document(document: Mapping[str, Any], cutting: Cutting) -> list[Mapping[
         part = text[start:end].rstrip(_SPACES)
         parts.append({**document, "doc_id": part_id, "text": part, "metadata": metadata})
         start = _after_space(text, end)
-    return parts
+    # A text of spaces alone has no parts. The service refuses it.
+    return parts or [document]
 
 
 def assert_free(document: Mapping[str, Any], fields: Iterable[str]) -> None:
@@ -127,6 +130,11 @@ class StaleParts:
     def add(self, doc_id: str, parts: int) -> None:
         self._parts[doc_id] = parts
 
+    def drop(self, doc_id: str) -> None:
+        """This document, or part of a document, is not stored."""
+        self._parts.pop(doc_id, None)
+        self._parts.pop(doc_id.rpartition("#")[0], None)
+
     def concerns(self, document: StoredDocument) -> bool:
         """Whether the document belongs to one of the import."""
         return _source_of(document)[0] in self._parts
@@ -148,8 +156,9 @@ class StaleParts:
 def _source_of(document: StoredDocument) -> tuple[str, int]:
     """Part 0 is a document that is no part."""
     part_of, part = document.metadata.get("part_of"), document.metadata.get("part")
-    if isinstance(part_of, str) and document.doc_id == f"{part_of}#{part}":
-        return part_of, int(str(part))
+    is_part = isinstance(part, int) and not isinstance(part, bool) and part > 0
+    if is_part and isinstance(part_of, str) and document.doc_id == f"{part_of}#{part}":
+        return part_of, cast(int, part)
     return document.doc_id, 0
 
 
@@ -230,6 +239,7 @@ def _boundaries_of(text: str) -> _Boundaries:
 def _headings_of(text: str) -> list[_Heading]:
     """CommonMark's ATX headings, outside of fenced code (https://spec.commonmark.org/0.31.2/#atx-headings)."""
     headings: list[_Heading] = []
+    above: list[_Heading] = []
     fence: str | None = None
     for match in _LINE.finditer(text):
         line = match[0].rstrip(_SPACES)
@@ -243,21 +253,18 @@ def _headings_of(text: str) -> list[_Heading]:
             continue
         heading = _HEADING.match(line)
         if heading is not None:
-            words = _CLOSING_SIGNS.sub("", heading[2])[:_HEADING_LENGTH_MAX]
-            headings.append(_Heading(match.start(), len(heading[1]), words))
+            words, level = _CLOSING_SIGNS.sub("", heading[2])[:_HEADING_LENGTH_MAX], len(heading[1])
+            while above and above[-1].level >= level:
+                above.pop()
+            headings.append(_Heading(match.start(), level, [*(above[-1].path if above else []), words]))
+            above.append(headings[-1])
     return headings
 
 
-def _headings_at(headings: Sequence[_Heading], place: int) -> list[str]:
+def _headings_at(boundaries: _Boundaries, place: int) -> list[str]:
     """The headings that a place stands below, from the outermost."""
-    above: list[_Heading] = []
-    for heading in headings:
-        if heading.at > place:
-            break
-        while above and above[-1].level >= heading.level:
-            above.pop()
-        above.append(heading)
-    return [heading.words for heading in above]
+    count = bisect_right(boundaries.steps[0], place)
+    return boundaries.headings[count - 1].path if count > 0 else []
 
 
 def _last_within(ascending: Sequence[int], after: int, to: int) -> int | None:

@@ -65,6 +65,8 @@ class Import:
         stale = self._intake.stale_parts
         if stale is None:
             return
+        for failure in self._batches.report.failed:
+            stale.drop(failure.doc_id)
         listed = self._client.list_documents(self._index_id, fields=PART_FIELDS)
         for doc_id in stale.among([document async for document in listed if stale.concerns(document)]):
             deleted = await self._client.delete_document(self._index_id, doc_id)
