@@ -119,7 +119,7 @@ describe('Document input', () => {
       ['empty', {}],
       ['rich', rich],
     ]);
-    for (const metadata of [null, [], 'text', 7, true]) {
+    for (const metadata of [[], 'text', 7, true]) {
       expectInvalid(
         await upsertBody(id, { documents: [{ doc_id: 'a', text: 'river', metadata }] }),
         'documents.0.metadata',

@@ -29,5 +29,5 @@ test('the commands of imports find what the page says', async () => {
   expect(printed).toMatch(/^ +1 +[\d.]+ +laptops /m);
   expect(printed.match(/^documents +\d+ \(a dry run: nothing was sent\)$/gm)).toHaveLength(2);
   const { data } = expectReply(await client.listIndexes(), indexList);
-  expect(data.map(({ name }) => name)).toEqual(['handbook', 'notes']);
+  expect(data.map(({ name }) => name)).toEqual(['handbook', 'notes', 'manuals']);
 });

@@ -55,6 +55,7 @@ test('the filters of the guide find the documents that it says', async () => {
     ['1', '2'],
     ['2'],
     ['1', '3'],
+    ['4'],
     ['3'],
   ]);
 });

@@ -154,7 +154,7 @@ test('refuses what is no condition, cursor, limit or index; a key that may only 
   const { id } = await makeIndex(client);
   await put(client, id, [{ doc_id: 'a', text: 'river', metadata: { n: 1 } }]);
   expectInvalid(await client.listMatching(id, { where: { n: { above: 1 } } }), 'where.n');
-  for (const cursor of ['', '*', 'YQ==', 1, null])
+  for (const cursor of ['', '*', 'YQ==', 1])
     expectInvalid(await client.listMatching(id, { where: { n: 1 }, cursor }), 'cursor');
   expectInvalid(await client.listMatching(id, { limit: 1001 }), 'limit');
   expectInvalid(await client.listMatching(id, { fields: ['n', 'n'] }), 'fields.1');

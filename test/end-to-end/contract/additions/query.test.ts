@@ -161,7 +161,6 @@ describe('where', () => {
   test('is refused by its place where it is none', async () => {
     const { client } = stage;
     for (const [where, path] of [
-      [null, 'where'],
       ['tea', 'where'],
       [[], 'where'],
       [{ place: { above: 1 } }, 'where.place'],
