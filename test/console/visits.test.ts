@@ -131,7 +131,12 @@ describe.skipIf(reason !== undefined)(
       await expect
         .poll(async () => {
           await page.reload();
+          // The page says it once, with or after its heading.
           await page.getByRole('heading', { level: 1 }).waitFor();
+          await page
+            .getByRole('alert')
+            .waitFor({ timeout: 2_000 })
+            .catch(() => undefined);
           return page.getByRole('alert').allTextContents();
         })
         .toContain('the API key of this session was revoked; sign in with another key');

@@ -61,7 +61,8 @@ test('every example of the document succeeds', async () => {
       sent.push(operation.operationId);
       if (operation.operationId === 'createIndex' && indexId === '')
         indexId = (answer.body as { readonly id: string }).id;
-      if (operation.operationId === 'search' || operation.operationId === 'score')
+      // The example of a later page leaves out more results than there are.
+      if (['search', 'score'].includes(operation.operationId) && !name.includes('page'))
         expect((answer.body as { readonly results: readonly unknown[] }).results.length).toBeGreaterThan(0);
       if (operation.operationId === 'deleteDocument') expect(answer.body).toEqual({ deleted: true });
     }

@@ -54,7 +54,8 @@ def test_a_retriever_asks_for_documents_and_gives_the_passage_of_each() -> None:
     retrieve(client, INDEX, TextSource.of(load, None), "q", narrowed(100, **options))
     path = f"/v1/indexes/{INDEX}/search"
     asks = {"query": "q", "group_by_document": True, "return_components": True}
-    assert asked == [(path, {**asks, "top_k": 5}), (path, {**asks, "top_k": 100, **options})]
+    many = {**asks, "top_k": 100, "return_components": False}
+    assert asked == [(path, {**asks, "top_k": 5}), (path, {**many, **options})]
 
 
 def test_a_retriever_takes_the_text_from_a_metadata_field() -> None:
