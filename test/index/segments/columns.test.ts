@@ -147,7 +147,12 @@ describe('columns of sealed segments with codes', () => {
     for (const place of places.slice(0, 8))
       await stage.upsert([{ ...documentAt(idOf(place), place), metadataText }]);
     await stage.index().maintain();
-    for (const field of fields) expect(await stage.matching(`{"${field}":{"gt":0}}`)).toHaveLength(8);
+    for (const field of fields) {
+      const before = await filesOf(stage);
+      expect(await stage.matching(`{"${field}":{"gt":0}}`)).toHaveLength(8);
+      // The next use comes after the file is written, so the order of uses is that of the files.
+      await expect.poll(() => filesOf(stage)).not.toEqual(before);
+    }
     await expect.poll(() => filesOf(stage)).toHaveLength(32);
     await stage.reopen();
     stage.faults.set('readMetadata', engineError('io'));
