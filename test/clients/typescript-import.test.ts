@@ -165,7 +165,7 @@ describe('batches', () => {
     const blank = { doc_id: 'blank', text: '\n'.repeat(3000) };
     const odd = { doc_id: 'odd', text: long.text, metadata: { big: 1n } };
     const none = { doc_id: 'none', text: 't', metadata: null };
-    const report = await importAll(service, [long, blank, odd, none] as unknown as readonly Document[], {
+    const report = await importAll(service, [long, blank, odd, none], {
       cut: 1024,
       keepText: 'body',
     });

@@ -1,6 +1,7 @@
 /** `maxsimd index ...` as real processes: beside a running server, without one, and over damaged files. */
 import { open, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTenant } from '../../support/commands/command-line.ts';
 import { connect, type Client } from '../../support/running/client.ts';
@@ -176,7 +177,12 @@ describe('without a server', () => {
 
 describe('the usage ledger', () => {
   it('is named by verify when it is damaged, and after it was set aside by a server', async () => {
-    await flipByte(path.join(server.scratch.data, 'usage.db'), 1);
+    const file = path.join(server.scratch.data, 'usage.db');
+    // A page that the log has, too, would be read from there.
+    const ledger = new Database(file);
+    ledger.pragma('wal_checkpoint(TRUNCATE)');
+    ledger.close();
+    await flipByte(file, 1);
     const damaged = await runJsonHere(['index', 'verify'], operator);
     expect(damaged.exitCode).toBe(1);
     expect(damaged.document.problems).toMatchObject([{ index_id: '', file: 'usage.db' }]);
