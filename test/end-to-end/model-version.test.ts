@@ -99,7 +99,7 @@ describe('Model versions', () => {
     const version = '3';
     await cp(tiny, path.join(models, 'colbert-tiny', version), { recursive: true });
     const short = await create({ model: 'colbert-tiny', model_version: version });
-    expect(await encodersOf(server.pid)).toHaveLength(4);
+    await eventually(async () => (await encodersOf(server.pid)).length === 4);
     expect((await client.send('DELETE', `/v1/indexes/${short.id}`)).status).toBe(200);
     await eventually(async () => (await encodersOf(server.pid)).length === 3);
     await rm(path.join(models, 'colbert-tiny', version), { recursive: true });
