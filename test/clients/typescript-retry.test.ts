@@ -120,7 +120,7 @@ test('creating an index that may exist is safe', async () => {
 });
 
 describe('an index that is given by its name', () => {
-  test('stays that of an import, and of a list, whoever has the name meanwhile', async () => {
+  test('is that of one index for a whole import or list, also if another takes the name meanwhile', async () => {
     double.addIndex('a/b', index);
     const client = connect();
     const report = await client.import('name:a/b', documents(120), { concurrency: 3 });
