@@ -120,7 +120,7 @@ test('creating an index that may exist is safe', async () => {
 });
 
 describe('an index that is given by its name', () => {
-  test('is that of one index for a whole import or list, also if another takes the name meanwhile', async () => {
+  test('is looked up once for a whole import or list, so another that takes the name meanwhile is left alone', async () => {
     double.addIndex('a/b', index);
     const client = connect();
     const report = await client.import('name:a/b', documents(120), { concurrency: 3 });

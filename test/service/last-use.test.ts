@@ -1,10 +1,8 @@
 /** The last use of a key: it is written once an hour, by one of the nodes, and no request waits for it. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { parseApiKey } from '../../src/catalog/api-key.ts';
-import { Admission } from '../../src/service/admission.ts';
-import { InFlight } from '../../src/service/in-flight.ts';
-import { MemoryLimiter } from '../../src/service/limits/memory-limiter.ts';
-import { UsageRecorder } from '../../src/service/usage/usage-recorder.ts';
+import type { Admission } from '../../src/service/admission.ts';
+import { admissionOfAnotherNode } from '../support/stages/another-node.ts';
 import { openServiceStage, type ServiceStage, type TenantStage } from '../support/stages/service-stage.ts';
 
 const minute = 60_000;
@@ -26,23 +24,6 @@ beforeEach(async () => {
 });
 afterEach(() => stage[Symbol.asyncDispose]());
 
-async function newNode(): Promise<Admission> {
-  const { catalog, errors } = stage;
-  const nowMs = (): number => stage.clock.ms;
-  const limiter = await MemoryLimiter.restore(catalog, nowMs());
-  return new Admission({
-    catalog,
-    keyPepper: catalog.keyPepper(),
-    limiter,
-    usage: new UsageRecorder({ catalog, limiter, nowMs }),
-    inFlight: new InFlight(),
-    nowMs,
-    rateNowMs: nowMs,
-    onUncounted: (error) => errors.push(error),
-    onUnnoted: (error) => errors.push(error),
-  });
-}
-
 async function use(node: Pick<Admission, 'admit'>): Promise<void> {
   (await node.admit(`Bearer ${owner.apiKey}`)).permit.release();
 }
@@ -54,7 +35,7 @@ async function lastUse(): Promise<number | undefined> {
 }
 
 it('is that of a request at most an hour before', async () => {
-  const node = await newNode();
+  const node = await admissionOfAnotherNode(stage);
   const start = stage.clock.ms;
   expect(await lastUse()).toBeUndefined();
   for (let requests = 0; requests < 10; requests += 1) await use(node);
@@ -73,7 +54,7 @@ it('is that of a request at most an hour before', async () => {
 });
 
 it('is written once by two nodes that serve the key at once', async () => {
-  const nodes = [await newNode(), await newNode()];
+  const nodes = [await admissionOfAnotherNode(stage), await admissionOfAnotherNode(stage)];
   const start = stage.clock.ms;
   await Promise.all(nodes.map(use));
   expect(await lastUse()).toBe(start);
@@ -101,7 +82,7 @@ it('counts sessions of the console, and requests that a limit of the tenant refu
   expect(await lastUse()).toBe(stage.clock.ms);
   await stage.catalog.setTenantSuspended(owner.tenant.id, true);
   stage.clock.ms += hour;
-  const node = await newNode();
+  const node = await admissionOfAnotherNode(stage);
   await expect(use(node)).rejects.toMatchObject({ code: 'tenant_suspended' });
   expect(await lastUse()).toBe(stage.clock.ms);
 });
@@ -110,7 +91,7 @@ it('keeps no request waiting, and is tried again where it failed', async () => {
   const write = stage.catalog.noteKeyUse.bind(stage.catalog);
   const stuck = Promise.withResolvers<void>();
   stage.catalog.noteKeyUse = () => stuck.promise;
-  const node = await newNode();
+  const node = await admissionOfAnotherNode(stage);
   await use(node);
   const failure = new Error('the catalog is away');
   stuck.reject(failure);

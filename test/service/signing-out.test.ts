@@ -1,10 +1,8 @@
 /** A session of the console that its owner ends: on the node that was asked, on every other one, and after a restart. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { Admission } from '../../src/service/admission.ts';
-import { InFlight } from '../../src/service/in-flight.ts';
-import { MemoryLimiter } from '../../src/service/limits/memory-limiter.ts';
+import type { Admission } from '../../src/service/admission.ts';
 import { sessionMs } from '../../src/service/session.ts';
-import { UsageRecorder } from '../../src/service/usage/usage-recorder.ts';
+import { admissionOfAnotherNode } from '../support/stages/another-node.ts';
 import { openServiceStage, type ServiceStage, type TenantStage } from '../support/stages/service-stage.ts';
 
 const ended = { code: 'authentication_failed', message: 'the session has ended; sign in again' };
@@ -61,20 +59,7 @@ it('stays ended after a restart', async () => {
 });
 
 it('ends on another node within two seconds', async () => {
-  const { catalog } = stage;
-  const nowMs = (): number => stage.clock.ms;
-  const limiter = await MemoryLimiter.restore(catalog, nowMs());
-  const node = new Admission({
-    catalog,
-    keyPepper: catalog.keyPepper(),
-    limiter,
-    usage: new UsageRecorder({ catalog, limiter, nowMs }),
-    inFlight: new InFlight(),
-    nowMs,
-    rateNowMs: nowMs,
-    onUncounted: (error) => stage.errors.push(error),
-    onUnnoted: (error) => stage.errors.push(error),
-  });
+  const node = await admissionOfAnotherNode(stage);
   const session = await open();
   await admit(node, session);
   await stage.service.endSession(session);

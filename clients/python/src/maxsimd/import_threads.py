@@ -71,11 +71,9 @@ class Import:
         return self._batches.report
 
     def _delete_stale_parts(self) -> None:
-        stale = self._intake.stale_parts
+        stale = self._intake.parts_to_clean(self._batches.report)
         if stale is None:
             return
-        for failure in self._batches.report.failed:
-            stale.drop(failure.doc_id)
         listed = self._client.list_documents(self._index_id, fields=PART_FIELDS)
         for doc_id in stale.among([document for document in listed if stale.concerns(document)]):
             deleted = self._client.delete_document(self._index_id, doc_id)

@@ -69,6 +69,13 @@ class Intake:
         self.stale_parts = None if self._cutting is None else StaleParts()
         """None: nothing is cut, so nothing is left behind."""
 
+    def parts_to_clean(self, report: ImportReport) -> StaleParts | None:
+        """At the end of an import: what knows the parts of the documents that are wholly stored."""
+        if self.stale_parts is not None:
+            for failure in report.failed:
+                self.stale_parts.drop(failure.doc_id)
+        return self.stale_parts
+
     def items_of(self, document: Document) -> list[Item | DocumentFailure]:
         """A failure says why no request can carry the document."""
         given = plain(document)
