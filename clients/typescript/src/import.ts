@@ -139,7 +139,8 @@ export class Import {
   readonly #batches: Batch[] = [];
   readonly #report = { documents: 0, chunks: 0, failed: [] as ImportFailure[], deleted: 0 };
   readonly #cutting: Cutting | undefined;
-  readonly #staleParts = new StaleParts();
+  /** Absent where nothing is cut: then no ids are remembered, however many documents there are. */
+  readonly #staleParts: StaleParts | undefined;
   readonly #resumed: NonNullable<ImportOptions['resumed']>;
   /** Documents of the input that are still to be skipped. */
   #toSkip: number;
@@ -155,6 +156,7 @@ export class Import {
     this.#calls = calls;
     this.#keepText = keepText;
     this.#cutting = cuttingOf(options);
+    this.#staleParts = this.#cutting && new StaleParts();
     this.#resumed = resumed;
     this.#toSkip = resumed.settled;
     this.#settled = resumed.settled;
@@ -175,7 +177,8 @@ export class Import {
     while (this.#isBusy()) await this.#ended.promise;
     this.#callerSignal?.throwIfAborted();
     try {
-      if (this.#failure === undefined && this.#cutting !== undefined) await this.#deleteStaleParts();
+      if (this.#failure === undefined && this.#staleParts !== undefined)
+        await this.#deleteStaleParts(this.#staleParts);
     } catch (error) {
       this.#failure = { error };
     }
@@ -183,9 +186,9 @@ export class Import {
     return this.#report;
   }
 
-  async #deleteStaleParts(): Promise<void> {
+  async #deleteStaleParts(staleParts: StaleParts): Promise<void> {
     const stored = await this.#calls.storedParts(this.#signal);
-    for (const docId of await this.#staleParts.among(stored)) {
+    for (const docId of await staleParts.among(stored)) {
       const { deleted } = await this.#calls.deleteDocument(docId, this.#signal);
       if (deleted) this.#report.deleted += 1;
     }
@@ -197,8 +200,8 @@ export class Import {
     const isSkipped = this.#toSkip > 0;
     // Which of the skipped documents failed is not known.
     const isWhole = !(parts instanceof MaxsimdError) && !(isSkipped && this.#resumed.failed > 0);
-    if (isWhole) this.#staleParts.add(document.doc_id, parts.length);
-    else this.#staleParts.drop(document.doc_id);
+    if (isWhole) this.#staleParts?.add(document.doc_id, parts.length);
+    else this.#staleParts?.drop(document.doc_id);
     if (isSkipped) {
       this.#toSkip -= 1;
       return;
@@ -358,7 +361,7 @@ export class Import {
       this.#batches.shift();
       const { items, answer } = head;
       const failed = failuresOf(head);
-      for (const { doc_id: docId, part_of: partOf } of failed) this.#staleParts.drop(partOf ?? docId);
+      for (const { doc_id: docId, part_of: partOf } of failed) this.#staleParts?.drop(partOf ?? docId);
       this.#settled += items.filter(({ isLast }) => isLast).length;
       report.documents += answer?.upserted_documents ?? 0;
       report.chunks += answer?.upserted_chunks ?? 0;
