@@ -13,7 +13,7 @@ import {
   encodersOfTest,
   startEncoders,
 } from '../../support/encoder/encoders.ts';
-import { eventually } from '../../support/running/eventually.ts';
+import { eventually, hangMs } from '../../support/running/eventually.ts';
 import { defaultModel } from '../../support/encoder/models.ts';
 
 const unavailable = expect.objectContaining({ code: 'service_unavailable' }) as unknown;
@@ -314,6 +314,6 @@ describe('encoders', () => {
 async function statisticsOnceIdle(address: string): Promise<GetStatisticsResponse | undefined> {
   const probe = new EncoderProbe(address);
   onTestFinished(() => probe.close());
-  await eventually(async () => (await probe.statistics(1000))?.queuedRequests === 0);
-  return probe.statistics(1000);
+  await eventually(async () => (await probe.statistics(hangMs))?.queuedRequests === 0);
+  return probe.statistics(hangMs);
 }

@@ -7,7 +7,7 @@ import { rangeFields } from '../../../src/encoder/protocol/row-places.ts';
 import { rowBytes } from '../../../src/contracts/row-shape.ts';
 import { halfValues } from '../../../src/encoder/inference/halves.ts';
 import { callOptions, encodeAll, type Encoders, startEncoders } from '../../support/encoder/encoders.ts';
-import { eventually } from '../../support/running/eventually.ts';
+import { eventually, hangMs } from '../../support/running/eventually.ts';
 import { defaultModel, minilmModel, plainModel } from '../../support/encoder/models.ts';
 import { componentsOf } from '../../../bench/lib/vectors.ts';
 
@@ -166,10 +166,10 @@ describe.each(models)('$served.name version $served.version', ({ directory, serv
 
   it('refuses the worst legal upsert early, in bounded memory, and answers queries meanwhile', async () => {
     const worst = Array.from({ length: 50 }, () => '.'.repeat(100 * 1024));
-    const before = (await probe.statistics(5000))!.residentBytes;
+    const before = (await probe.statistics(hangMs))!.residentBytes;
     let peak = 0;
     const sample = async (): Promise<void> => {
-      const statistics = await probe.statistics(5000);
+      const statistics = await probe.statistics(hangMs);
       peak = Math.max(peak, statistics?.residentBytes ?? 0);
     };
     const sampling = setInterval(() => void sample(), 50);
@@ -189,7 +189,7 @@ describe.each(models)('$served.name version $served.version', ({ directory, serv
     await queries;
     expect(peak - before).toBeLessThan(400 << 20);
     expect(slowest.ms).toBeLessThan(30_000);
-    await eventually(async () => (await probe.statistics(1000))?.queuedTokens === 0);
+    await eventually(async () => (await probe.statistics(hangMs))?.queuedTokens === 0);
   });
 
   async function maxSim(text: string, document: EncodedDocument): Promise<number> {

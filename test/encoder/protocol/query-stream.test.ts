@@ -145,8 +145,8 @@ describe('the encoder’s end of a stream of queries', () => {
     stream.cancel();
     const probe = new EncoderProbe(address);
     onTestFinished(() => probe.close());
-    await eventually(async () => (await probe.statistics(1000))?.queuedRequests === 0);
-    expect(await probe.statistics(1000)).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
+    await eventually(async () => (await probe.statistics(hangMs))?.queuedRequests === 0);
+    expect(await probe.statistics(hangMs)).toMatchObject({ queuedRequests: 0, queuedTokens: 0 });
   });
 
   // Five thousand runs of the model take ten seconds on two idle cores and several times that on busy ones.
@@ -160,9 +160,9 @@ describe('the encoder’s end of a stream of queries', () => {
     // Its answers fill the transport, and then their bound is reached. Further queries stay with the client. After a second
     // without a run it is not just a busy machine.
     await eventually(async () => {
-      const before = await probe.statistics(1000);
+      const before = await probe.statistics(hangMs);
       await pause(1000);
-      const after = await probe.statistics(1000);
+      const after = await probe.statistics(hangMs);
       return before !== undefined && before.batches > 0 && before.batches === after?.batches;
     });
     stream.resume();

@@ -38,13 +38,13 @@ it('reads on while nobody reads its answers', async () => {
   stream.on('data', ({ items }: EncodeQueriesResponse) => answers.push(...items));
   stream.write({ items: [{ number: 1 }] });
   await eventually(() => answers.length === 1);
-  const before = (await probe.statistics(10_000))!.batches;
+  const before = (await probe.statistics(hangMs))!.batches;
   valve.close();
   // Four bytes each, so that all fit the window of this direction, whose answers fill the socket of the other.
   const emptyItems = Array.from({ length: 16 }, () => ({ number: 2 }));
   for (let message = 0; message < 700; message++) stream.write({ items: emptyItems });
   stream.write({ items: [{ number: 3, query, timeoutMs: hangMs }] });
-  await eventually(async () => ((await probe.statistics(1000))?.batches ?? before) > before);
+  await eventually(async () => ((await probe.statistics(hangMs))?.batches ?? before) > before);
   valve.open();
   await eventually(() => answers.length === 1 + 700 * 16 + 1);
   expect(answers.filter(({ number, failure }) => number === 2 && failure)).toHaveLength(700 * 16);

@@ -42,8 +42,8 @@ describe.runIf(process.platform === 'linux')('an encoder without memory for a ba
     await eventually(() => pool.ready());
     expect((await ask()).vectors).toEqual(vectors);
     const probe = new EncoderProbe(supervisor.addresses[0]!);
-    await eventually(async () => (await probe.statistics(1000))?.queuedRequests === 0);
-    expect(await probe.statistics(1000)).toMatchObject({ queuedTokens: 0 });
+    await eventually(async () => (await probe.statistics(hangMs))?.queuedRequests === 0);
+    expect(await probe.statistics(hangMs)).toMatchObject({ queuedTokens: 0 });
     probe.close();
   });
 });

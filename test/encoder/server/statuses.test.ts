@@ -147,7 +147,7 @@ describe('the encoder', () => {
   it('keeps no place in its queue past the deadline for a client that reads nothing', async () => {
     const probe = new EncoderProbe(encoders.supervisor.addresses[0]!);
     onTestFinished(() => probe.close());
-    const { expired } = (await probe.statistics(1000))!;
+    const { expired } = (await probe.statistics(hangMs))!;
     const metadata = new Metadata();
     // The client does nothing at this deadline, like a stopped process. Only the encoder acts on it.
     metadata.set('grpc-timeout', '8S');
@@ -158,9 +158,9 @@ describe('the encoder', () => {
     stream.write({ open: { ...open, documentCount: 60 } });
     for (let i = 0; i < 60; i++) stream.write({ document: { text: 'late '.repeat(20_000), more: [] } });
     stream.write({ proceed: {} });
-    await eventually(async () => (await probe.statistics(1000))!.queuedTokens > 0);
-    await eventually(async () => (await probe.statistics(1000))!.queuedRequests === 0);
-    expect(await probe.statistics(1000)).toMatchObject({ queuedTokens: 0, expired: expired + 1 });
+    await eventually(async () => (await probe.statistics(hangMs))!.queuedTokens > 0);
+    await eventually(async () => (await probe.statistics(hangMs))!.queuedRequests === 0);
+    expect(await probe.statistics(hangMs)).toMatchObject({ queuedTokens: 0, expired: expired + 1 });
   });
 
   it('runs no further than a reader that does not read, and goes on when it does', async () => {
@@ -169,7 +169,7 @@ describe('the encoder', () => {
     const texts = Array.from({ length: 60 }, (): EncodeDocumentsRequest => ({
       document: { text: 'late '.repeat(20_000), more: [] },
     }));
-    const before = (await probe.statistics(1000))!.tokens;
+    const before = (await probe.statistics(hangMs))!.tokens;
     const stream = client.documents();
     stream.on('error', () => undefined);
     // The client asks for messages and takes none. So the buffers fill, and flow control stops the encoder.
@@ -177,7 +177,7 @@ describe('the encoder', () => {
     for (const message of [{ open: { ...open, documentCount: 60 } }, ...texts, { proceed: {} }])
       stream.write(message);
     stream.end();
-    const run = async (): Promise<number> => (await probe.statistics(1000))!.tokens - before;
+    const run = async (): Promise<number> => (await probe.statistics(hangMs))!.tokens - before;
     let last = -1;
     // The encoder has stopped when two checks in a row see the same count.
     await eventually(async () => {
