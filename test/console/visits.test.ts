@@ -3,6 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 
 import { missingBrowser, type Page } from '../support/browser.ts';
 import { createKey } from '../support/commands/command-line.ts';
+import { connect } from '../support/running/client.ts';
+import { eventually } from '../support/running/eventually.ts';
 import { makeIndex, put } from '../support/running/requests.ts';
 import { useSharedStage } from '../support/running/stage.ts';
 import { useConsole } from './console-page.ts';
@@ -128,17 +130,11 @@ describe.skipIf(reason !== undefined)(
       );
       await signIn(page, key.key);
       await stage.operate('key', 'revoke', key.key.slice(9, 21));
+      const ended = connect(stage.server.url, key.key);
+      await eventually(async () => (await ended.usage()).status === 401);
+      await page.reload();
       await expect
-        .poll(async () => {
-          await page.reload();
-          // The page says it once, with or after its heading.
-          await page.getByRole('heading', { level: 1 }).waitFor();
-          await page
-            .getByRole('alert')
-            .waitFor({ timeout: 2_000 })
-            .catch(() => undefined);
-          return page.getByRole('alert').allTextContents();
-        })
+        .poll(() => page.getByRole('alert').allTextContents())
         .toContain('the API key of this session was revoked; sign in with another key');
       await page.getByLabel('API key').fill(tenant.key);
       await page.getByRole('button', { name: 'Sign in' }).click();
