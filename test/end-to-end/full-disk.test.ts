@@ -33,7 +33,7 @@ async function search(): Promise<number> {
   return results.length;
 }
 
-describe.skipIf(noDisks !== undefined)('a disk', { timeout: 180_000 }, () => {
+describe.skipIf(noDisks !== undefined)('a disk', () => {
   beforeEach(async () => {
     scratch = await makeScratch();
     disk = await Disk.make({ directory: scratch.data });

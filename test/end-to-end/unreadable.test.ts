@@ -80,7 +80,7 @@ afterAll(async () => {
   await scratch.remove();
 });
 
-describe('a segment beneath an open index', { timeout: 300_000 }, () => {
+describe('a segment beneath an open index', () => {
   test.each(['sealed', 'active'])('that is cut short while it is %s', async (state) => {
     const id = state === 'sealed' ? await makeSealed() : (await makeIndex(client)).id;
     if (state === 'active') await put(client, id, documents.slice(0, 1));

@@ -105,7 +105,7 @@ describe('documents without a score', () => {
   });
 });
 
-describe('lists', { timeout: 120_000 }, () => {
+describe('lists', () => {
   it('have up to 1,000 documents', async () => {
     const documents = Array.from({ length: 1000 }, (_, at) => (at === 700 ? 'red' : words(1 + (at % 3))));
     const answer = await rank({ documents });

@@ -161,7 +161,7 @@ describe('a start is refused, says why, and prints no secret', () => {
       () => ({ MAXSIMD_LIMITER_URL: secureRedis((url) => (url.password = wrong)) }),
       /the limiter cannot be used: it refuses the user or the password/,
     ],
-  ])('%s', { timeout: 60_000 }, async (_what, changed, message) => {
+  ])('%s', async (_what, changed, message) => {
     const launch = await launchServer({ env: { ...environment, ...changed() } });
     const { code } = await launch.exited;
     const { stdout, stderr } = launch.output();
