@@ -106,7 +106,7 @@ void saveCodebook(const std::string& path, const Kernel& kernel, const Codebook&
   SectionParts body;
   forEachSection(data, [&]<typename T>(const std::vector<T>& values) { body.add<T>(values); });
   DerivedFormat format = codebookFormat;
-  // Earlier releases can read it.
+  // Releases that know no directions read it.
   if (header.directions == 0) format.version = format.versionOldest;
   saveDerived(path, format, header, body.parts());
 }

@@ -3,7 +3,7 @@
 //
 //   offset size field
 //   0      8    magic "MAXSIMCB"
-//   8      4    formatVersion (3; 2 in files of earlier releases, which have no directions)
+//   8      4    formatVersion: 3, or 2 without directions
 //   12     4    crc32c of bytes [16, 64)
 //   16     8    hash of the content, as Codebook::hash
 //   24     4    dim

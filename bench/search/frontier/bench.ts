@@ -38,8 +38,8 @@ const stateNames = [
 ] as const;
 type StateName = (typeof stateNames)[number];
 
-/** How candidates are found: as the engine chooses, or forced. */
-const routes = ['auto', 'codes', 'lists', 'graph'] as const;
+/** How candidates are found: as the engine chooses, or forced. With `exact` every chunk is scored. */
+const routes = ['auto', 'codes', 'lists', 'graph', 'exact'] as const;
 
 const settings = {
   embeddings: words('directories of embeddings; without one vectors are generated'),

@@ -68,15 +68,15 @@ export async function* peerPoints(options: PeerOptions): AsyncGenerator<Point> {
 
 async function* pointsOf(peer: PeerName, options: PeerOptions): AsyncGenerator<Point> {
   const { corpus, queries, truths, threads, clock, rounds, cache, onProgress } = options;
-  const program = programOf(peer, cache, onProgress);
+  const { command, versions } = programOf(peer, cache, onProgress);
   const embeddings = write(corpus, queries, cache);
   const truth = peer === 'lancedb' ? truths.unweighted : truths.weighted;
   const documents = documentOfChunks(corpus);
   onProgress(`${peer}, ${threads} threads`);
-  const [index, cores] = [path.join(embeddings, peer), availableParallelism()];
-  for await (const text of linesOf([...program, embeddings, index], cores)) onProgress(text);
+  const [index, cores] = [path.join(embeddings, `${peer}-${versions}`), availableParallelism()];
+  for await (const text of linesOf([...command, embeddings, index], cores)) onProgress(text);
   const asked = [embeddings, index, String(rounds), String(threads), clock];
-  for await (const text of linesOf([...program, ...asked], threads)) {
+  for await (const text of linesOf([...command, ...asked], threads)) {
     const { settings, milliseconds, found, diskBytes, buildSeconds } = line.parse(JSON.parse(text));
     const times = new Times();
     for (const [at, time] of milliseconds.entries()) times.add(at % queries.length, time);

@@ -99,12 +99,13 @@ export async function readModelSource(given: string): Promise<ModelSource> {
 
 /** Names the f32 graph beside another one, in the order in which hubs have it. */
 async function f32AdviceFor(directory: string, graph: string): Promise<string> {
-  const names = [
+  const names = new Set([
     path.join(path.dirname(graph), 'model.onnx'),
     path.join(graphsFolder, 'model.onnx'),
     'model.onnx',
-  ];
-  for (const name of names.filter((each) => each !== path.normalize(graph))) {
+  ]);
+  names.delete(path.normalize(graph));
+  for (const name of names) {
     const file = path.join(directory, name);
     if (!existsSync(file)) continue;
     // Nobody asked for this file. One that cannot be read is no advice.

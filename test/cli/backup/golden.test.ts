@@ -3,7 +3,7 @@
  * formats of archive, catalog, ledger, segments and what is derived from them are frozen: who changes one reads the others. The
  * last archive holds rows that the default model pooled, with refined codes.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { archiveVersion } from '../../../src/cli/backup/archive-format.ts';
@@ -26,12 +26,14 @@ import { openServiceStage } from '../../support/stages/service-stage.ts';
 
 const folder = path.resolve(import.meta.dirname, '../../fixtures/backup');
 const pooledArchive = 'format-2-pooled.tar';
+/** Its codebooks have a format that is read as it is. Those of the other archives are made again. */
+const codebookArchive = 'format-2-segment-4-codebook-3.tar';
 const archives = readdirSync(folder).filter((name) => name.endsWith('.tar') && name !== pooledArchive);
 
 it('there is an archive of each format', () => {
   const formats = Array.from({ length: archiveVersion }, (_format, place) => `format-${place + 1}.tar`);
-  // Segments got a format of their own later.
-  expect(archives.toSorted()).toEqual([...formats, 'format-2-segment-4.tar'].toSorted());
+  // Segments got a format of their own later, and codebooks.
+  expect(archives.toSorted()).toEqual([...formats, 'format-2-segment-4.tar', codebookArchive].toSorted());
 });
 
 /** The data directory that an archive was restored into. */
@@ -42,6 +44,15 @@ async function restored(archive: string, indexes: number): Promise<string> {
   expect(document).toMatchObject({ indexes, problems: [] });
   expect((await runJson(['index', 'verify'], { environment })).document).toMatchObject({ problems: [] });
   return directory;
+}
+
+/** The inodes of codebooks of format 3, by name. A codebook that is made again has another one. */
+function codebooksOf(directory: string, indexId: string): ReadonlyMap<string, number> {
+  const files = path.join(directory, 'segments', indexId);
+  const isOne = (name: string): boolean =>
+    name.startsWith('codebook-') && readFileSync(path.join(files, name)).readUInt32LE(8) === 3;
+  const found = readdirSync(files).filter(isOne);
+  return new Map(found.map((name) => [name, statSync(path.join(files, name)).ino]));
 }
 
 function answersBeside(archive: string): string {
@@ -83,6 +94,24 @@ describe.each(archives)('%s', (archive) => {
     await stage.service.maintain();
     expect(stage.errors).toEqual([]);
   });
+});
+
+it('codebooks of the archive are read, not made again', async () => {
+  const { tenants } = JSON.parse(answersBeside(codebookArchive)) as Golden;
+  const directory = await restored(codebookArchive, tenants.length);
+  const codebooks = () => tenants.map(({ index }) => codebooksOf(directory, index.id));
+  const archived = codebooks();
+  expect(archived.map(({ size }) => size)).toEqual(tenants.map(() => 1));
+  await using stage = await openServiceStage(directory, goldenSettings);
+  for (const { apiKey, index, answers } of tenants) {
+    const { tenant, permit } = await stage.service.admit(`Bearer ${apiKey}`);
+    permit.release();
+    expect(await answersOf(stage, tenant, index)).toEqual(answers);
+  }
+  // Merges make codes anew, with the codebook that is there if it was read.
+  await stage.service.maintain();
+  expect(codebooks()).toEqual(archived);
+  expect(stage.errors).toEqual([]);
 });
 
 describe('the archive of pooled rows', () => {

@@ -66,3 +66,10 @@ def unit_rows(rows: np.ndarray) -> np.ndarray:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     kept = lengths[:, 0] > 1e-6
     return rows[kept] / lengths[kept]
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Writes a file of that name that is whole or not there."""
+    unfinished = file.with_name(f"{file.name}.new")
+    unfinished.write_text(text)
+    unfinished.replace(file)

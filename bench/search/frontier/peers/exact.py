@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from embeddings import Embeddings, unit_rows
+from embeddings import Embeddings, unit_rows, write_whole
 
 top_k = 100
 
@@ -38,7 +38,7 @@ def main(directory: str, out: str) -> None:
     embeddings = Embeddings(directory)
     unit = [unit_rows(query) for query in embeddings.queries]
     found = {"weighted": best(embeddings, embeddings.queries), "unit": best(embeddings, unit)}
-    Path(out).write_text(json.dumps(found))
+    write_whole(Path(out), json.dumps(found))
 
 
 main(*sys.argv[1:])

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from embeddings import Embeddings
+from embeddings import Embeddings, write_whole
 from engine import Index, Setting
 
 
@@ -30,7 +30,7 @@ def build_once(index: Index, folder: Path) -> None:
         folder.mkdir(parents=True)
         started = time.perf_counter()
         index.build(folder)
-        stamp_of(folder).write_text(json.dumps(time.perf_counter() - started))
+        write_whole(stamp_of(folder), json.dumps(time.perf_counter() - started))
 
 
 def bytes_of(folder: Path) -> int:

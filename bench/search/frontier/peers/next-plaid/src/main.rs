@@ -59,7 +59,9 @@ fn build_once(directory: &Path, index: &Path, bits: usize, factor: usize) {
         // It keeps the vectors of a small index in full for later rebuilds, which no search needs.
         let config = IndexConfig { nbits: bits, start_from_scratch: 0, ..IndexConfig::default() };
         MmapIndex::create_with_kmeans(&documents, index.to_str().unwrap(), &config).expect("building");
-        fs::write(stamp_of(index), started.elapsed().as_secs_f64().to_string()).unwrap();
+        let unfinished = index.with_extension("new");
+        fs::write(&unfinished, started.elapsed().as_secs_f64().to_string()).unwrap();
+        fs::rename(unfinished, stamp_of(index)).unwrap();
     }
 }
 
