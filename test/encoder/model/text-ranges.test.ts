@@ -121,7 +121,12 @@ test('the first tokens of a long text are those of the whole text, and the rest 
     units += led.length;
     return tokenizer.locateInSlices(led, signal);
   };
-  await documentTokens({ rules, tokenizer: { ...tokenizer, locateInSlices } }, 'bees dance '.repeat(9_000), signal, 500);
+  await documentTokens(
+    { rules, tokenizer: { ...tokenizer, locateInSlices } },
+    'bees dance '.repeat(9_000),
+    signal,
+    500,
+  );
   expect(units).toBeLessThan(5_000);
 });
 
