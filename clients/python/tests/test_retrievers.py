@@ -117,6 +117,8 @@ def test_a_grouped_retrieval_asks_for_pages_until_it_has_enough_documents() -> N
     assert (found(2), asked) == (["long#0", "short"], [(0, 10), (10, 10), (20, 10)])
     assert (found(9), asked) == (["long#0", "short", "other#1"], [(0, 10), (10, 10), (20, 10)])
     assert (found(100), asked) == (["long#0", "short", "other#1"], [(0, 100)])
+    found(0)
+    assert asked[0] == (0, 0)
     stored[:0] = [_part(f"huge#{at}", "huge") for at in range(100)]
     assert (found(2), len(asked)) == (["huge#0"], 10)
 

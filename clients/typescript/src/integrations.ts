@@ -107,11 +107,13 @@ async function bestOfGroups(
   groupBy: string | undefined,
 ): Promise<Result[]> {
   const { top_k: groups = detailedMax } = search;
-  const size = groupBy === undefined ? groups : Math.max(groups, detailedMax);
+  // The service refuses a number below 1.
+  const size = groupBy === undefined || groups < 1 ? groups : Math.max(groups, detailedMax);
   // Without components there are no highlights.
   const detailed = { ...search, top_k: size, return_components: size <= detailedMax };
   const best = new Map<unknown, Result>();
-  for (let page = 0; page < (groupBy === undefined ? 1 : pagesMax) && best.size < groups; page++) {
+  const pages = groupBy === undefined ? 1 : pagesMax;
+  for (let page = 0; page < pages && (page === 0 || best.size < groups); page++) {
     const offset = page === 0 ? {} : { offset: page * size };
     const { results } = await client.search(indexId, { ...detailed, ...offset });
     for (const result of results) {

@@ -196,7 +196,9 @@ class _Pages:
 
     def __init__(self, field: str | None, options: Mapping[str, Any], group_by: str | None) -> None:
         self._groups: int = options["top_k"]
-        self._size = self._groups if group_by is None else max(self._groups, DETAILED_MAX)
+        # The service refuses a number below 1.
+        is_grouped = group_by is not None and self._groups > 0
+        self._size = max(self._groups, DETAILED_MAX) if is_grouped else self._groups
         passages = {} if field is None else {"passage": {"from": field}}
         # Without components there are no highlights.
         detailed = {"return_components": self._size <= DETAILED_MAX}
@@ -208,7 +210,7 @@ class _Pages:
 
     def next(self) -> dict[str, Any] | None:
         """Parameters of the search for the next page, if one is needed."""
-        if self._left == 0 or len(self._best) >= self._groups:
+        if self._left == 0 or (self._best and len(self._best) >= self._groups):
             return None
         return self._search if self._offset == 0 else {**self._search, "offset": self._offset}
 
