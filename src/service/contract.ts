@@ -220,8 +220,6 @@ export interface ScoreResponse extends RankedResponse {
     readonly documents: number;
     /** Tokens that are left of each of them. */
     readonly tokens: number;
-    /** Tokens of all documents, cut ones whole. */
-    readonly wholeTokens: number;
     readonly tokensMax: number;
     /** Whether the list would not have fitted with as many tokens as a document may have. */
     readonly isToFit: boolean;

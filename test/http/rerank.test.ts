@@ -131,7 +131,7 @@ describe('lists', () => {
     const documents = Array.from({ length: 200 }, () => words(1000));
     const { meta, usage } = await rank({ documents });
     expect(meta.warnings).toEqual([
-      'only the first 500 tokens (max_tokens_per_doc) count of 200 documents, because 200000 tokens are more than the 100000 that a request may have',
+      'only the first 500 tokens (max_tokens_per_doc) count of 200 documents, because the list has more than the 100000 that a request may have',
     ]);
     expect(usage.total_tokens).toBe(100_001);
   });
@@ -141,7 +141,7 @@ describe('lists', () => {
     const encoded = http.service.encoder.inferred.length;
     const { error } = await refused({ documents, max_tokens_per_doc: 800 });
     expect(error.message).toBe(
-      'documents: have 160000 tokens together after cutting at max_tokens_per_doc 800, and a request may have 100000: send max_tokens_per_doc of at most 500, or fewer documents',
+      'documents: have 160000 tokens or more together after cutting at max_tokens_per_doc 800, and a request may have 100000: send max_tokens_per_doc of at most 500, or fewer documents',
     );
     expect(http.service.encoder.inferred).toHaveLength(encoded);
     expect(order(await rank({ documents: documents.slice(0, 2), max_tokens_per_doc: 9e15 }))).toEqual([0, 1]);

@@ -15,8 +15,8 @@ import {
   refuseUnknown,
   rerank,
   type RerankOptions,
+  type RetrievalOptions,
   retrieve,
-  type TextSource,
   type Where,
 } from '@maxsimd/client/integrations';
 
@@ -25,12 +25,12 @@ export interface RetrieverOptions extends Narrowing {
   readonly k?: number | undefined;
 }
 
-export interface MaxsimdRetrieverInput extends BaseRetrieverInput, RetrieverOptions, TextSource {
+export interface MaxsimdRetrieverInput extends BaseRetrieverInput, RetrieverOptions, RetrievalOptions {
   readonly client: Maxsimd;
   readonly indexId: string;
 }
 
-const known = ['client', 'indexId', 'load', 'textField', 'k', 'where', 'exact'];
+const known = ['client', 'indexId', 'load', 'textField', 'groupBy', 'k', 'where', 'exact'];
 
 /**
  * The best passages of the best `k` documents of an index, best first. `load` gives texts by `doc_id`, or
@@ -66,8 +66,8 @@ export class MaxsimdRetriever extends BaseRetriever {
 
   /** Called by `invoke`. @internal */
   override async _getRelevantDocuments(query: string): Promise<DocumentInterface[]> {
-    const { client, indexId, load, textField, k = 10, where, exact } = this.#input;
-    const found = await retrieve(client, indexId, { load, textField }, narrowed(query, k, { where, exact }));
+    const { client, indexId, k = 10, where, exact } = this.#input;
+    const found = await retrieve(client, indexId, this.#input, narrowed(query, k, { where, exact }));
     return found.map(({ docId, text, metadata }) => new Document({ id: docId, pageContent: text, metadata }));
   }
 }

@@ -22,12 +22,12 @@ import {
   refuseUnknown,
   rerank,
   type RerankOptions,
+  type RetrievalOptions,
   retrieve,
-  type TextSource,
 } from '@maxsimd/client/integrations';
 import { allOf, whereOf } from './conditions.ts';
 
-export interface MaxsimdRetrieverOptions extends Narrowing, TextSource {
+export interface MaxsimdRetrieverOptions extends Narrowing, RetrievalOptions {
   readonly client: Maxsimd;
   readonly indexId: string;
   /** Documents at most. By default 10. */
@@ -46,17 +46,17 @@ export class MaxsimdRetriever extends BaseRetriever {
   readonly #options: MaxsimdRetrieverOptions;
 
   constructor(options: MaxsimdRetrieverOptions) {
-    refuseUnknown(options, ['client', 'indexId', 'load', 'textField', 'topK', 'where', 'exact']);
+    refuseUnknown(options, ['client', 'indexId', 'load', 'textField', 'groupBy', 'topK', 'where', 'exact']);
     super();
     this.#options = options;
   }
 
   /** Called by `retrieve`. @internal */
   override async _retrieve({ query }: QueryBundle): Promise<NodeWithScore[]> {
-    const { client, indexId, load, textField, topK = 10, where, exact } = this.#options;
+    const { client, indexId, topK = 10, where, exact } = this.#options;
     const search = narrowed(extractText(query), topK, { where, exact });
     const hidden = { excludedLlmMetadataKeys: [...places], excludedEmbedMetadataKeys: [...places] };
-    return (await retrieve(client, indexId, { load, textField }, search)).map(
+    return (await retrieve(client, indexId, this.#options, search)).map(
       ({ docId, text, metadata, score }) => ({
         node: new TextNode({ id_: docId, text, metadata, ...hidden }),
         score,

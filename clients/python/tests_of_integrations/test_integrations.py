@@ -73,6 +73,20 @@ def test_top_k_is_a_number_of_documents(client: Maxsimd, name: str) -> None:
     assert [document.id for document in of_haystack.run(QUERY)["documents"]] == ids
 
 
+def test_the_parts_of_a_document_count_as_one(client: Maxsimd, name: str) -> None:
+    parts = client.create_index(f"parts {name}")
+    documents = [{"doc_id": doc_id, "text": text * 20} for doc_id, text in TEXTS.items() if doc_id != "gone"]
+    client.import_documents(parts.id, documents, keep_text="body", cut=1024)
+    chosen: dict[str, Any] = {"text_field": "body", "group_by": "part_of"}
+    of_langchain = langchain.MaxsimdRetriever(client=client, index_id=str(parts.id), k=2, **chosen)
+    ids = [document.id for document in of_langchain.invoke(QUERY)]
+    assert [str(doc_id).partition("#")[0] for doc_id in ids] == ["bee", "whale"]
+    nodes = llama_index.MaxsimdRetriever(client, parts.id, top_k=2, **chosen).retrieve(QUERY)
+    assert [node.node.node_id for node in nodes] == ids
+    of_haystack = haystack.MaxsimdRetriever(client, parts.id, top_k=2, **chosen)
+    assert [document.id for document in of_haystack.run(QUERY)["documents"]] == ids
+
+
 def test_langchain_retrieves_each_document_once(client: Maxsimd, index: Index) -> None:
     retriever = langchain.MaxsimdRetriever(client=client, index_id=str(index.id), load=load)
     found = retriever.invoke(QUERY)

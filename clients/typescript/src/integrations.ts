@@ -1,6 +1,6 @@
 /** The common part of the packages for frameworks, `@maxsimd/langchain` and `@maxsimd/llamaindex`. */
 import type { Maxsimd } from './client.ts';
-import { MaxsimdError } from './errors.ts';
+import { ApiError, MaxsimdError } from './errors.ts';
 import type { ImportReport } from './import.ts';
 import { highlights, passage } from './passages.ts';
 import type { Reranked, Result, Search } from './types.ts';
@@ -17,6 +17,14 @@ export type Where = NonNullable<Search['where']>;
 export interface TextSource {
   readonly load?: Load | undefined;
   readonly textField?: string | undefined;
+}
+
+export interface RetrievalOptions extends TextSource {
+  /**
+   * A metadata field. Documents with the same value there count as one, by the best of them: with `part_of`, the parts that an
+   * import with `cut` made of a document.
+   */
+  readonly groupBy?: string | undefined;
 }
 
 export interface Narrowing {
@@ -36,11 +44,19 @@ export interface Found {
 /** Fields of the metadata that are for programs, not for a prompt. */
 export const places: readonly string[] = ['text_range', 'highlights'];
 
-/** Documents of one request. */
-const rerankedMax = 50;
+/** Texts of one rerank request. */
+const rerankedMax = 1000;
+/** UTF-8 bytes of the texts of one rerank request: some 100,000 tokens, which is what a request may have. */
+const rerankedBytes = 400_000;
+/** Tokens that count of one text. */
+const rerankedTokens = 100_000;
+/** UTF-16 units that may count of one text. The service reads so many bytes. */
+const rerankedUnits = 100 << 10;
 
 /** Documents of one search, each with up to ten chunks, that may have components. */
 const detailedMax = 10;
+/** Searches for one grouped retrieval. With 100 results each they reach the greatest `offset`. */
+const pagesMax = 10;
 
 /** A search for the best documents. */
 export function narrowed(query: string, topK: number, { where, exact }: Narrowing): Search {
@@ -53,23 +69,20 @@ export function narrowed(query: string, topK: number, { where, exact }: Narrowin
   };
 }
 
-/** The best passages of the best documents, best first. */
+/**
+ * The best passages of the best documents, best first. Documents with the same value in the metadata field `groupBy` count as
+ * one, by the best of them.
+ */
 export async function retrieve(
   client: Maxsimd,
   indexId: string,
-  { load, textField }: TextSource,
+  { load, textField, groupBy }: RetrievalOptions,
   search: Search,
 ): Promise<Found[]> {
   if ((load === undefined) === (textField === undefined))
     throw new TypeError('give either load or textField');
   const passages = textField === undefined ? {} : { passage: { from: textField } };
-  // Without components there are no highlights.
-  const isDetailed = (search.top_k ?? Infinity) <= detailedMax;
-  const { results } = await client.search(indexId, {
-    ...search,
-    ...passages,
-    return_components: isDetailed,
-  });
+  const results = await bestOfGroups(client, indexId, { ...search, ...passages }, groupBy);
   if (textField !== undefined) {
     const shown = results.flatMap((result) => foundInField(result, textField));
     if (results.length > 0 && shown.length === 0)
@@ -84,6 +97,33 @@ export async function retrieve(
     const text = texts.get(result.doc_id);
     return text === undefined ? [] : [foundIn(text, result)];
   });
+}
+
+/** Asks for pages until they hold documents of enough groups. Gives the best document of each. */
+async function bestOfGroups(
+  client: Maxsimd,
+  indexId: string,
+  search: Search,
+  groupBy: string | undefined,
+): Promise<Result[]> {
+  const { top_k: groups = detailedMax } = search;
+  // The service refuses a number below 1.
+  const size = groupBy === undefined || groups < 1 ? groups : Math.max(groups, detailedMax);
+  // Without components there are no highlights.
+  const detailed = { ...search, top_k: size, return_components: size <= detailedMax };
+  const best = new Map<unknown, Result>();
+  const pages = groupBy === undefined ? 1 : pagesMax;
+  for (let page = 0; page < pages && (page === 0 || best.size < groups); page++) {
+    const offset = page === 0 ? {} : { offset: page * size };
+    const { results } = await client.search(indexId, { ...detailed, ...offset });
+    for (const result of results) {
+      const value = groupBy === undefined ? undefined : result.metadata[groupBy];
+      const group = ['string', 'number'].includes(typeof value) ? value : result.doc_id;
+      if (!best.has(group)) best.set(group, result);
+    }
+    if (results.length < size) break;
+  }
+  return [...best.values()].slice(0, groups);
 }
 
 /** A document without a passage is left out. The passage stands for the text in the metadata. */
@@ -124,21 +164,49 @@ export async function rerank(
   query: string,
   texts: readonly string[],
 ): Promise<{ readonly at: number; readonly score: number }[]> {
-  const documents = texts.map((text, at) => ({ text, at })).filter(({ text }) => text !== '');
+  const lists = listsOf(texts);
   const ranked = [];
-  for (let start = 0; start < documents.length; start += rerankedMax) {
-    const part = documents.slice(start, start + rerankedMax);
-    const body = { model, query, documents: part.map(({ text }) => text) };
-    const answer = await client.request<Reranked>({
-      method: 'POST',
-      path: ['v2', 'rerank'],
-      body,
-      isSafe: true,
-    });
-    for (const { index, relevance_score: score } of answer.results)
-      ranked.push({ at: part[index]!.at, score });
+  for (let list = lists.pop(); list !== undefined; list = lists.pop()) {
+    const documents = list.map(({ text }) => text);
+    const body = { model, query, documents, max_tokens_per_doc: rerankedTokens };
+    try {
+      const { results } = await client.request<Reranked>({
+        method: 'POST',
+        path: ['v2', 'rerank'],
+        body,
+        isSafe: true,
+      });
+      for (const { index, relevance_score: score } of results) ranked.push({ at: list[index]!.at, score });
+    } catch (error) {
+      if (list.length === 1 || !isTooLong(error)) throw error;
+      const middle = list.length >> 1;
+      lists.push(list.slice(0, middle), list.slice(middle));
+    }
   }
   return ranked.toSorted((a, b) => b.score - a.score || a.at - b.at).slice(0, topN);
+}
+
+/** Whether the service finds that a list has too many texts or tokens. */
+function isTooLong(error: unknown): boolean {
+  return error instanceof ApiError && error.issues.some(({ path }) => path === 'documents');
+}
+
+/** The texts of each request that is likely to fit, with their positions. An empty text is in none. */
+function listsOf(texts: readonly string[]): { readonly text: string; readonly at: number }[][] {
+  const lists: { readonly text: string; readonly at: number }[][] = [];
+  let left = 0;
+  for (const [at, whole] of texts.entries()) {
+    if (whole === '') continue;
+    const text = whole.slice(0, rerankedUnits);
+    const bytes = Buffer.byteLength(text);
+    if (bytes > left || lists.at(-1)?.length === rerankedMax) {
+      lists.push([]);
+      left = rerankedBytes;
+    }
+    lists.at(-1)!.push({ text, at });
+    left -= bytes;
+  }
+  return lists;
 }
 
 /** Throws if the service refused documents of an import. */

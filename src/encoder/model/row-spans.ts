@@ -31,12 +31,36 @@ export interface DocumentModel {
   readonly tokenizer: Pick<ServedModel['tokenizer'], 'encodeInSlices' | 'locateInSlices'>;
 }
 
+/** More bytes than most texts have for each token. */
+const bytesPerToken = 6;
+/** A text that is cut within its last word has other tokens there, at most so many. */
+const cutWordTokens = 128;
+
+/**
+ * The tokens of a text. With `tokensMax` only the first tokens are wanted. Then those after them are right or left out, but there
+ * are more than `tokensMax` of them exactly where the whole text has more.
+ */
 export async function documentTokens(
-  { rules, tokenizer }: DocumentModel,
+  model: DocumentModel,
   text: string,
   signal: AbortSignal,
+  tokensMax = Infinity,
 ): Promise<DocumentTokens> {
-  const led = rules.documentLead + text;
+  const led = model.rules.documentLead + text;
+  const enough = tokensMax + cutWordTokens;
+  const unitsPerToken = (bytesPerToken * led.length) / Buffer.byteLength(led);
+  for (let units = enough * unitsPerToken; units < led.length / 2; units *= 4) {
+    const tokens = await tokensOf(model, led.slice(0, units).toWellFormed(), signal);
+    if (tokens.ids.length > enough) return tokens;
+  }
+  return tokensOf(model, led, signal);
+}
+
+async function tokensOf(
+  { rules, tokenizer }: DocumentModel,
+  led: string,
+  signal: AbortSignal,
+): Promise<DocumentTokens> {
   const places = await tokenizer.locateInSlices(led, signal);
   if (places === undefined) return { ids: await tokenizer.encodeInSlices(led, signal) };
   if (rules.documentLead === '' && !/[\ud800-\udfff]/.test(led)) return { ids: places.ids, places };

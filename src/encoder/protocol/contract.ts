@@ -112,7 +112,8 @@ export interface EncodeDocumentsOptions extends EncodeOptions {
   readonly cut?: TokenCut;
   /**
    * Called once with the tokens of each text, before any inference. The work waits for it, and its rejection ends the call. The
-   * allowance is reserved here. `wholeTokens`: the tokens of the texts before any cut.
+   * allowance is reserved here. `wholeTokens`: the tokens of the texts before any
+   * cut, of a text that is cut perhaps fewer, but more than it keeps.
    */
   readonly onTokenCounts: (
     inputTokens: readonly number[],

@@ -11,6 +11,9 @@ import { cutAt, type TokenCut } from '../protocol/token-cut.ts';
 import { requestBounds } from '../protocol/wire.ts';
 import { EncoderFailure } from './encoder-failure.ts';
 
+/** More tokens than any text has. */
+const longest = 2 ** 32 - 1;
+
 export class DocumentIntake {
   readonly #model: ServedModel;
   readonly #chunking: ChunkingParameters;
@@ -38,7 +41,18 @@ export class DocumentIntake {
     return this.#documents;
   }
 
-  /** Tokens of the whole texts; `undefined` if nothing was to be cut. */
+  /**
+   * How many tokens of the next text may count. It has this many places in a list that fits if no text comes after it. The tokenizer
+   * need not look at the others.
+   */
+  get tokensMaxOfNext(): number {
+    if (this.#cut === undefined) return Infinity;
+    const { documentTokensMax, tokensMax } = this.#cut;
+    if (this.#wholeTokens + documentTokensMax <= tokensMax) return documentTokensMax;
+    return cutAt([...this.#wholeCounts, longest], this.#cut);
+  }
+
+  /** Tokens of the texts, of one that is cut perhaps fewer, but more than it keeps; `undefined` if nothing was to be cut. */
   get wholeCounts(): Uint32Array | undefined {
     return this.#cut && Uint32Array.from(this.#wholeCounts);
   }

@@ -192,7 +192,9 @@ export class EncoderCore {
       if (!reservation.grow(work)) throw this.#full();
     });
     try {
-      for await (const text of texts) intake.take(await this.#tokenize(modelIndex, text, request.signal));
+      for await (const text of texts) {
+        intake.take(await this.#tokenize(modelIndex, text, request.signal, intake.tokensMaxOfNext));
+      }
       intake.finish();
     } catch (error) {
       reservation.release();

@@ -154,7 +154,7 @@ function warningsOf(
   if (shortened > 0) warnings.push(`only the first ${textBytesMax} bytes were read of ${countOf(shortened)}`);
   if (cut !== undefined) {
     const why = cut.isToFit
-      ? `, because ${cut.wholeTokens} tokens are more than the ${cut.tokensMax} that a request may have`
+      ? `, because the list has more than the ${cut.tokensMax} that a request may have`
       : '';
     const tokens = `only the first ${cut.tokens} tokens (max_tokens_per_doc) count`;
     warnings.push(`${tokens} of ${countOf(cut.documents)}${why}`);

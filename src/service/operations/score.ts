@@ -179,7 +179,7 @@ function assertFits(wholeTokens: readonly number[], cut: TokenCut): void {
   if (tokens <= tokensMax) return;
   throw invalid(
     'documents',
-    `have ${tokens} tokens together after cutting at max_tokens_per_doc ${documentTokensMax}, and a request may have ${tokensMax}: send max_tokens_per_doc of at most ${cutAt(wholeTokens, cut)}, or fewer documents`,
+    `have ${tokens} tokens or more together after cutting at max_tokens_per_doc ${documentTokensMax}, and a request may have ${tokensMax}: send max_tokens_per_doc of at most ${cutAt(wholeTokens, cut)}, or fewer documents`,
     'too_much_work',
   );
 }
@@ -193,9 +193,8 @@ function cutDocuments(
   const cut = tokens.filter((left, at) => left < (wholeTokens[at] ?? left));
   const [left] = cut;
   if (left === undefined) return undefined;
-  const sum = wholeTokens.reduce((before, whole) => before + whole, 0);
   const isToFit = left < documentTokensMax;
-  return { documents: cut.length, tokens: left, wholeTokens: sum, tokensMax, isToFit };
+  return { documents: cut.length, tokens: left, tokensMax, isToFit };
 }
 
 async function bestChunk(

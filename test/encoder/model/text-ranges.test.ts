@@ -100,6 +100,36 @@ test('the passage of a chunk has its tokens, and every row lies in it where its 
   expect(chunks).toBeGreaterThan(documents);
 });
 
+test('the first tokens of a long text are those of the whole text, and the rest is not looked at', async () => {
+  let shortened = 0;
+  await fc.assert(
+    fc.asyncProperty(text, fc.nat(60), async (given, tokensMax) => {
+      const long = given.repeat(60);
+      const whole = await documentTokens(model, long, signal);
+      const { ids, places } = await documentTokens(model, long, signal, tokensMax);
+      if (ids.length < whole.ids.length) shortened += 1;
+      expect(ids.length > tokensMax).toBe(whole.ids.length > tokensMax);
+      expect(isSame(ids.subarray(0, tokensMax), whole.ids.subarray(0, tokensMax))).toBe(true);
+      for (const field of ['starts', 'ends', 'wordStarts'] as const)
+        expect(places![field].subarray(0, tokensMax)).toEqual(whole.places![field].subarray(0, tokensMax));
+    }),
+    { numRuns: 200 },
+  );
+  expect(shortened).toBeGreaterThan(50);
+  let units = 0;
+  const locateInSlices = (led: string) => {
+    units += led.length;
+    return tokenizer.locateInSlices(led, signal);
+  };
+  await documentTokens(
+    { rules, tokenizer: { ...tokenizer, locateInSlices } },
+    'bees dance '.repeat(9_000),
+    signal,
+    500,
+  );
+  expect(units).toBeLessThan(5_000);
+});
+
 test('a row lies where its word is written', async () => {
   const given = '🎈 Zu\u0308rich, naïve 東京';
   const { ids, places } = await documentTokens(model, given, signal);

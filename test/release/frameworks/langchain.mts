@@ -63,7 +63,22 @@ test('a retriever is narrowed when it is made, or for a call, and works in a cha
   assert.deepEqual(traced, [query]);
 });
 
-test('a reranker ranks more documents than fit into a request, as one request ranks fewer', async () => {
+test('a retriever returns the best part of each document that an import cut', async () => {
+  const { id } = await client.createIndex({ name: `parts ${process.pid}` });
+  const documents = [...texts].map(([doc_id, text]) => ({ doc_id, text }));
+  await client.import(id, documents, { keepText: 'body', cut: 1024 });
+  const input = { client, indexId: id, textField: 'body' };
+  const parts = await new MaxsimdRetriever(input).invoke(query);
+  assert.ok(parts.length > 3);
+  const found = await new MaxsimdRetriever({ ...input, groupBy: 'part_of' }).invoke(query);
+  assert.deepEqual(
+    found.map(({ metadata }) => metadata['part_of'] ?? metadata['doc_id']),
+    ['bee', 'whale'],
+  );
+  assert.equal(found[0]?.id, parts[0]?.id);
+});
+
+test('a reranker ranks more documents than most services take, as it ranks fewer', async () => {
   const whales = Array.from({ length: 69 }, (_, at) => `Whale number ${at} swims.`);
   const documents = ['', ...whales, texts.get('whale')!, bees].map(
     (pageContent, at) => new Document({ pageContent, metadata: { at } }),

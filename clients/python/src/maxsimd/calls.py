@@ -38,6 +38,7 @@ from .models import (
     QueryItemInput,
     Ranked,
     Readiness,
+    Reranked,
     StoredDocument,
     UpsertResult,
     UsageDays,
@@ -205,6 +206,11 @@ def query(index_id: UUID | str, queries: Iterable[Query]) -> Call[QueryAnswers]:
 def score(query: str, documents: Iterable[Document], options: Mapping[str, Any]) -> Call[Ranked]:
     given = [plain(document) for document in documents]
     return Call("POST", "/v1/score", Ranked, is_safe=True, body=_body({"query": query, "documents": given, **options}))
+
+
+def rerank(query: str, texts: list[str], tokens_of_text_max: int) -> Call[Reranked]:
+    body = _json({"query": query, "documents": texts, "max_tokens_per_doc": tokens_of_text_max})
+    return Call("POST", "/v2/rerank", Reranked, is_safe=True, body=body)
 
 
 def usage() -> Call[UsageSummary]:

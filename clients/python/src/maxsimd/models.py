@@ -707,3 +707,81 @@ class ReadinessChecks(BaseModel):
 class Readiness(BaseModel):
     status: Literal["ready", "unready"]
     checks: ReadinessChecks
+
+
+class RerankedDocument(BaseModel):
+    text: str
+
+
+class RerankRelevantSpan(BaseModel):
+    start: Annotated[
+        int,
+        Field(description="First Unicode code point of the word in the text.", ge=0),
+    ]
+    end: Annotated[int, Field(description="The code point behind it.", ge=0)]
+    score: Annotated[
+        float,
+        Field(
+            description="The greatest similarity of a token of the query.",
+            ge=0.0,
+            le=1.0,
+        ),
+    ]
+
+
+class RerankResult(BaseModel):
+    index: Annotated[
+        int, Field(description="Position of the document in the request.", ge=0)
+    ]
+    relevance_score: Annotated[
+        float,
+        Field(
+            description="Orders the documents of one query by one model. It is no probability, and has no fixed range."
+        ),
+    ]
+    normalized_score: Annotated[
+        float | None,
+        Field(
+            description="MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.",
+            ge=0.0,
+            le=1.0,
+        ),
+    ] = None
+    document: RerankedDocument | None = None
+    relevant_spans: list[RerankRelevantSpan] | None = None
+
+
+class RerankVersion(BaseModel):
+    version: str
+
+
+class RerankBilled(BaseModel):
+    input_tokens: Annotated[int, Field(ge=0)]
+
+
+class RerankMeta(BaseModel):
+    api_version: RerankVersion
+    billed_units: RerankBilled
+    warnings: Annotated[
+        list[str] | None,
+        Field(
+            description="For people: which documents were cut, and which fields were ignored."
+        ),
+    ] = None
+
+
+class RerankUsage(BaseModel):
+    total_tokens: Annotated[int, Field(ge=0)]
+
+
+class Reranked(BaseModel):
+    results: Annotated[
+        list[RerankResult],
+        Field(
+            description="Best first. Of equal scores the document that was sent first comes first. A document without a token comes last, with the lowest score of the list, or 0 if that is above 0."
+        ),
+    ]
+    id: Annotated[str, Field(description="The `x-request-id`.")]
+    model: Annotated[str, Field(description="As it was sent.")]
+    meta: RerankMeta
+    usage: RerankUsage

@@ -20,6 +20,7 @@ export interface TokenizerRequest {
   readonly id: number;
   readonly modelIndex: number;
   readonly text?: string;
+  readonly tokensMax?: number;
 }
 
 export interface TokenizedDocument extends DocumentTokens {
@@ -33,18 +34,19 @@ export interface TokenizerReply {
   readonly message?: string;
 }
 
-/** Tokenises a document of a model. Rejects with the reason of the signal when it aborts. */
+/** Tokenises a document of a model, as `documentTokens` does. Rejects with the reason of the signal when it aborts. */
 export type DocumentTokenizer = (
   modelIndex: number,
   text: string,
   signal: AbortSignal,
+  tokensMax?: number,
 ) => Promise<TokenizedDocument>;
 
 /** Tokenises in the calling thread, with turns of its event loop in between. */
 export function documentTokenizer(models: readonly DocumentModel[]): DocumentTokenizer {
-  return async (modelIndex, text, signal) => {
+  return async (modelIndex, text, signal, tokensMax) => {
     const startedAt = performance.now();
-    const tokens = await documentTokens(models[modelIndex]!, text, signal);
+    const tokens = await documentTokens(models[modelIndex]!, text, signal, tokensMax);
     const tokenizeMs = performance.now() - startedAt;
     // Otherwise all texts that have come already would be tokenised in one turn.
     await turn();
@@ -74,7 +76,7 @@ export async function startDocumentTokenizer(
   worker.on('error', (error) => onFatal(`the tokenizer thread failed: ${error.message}`));
   worker.on('exit', (code) => onFatal(`the tokenizer thread exited with ${code}`));
   let lastId = 0;
-  return async (modelIndex, text, signal) => {
+  return async (modelIndex, text, signal, tokensMax = Infinity) => {
     signal.throwIfAborted();
     const id = ++lastId;
     return new Promise<TokenizedDocument>((resolve, reject) => {
@@ -93,7 +95,7 @@ export async function startDocumentTokenizer(
         if (tokens === undefined) reject(new Error(message));
         else resolve(tokens);
       });
-      worker.postMessage({ id, modelIndex, text } satisfies TokenizerRequest, []);
+      worker.postMessage({ id, modelIndex, text, tokensMax } satisfies TokenizerRequest, []);
     });
   };
 }

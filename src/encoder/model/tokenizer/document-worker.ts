@@ -23,16 +23,22 @@ const tokenize = documentTokenizer(
 const open = new Map<number, AbortController>();
 
 port.on('message', (request: TokenizerRequest) => {
-  if (request.text === undefined) open.get(request.id)?.abort();
-  else void answer(request.id, request.modelIndex, request.text);
+  const { id, text } = request;
+  if (text === undefined) open.get(id)?.abort();
+  else void answer({ ...request, text });
 });
 port.postMessage('ready');
 
-async function answer(id: number, modelIndex: number, text: string): Promise<void> {
+async function answer({
+  id,
+  modelIndex,
+  text,
+  tokensMax,
+}: TokenizerRequest & { readonly text: string }): Promise<void> {
   const controller = new AbortController();
   open.set(id, controller);
   try {
-    const tokens = await tokenize(modelIndex, text, controller.signal);
+    const tokens = await tokenize(modelIndex, text, controller.signal, tokensMax);
     const { ids, places } = tokens;
     const arrays = places ? [ids, places.starts, places.ends, places.wordStarts] : [ids];
     port.postMessage(

@@ -29,7 +29,9 @@ from .texts import AnyLoad, Found, Load, TextSource, aretrieve, asynchronous, ch
 class MaxsimdRetriever:
     """The best passages of the best `top_k` documents of an index, best first.
 
-    `load` gives texts by `doc_id`, or `text_field` is the metadata field that holds them.
+    `load` gives texts by `doc_id`, or `text_field` is the metadata field that holds them. With `group_by`, a metadata
+    field, documents with the same value there count as one, by the best of them: of the parts that an import with `cut`
+    made, `group_by="part_of"` gives the best of each document.
 
     Example:
         retriever = MaxsimdRetriever(Maxsimd(), index_id, load, top_k=5)
@@ -43,6 +45,7 @@ class MaxsimdRetriever:
         load: AnyLoad | None = None,
         *,
         text_field: str | None = None,
+        group_by: str | None = None,
         async_client: AsyncMaxsimd | None = None,
         top_k: int = 10,
         exact: bool | None = None,
@@ -51,6 +54,7 @@ class MaxsimdRetriever:
         self._async_client = asynchronous(client, async_client)
         self._index_id = index_id
         self._texts = TextSource.of(load, text_field)
+        self._group_by = group_by
         self._top_k = top_k
         self._exact = exact
 
@@ -69,7 +73,7 @@ class MaxsimdRetriever:
             documents = retriever.run("how do they communicate?", filters=is_insect, top_k=3)["documents"]
         """
         options = self._narrowed(filters, top_k, where)
-        return _output(retrieve(self._client, self._index_id, self._texts, query, options))
+        return _output(retrieve(self._client, self._index_id, self._texts, query, options, self._group_by))
 
     @component.output_types(documents=list[Document])
     async def run_async(
@@ -85,7 +89,8 @@ class MaxsimdRetriever:
             documents = (await retriever.run_async("how do insects communicate?"))["documents"]
         """
         options = self._narrowed(filters, top_k, where)
-        return _output(await aretrieve(self._async_client, self._index_id, self._texts, query, options))
+        client = self._async_client
+        return _output(await aretrieve(client, self._index_id, self._texts, query, options, self._group_by))
 
     def _narrowed(
         self, filters: dict[str, Any] | None, top_k: int | None, where: dict[str, Any] | None

@@ -44,6 +44,9 @@ class MaxsimdRetriever(BaseRetriever):
 
     `load` gives texts by `doc_id`, or `text_field` is the metadata field that holds them.
 
+    With `group_by`, a metadata field, documents with the same value there count as one, by the best of them: of the
+    parts that an import with `cut` made, `group_by="part_of"` gives the best of each document.
+
     `k`, `filter`, `where` and `exact` may be given here, or to one call. Other parameters are refused.
 
     Example:
@@ -58,6 +61,7 @@ class MaxsimdRetriever(BaseRetriever):
     index_id: str
     load: AnyLoad | None = None
     text_field: str | None = None
+    group_by: str | None = None
     k: int = 10
     filter: dict[str, Any] | None = None
     where: dict[str, Any] | None = None
@@ -66,13 +70,15 @@ class MaxsimdRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return _documents(retrieve(self.client, self.index_id, self._texts(), query, self._narrowed(**options)))
+        narrow = self._narrowed(**options)
+        return _documents(retrieve(self.client, self.index_id, self._texts(), query, narrow, self.group_by))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
         client = asynchronous(self.client, self.async_client)
-        return _documents(await aretrieve(client, self.index_id, self._texts(), query, self._narrowed(**options)))
+        narrow = self._narrowed(**options)
+        return _documents(await aretrieve(client, self.index_id, self._texts(), query, narrow, self.group_by))
 
     def _texts(self) -> TextSource:
         return TextSource.of(self.load, self.text_field)

@@ -48,7 +48,9 @@ from .texts import (
 class MaxsimdRetriever(BaseRetriever):
     """The best passages of the best `top_k` documents of an index, best first.
 
-    `load` gives texts by `doc_id`, or `text_field` is the metadata field that holds them.
+    `load` gives texts by `doc_id`, or `text_field` is the metadata field that holds them. With `group_by`, a metadata
+    field, documents with the same value there count as one, by the best of them: of the parts that an import with `cut`
+    made, `group_by="part_of"` gives the best of each document.
 
     Example:
         retriever = MaxsimdRetriever(Maxsimd(), index_id, load, top_k=5, where={"year": {"gte": 2020}})
@@ -62,6 +64,7 @@ class MaxsimdRetriever(BaseRetriever):
         load: AnyLoad | None = None,
         *,
         text_field: str | None = None,
+        group_by: str | None = None,
         async_client: AsyncMaxsimd | None = None,
         top_k: int = 10,
         filter: dict[str, Any] | None = None,
@@ -72,15 +75,19 @@ class MaxsimdRetriever(BaseRetriever):
         self._async_client = asynchronous(client, async_client)
         self._index_id = index_id
         self._texts = TextSource.of(load, text_field)
+        self._group_by = group_by
         self._narrowed = narrowed(top_k, filter=filter, where=where, exact=exact)
         super().__init__()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _nodes(retrieve(self._client, self._index_id, self._texts, query_bundle.query_str, self._narrowed))
+        query = query_bundle.query_str
+        found = retrieve(self._client, self._index_id, self._texts, query, self._narrowed, self._group_by)
+        return _nodes(found)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = query_bundle.query_str
-        return _nodes(await aretrieve(self._async_client, self._index_id, self._texts, query, self._narrowed))
+        client = self._async_client
+        return _nodes(await aretrieve(client, self._index_id, self._texts, query, self._narrowed, self._group_by))
 
 
 class MaxsimdReranker(BaseNodePostprocessor):

@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
+from .. import calls
 from ..asynchronous import AsyncMaxsimd
-from ..errors import MaxsimdError
+from ..calls import Call
+from ..errors import InvalidRequestError, MaxsimdError
 from ..imports import ImportReport
-from ..models import Result, StoredDocument
+from ..models import Reranked, Result, StoredDocument
 from ..passages import highlights, passage
 from ..synchronous import Maxsimd
 
@@ -33,12 +35,23 @@ class TextSource(NamedTuple):
         return cls(load, field)
 
 
-RERANKED_MAX = 50
-"""Documents of one score request."""
+RERANKED_MAX = 1000
+"""Texts of one rerank request."""
 
+RERANKED_BYTES = 400_000
+"""UTF-8 bytes of the texts of one rerank request: some 100,000 tokens, which is what a request may have."""
+
+RERANKED_TOKENS = 100_000
+"""Tokens that count of one text."""
+
+RERANKED_CHARACTERS = 100 << 10
+"""Characters that may count of one text. The service reads so many bytes."""
 
 DETAILED_MAX = 10
 """Documents of one search, each with up to ten chunks, that may have components."""
+
+PAGES_MAX = 10
+"""Searches for one grouped retrieval. With 100 results each they reach the greatest `offset`."""
 
 
 class _Threaded:
@@ -90,28 +103,45 @@ def narrowed(
 
 
 def retrieve(
-    client: Maxsimd, index_id: UUID | str, texts: TextSource, query: str, options: Mapping[str, Any]
+    client: Maxsimd,
+    index_id: UUID | str,
+    texts: TextSource,
+    query: str,
+    options: Mapping[str, Any],
+    group_by: str | None = None,
 ) -> list[Found]:
-    """The best passages of the best documents, best first. `options` are those of `narrowed`."""
+    """The best passages of the best documents, best first. `options` are those of `narrowed`.
+
+    Documents with the same value in the metadata field `group_by` count as one, by the best of them.
+    """
     load, field = texts
-    if field is not None:
-        wanted = {"passage": {"from": field}, **_components(options)}
-        return _found_in_field(client.search(index_id, query, **wanted, **options).results, field)
     if inspect.iscoroutinefunction(load):
         raise TypeError("`load` is asynchronous: only the asynchronous methods can call it")
-    results = client.search(index_id, query, **_components(options), **options).results
+    pages = _Pages(field, options, group_by)
+    while (page := pages.next()) is not None:
+        pages.add(client.search(index_id, query, **page).results)
+    results = pages.best()
+    if field is not None:
+        return _found_in_field(results, field)
     return _found(results, cast(Load, load)(_ids(results)) if results else {})
 
 
 async def aretrieve(
-    client: AsyncMaxsimd, index_id: UUID | str, texts: TextSource, query: str, options: Mapping[str, Any]
+    client: AsyncMaxsimd,
+    index_id: UUID | str,
+    texts: TextSource,
+    query: str,
+    options: Mapping[str, Any],
+    group_by: str | None = None,
 ) -> list[Found]:
     """`retrieve` for asyncio. A thread runs a `load` that blocks."""
     load, field = texts
+    pages = _Pages(field, options, group_by)
+    while (page := pages.next()) is not None:
+        pages.add((await client.search(index_id, query, **page)).results)
+    results = pages.best()
     if field is not None:
-        wanted = {"passage": {"from": field}, **_components(options)}
-        return _found_in_field((await client.search(index_id, query, **wanted, **options)).results, field)
-    results = (await client.search(index_id, query, **_components(options), **options)).results
+        return _found_in_field(results, field)
     if not results:
         return []
     if inspect.iscoroutinefunction(load):
@@ -124,12 +154,28 @@ def rerank(client: Maxsimd, query: str, texts: Sequence[str], top_n: int) -> lis
 
     Long lists take several requests. Their scores compare, because query and model are the same.
     """
-    return _best([one for request in _requests(texts) for one in client.score(query, request).results], top_n)
+    scores: list[tuple[int, float]] = []
+    lists = _lists(texts)
+    while lists:
+        part = lists.pop()
+        try:
+            scores += _scores(part, client._send(_request(query, part)))
+        except InvalidRequestError as error:
+            lists += _halves(part, error)
+    return _best(scores, top_n)
 
 
 async def arerank(client: AsyncMaxsimd, query: str, texts: Sequence[str], top_n: int) -> list[tuple[int, float]]:
     """`rerank` for asyncio."""
-    return _best([one for request in _requests(texts) for one in (await client.score(query, request)).results], top_n)
+    scores: list[tuple[int, float]] = []
+    lists = _lists(texts)
+    while lists:
+        part = lists.pop()
+        try:
+            scores += _scores(part, await client._send(_request(query, part)))
+        except InvalidRequestError as error:
+            lists += _halves(part, error)
+    return _best(scores, top_n)
 
 
 def check_stored(report: ImportReport) -> None:
@@ -145,9 +191,40 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
         raise TypeError(f"unknown parameters: {', '.join(sorted(options))}")
 
 
-def _components(options: Mapping[str, Any]) -> dict[str, bool]:
-    """Without components there are no highlights."""
-    return {"return_components": options["top_k"] <= DETAILED_MAX}
+class _Pages:
+    """The pages of a search, until they hold documents of enough groups, and the best document of each group."""
+
+    def __init__(self, field: str | None, options: Mapping[str, Any], group_by: str | None) -> None:
+        self._groups: int = options["top_k"]
+        # The service refuses a number below 1.
+        is_grouped = group_by is not None and self._groups > 0
+        self._size = max(self._groups, DETAILED_MAX) if is_grouped else self._groups
+        passages = {} if field is None else {"passage": {"from": field}}
+        # Without components there are no highlights.
+        detailed = {"return_components": self._size <= DETAILED_MAX}
+        self._search = {**options, **passages, **detailed, "top_k": self._size}
+        self._group_by = group_by
+        self._left = 1 if group_by is None else PAGES_MAX
+        self._offset = 0
+        self._best: dict[Any, Result] = {}
+
+    def next(self) -> dict[str, Any] | None:
+        """Parameters of the search for the next page, if one is needed."""
+        if self._left == 0 or (self._best and len(self._best) >= self._groups):
+            return None
+        return self._search if self._offset == 0 else {**self._search, "offset": self._offset}
+
+    def add(self, results: Sequence[Result]) -> None:
+        """Takes the results of that page."""
+        self._left = self._left - 1 if len(results) == self._size else 0
+        self._offset += self._size
+        for result in results:
+            group = None if self._group_by is None else result.metadata.get(self._group_by)
+            self._best.setdefault(group if isinstance(group, (str, int, float)) else result.doc_id, result)
+
+    def best(self) -> list[Result]:
+        """The best document of each group, best first."""
+        return list(self._best.values())[: self._groups]
 
 
 def _ids(results: Sequence[Result]) -> list[str]:
@@ -189,11 +266,42 @@ def _places(result: Result) -> dict[str, Any]:
     return {**place, "text_range": None if found is None else found.model_dump()}
 
 
-def _requests(texts: Sequence[str]) -> list[list[dict[str, str]]]:
-    documents = [{"doc_id": str(at), "text": text} for at, text in enumerate(texts) if text != ""]
-    return [documents[at : at + RERANKED_MAX] for at in range(0, len(documents), RERANKED_MAX)]
+_List = list[tuple[int, str]]
+"""Texts of one request, each with its position."""
 
 
-def _best(results: Sequence[Result], top_n: int) -> list[tuple[int, float]]:
-    scores = [(int(result.doc_id), result.score) for result in results]
+def _lists(texts: Sequence[str]) -> list[_List]:
+    """The texts of each request that is likely to fit. An empty text is in none."""
+    lists: list[_List] = []
+    left = 0
+    for at, text in enumerate(texts):
+        if text == "":
+            continue
+        counted = text[:RERANKED_CHARACTERS]
+        size = len(counted.encode(errors="surrogatepass"))
+        if not lists or size > left or len(lists[-1]) == RERANKED_MAX:
+            lists.append([])
+            left = RERANKED_BYTES
+        lists[-1].append((at, counted))
+        left -= size
+    return lists
+
+
+def _halves(part: _List, error: InvalidRequestError) -> tuple[_List, _List]:
+    """Two requests for one that the service finds too long. Raises an error that has another reason."""
+    if len(part) == 1 or all(issue.path != "documents" for issue in error.issues):
+        raise error
+    middle = len(part) // 2
+    return part[:middle], part[middle:]
+
+
+def _request(query: str, part: _List) -> Call[Reranked]:
+    return calls.rerank(query, [text for _, text in part], RERANKED_TOKENS)
+
+
+def _scores(part: _List, answer: Reranked) -> list[tuple[int, float]]:
+    return [(part[result.index][0], result.relevance_score) for result in answer.results]
+
+
+def _best(scores: Sequence[tuple[int, float]], top_n: int) -> list[tuple[int, float]]:
     return sorted(scores, key=lambda scored: (-scored[1], scored[0]))[:top_n]
