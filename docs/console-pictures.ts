@@ -1,65 +1,87 @@
 /**
  * Makes the pictures of the console in `docs/guide/console`, in Debian's Chromium, of a running service with SciFact in an index:
  *
- *     npm run --silent maxsimd -- import DIRECTORY --index scifact
- *     node docs/console-pictures.ts --corpus DIRECTORY/corpus.jsonl
+ *     npm run --silent maxsimd -- import DIRECTORY --index scifact --keep-text text
+ *     node docs/console-pictures.ts
  *
  * with `MAXSIMD_URL`, `MAXSIMD_API_KEY`, `MAXSIMD_ADMIN_URL` and `MAXSIMD_ADMIN_KEY` as for every command. The operators' pages show
- * the tenant `default`, to which the index belongs.
+ * the tenant `default`, to which the index belongs. It uploads nothing. It needs Debian's `pngquant`.
  */
-import { createReadStream } from 'node:fs';
+import { execFileSync } from 'node:child_process';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { chromium, type Page } from 'playwright-core';
-import { documentText } from '../src/cli/beir/directory.ts';
+import { chromium, type Locator, type Page } from 'playwright-core';
 
 const query = 'Does vitamin D deficiency raise the risk of multiple sclerosis?';
+const table = `sku,label,description,brand,stars
+1,Head torch,"A light for the head, of 350 lumens, for 40 hours.",Lumo,4.5
+2,Tent for two,"A tent of 1.9 kg that one person pitches in five minutes.",Norr,4.8
+`;
 const looks = [
   { name: 'wide', colorScheme: 'light', viewport: { width: 1280, height: 900 } },
   { name: 'narrow', colorScheme: 'dark', viewport: { width: 390, height: 844 } },
 ] as const;
 const folder = path.join(import.meta.dirname, 'guide', 'console');
+const pictures: string[] = [];
 
 const { values } = parseArgs({
   options: {
-    corpus: { type: 'string' },
     index: { type: 'string', default: 'scifact' },
     url: { type: 'string', default: process.env['MAXSIMD_URL'] ?? 'http://127.0.0.1:8080' },
   },
 });
-const { corpus, index, url } = values;
+const { index, url } = values;
 const { MAXSIMD_API_KEY: key, MAXSIMD_ADMIN_URL: adminUrl, MAXSIMD_ADMIN_KEY: adminKey } = process.env;
-if (corpus === undefined || key === undefined || adminUrl === undefined || adminKey === undefined)
-  throw new Error('--corpus, MAXSIMD_API_KEY, MAXSIMD_ADMIN_URL and MAXSIMD_ADMIN_KEY are needed');
+if (key === undefined || adminUrl === undefined || adminKey === undefined)
+  throw new Error('MAXSIMD_API_KEY, MAXSIMD_ADMIN_URL and MAXSIMD_ADMIN_KEY are needed');
 
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 for (const { name: look, ...options } of looks) {
   const page = await browser.newPage(options);
-  await signIn(page, `${url}/console`, 'API key', key, () => picture(page, 'sign-in', look));
+  await picturesOfUsers(page, look);
+  await picturesOfOperators(page, look);
+  await page.close();
+}
+await browser.close();
+// 128 colours look the same, and take a third of the bytes.
+execFileSync('pngquant', ['--force', '--ext=.png', '--skip-if-larger', '--strip', '128', ...pictures]);
+
+async function picturesOfUsers(page: Page, look: string): Promise<void> {
+  await signIn(page, `${url}/console`, 'API key', key!, () => picture(page, 'sign-in', look));
   await page.getByRole('link', { name: index }).waitFor();
-  await page.getByRole('meter').first().waitFor();
+  await page.getByText('Stored documents').waitFor();
+  await page.getByText('Last hour').waitFor();
   await picture(page, 'overview', look);
   await page.getByRole('link', { name: index }).click();
   await page.getByLabel('Query', { exact: true }).fill(query);
   await page.getByRole('button', { name: 'Search', exact: true }).click();
   const first = page.locator('.results > li').first();
-  const docId = await first.locator('.doc-id').textContent();
-  await picture(page, 'search', look);
-  await first.getByText('Why this score').click();
-  await first.getByLabel(/^Text of the document/).fill(await textOf(docId ?? '', corpus));
-  await first.getByRole('button', { name: 'Show' }).click();
   await first.locator('mark').first().waitFor();
+  await picture(page, 'search', look);
+  await scrolledTo(page.getByRole('status'));
+  await picture(page, 'passages', look);
+  await first.getByText('Why this score').click();
   await first.getByRole('button', { name: 'vitamin', exact: true }).click();
-  await first.evaluate((element) => element.scrollIntoView());
+  await scrolledTo(first);
   await picture(page, 'alignment', look);
   await page.getByRole('link', { name: 'Documents' }).click();
-  await page.getByText('Add documents').click();
   await page.locator('tbody a').first().waitFor();
   await page.evaluate('scrollTo(0, 0)');
   await picture(page, 'documents', look);
   await page.getByText('Add documents').click();
+  await page
+    .getByLabel(/^Files/)
+    .setInputFiles([{ name: 'shop.csv', mimeType: 'text/csv', buffer: Buffer.from(table) }]);
+  for (const [name, column] of [
+    ['Id column', 'sku'],
+    ['Text column', 'description'],
+    ['Title column', 'label'],
+  ] as const)
+    await page.getByRole('combobox', { name }).selectOption(column);
+  await picture(page, 'upload', look);
+  await page.getByText('Add documents').click();
   await page.getByRole('button', { name: 'Add a condition' }).click();
+  await page.getByRole('combobox', { name: /^Field/ }).selectOption('title');
   await page.getByRole('combobox', { name: 'Condition' }).selectOption('is at least');
   await page.getByLabel('Value').fill('The ');
   const before = await page.locator('tbody a').first().textContent();
@@ -70,9 +92,12 @@ for (const { name: look, ...options } of looks) {
   await page.getByRole('heading', { name: 'Delete' }).waitFor();
   await picture(page, 'settings', look);
   await page.getByRole('link', { name: 'Usage' }).click();
-  await page.getByRole('meter').first().waitFor();
+  await page.getByRole('img', { name: 'Searches' }).waitFor();
   await picture(page, 'usage', look);
-  await signIn(page, `${adminUrl}/admin/console`, 'Operator key', adminKey);
+}
+
+async function picturesOfOperators(page: Page, look: string): Promise<void> {
+  await signIn(page, `${adminUrl}/admin/console`, 'Operator key', adminKey!);
   await page.getByRole('link', { name: 'default' }).waitFor();
   await picture(page, 'tenants', look);
   await page.getByRole('link', { name: 'default' }).click();
@@ -82,9 +107,7 @@ for (const { name: look, ...options } of looks) {
   await page.getByRole('link', { name: 'Audit' }).click();
   await page.getByRole('table', { name: 'Audit' }).waitFor();
   await picture(page, 'audit', look);
-  await page.close();
 }
-await browser.close();
 
 async function signIn(
   page: Page,
@@ -100,15 +123,12 @@ async function signIn(
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
-async function picture(page: Page, view: string, look: string): Promise<void> {
-  await page.screenshot({ path: path.join(folder, `${view}-${look}.png`) });
+function scrolledTo(place: Locator): Promise<void> {
+  return place.evaluate((element) => element.scrollIntoView());
 }
 
-async function textOf(docId: string, file: string): Promise<string> {
-  for await (const line of createInterface({ input: createReadStream(file) })) {
-    const row = JSON.parse(line) as Readonly<Record<string, string>>;
-    if ((row['doc_id'] ?? row['_id'] ?? row['id']) === docId)
-      return documentText(row['title'] ?? '', row['text'] ?? '');
-  }
-  throw new Error(`${file} has no document ${docId}`);
+async function picture(page: Page, view: string, look: string): Promise<void> {
+  const file = path.join(folder, `${view}-${look}.png`);
+  await page.screenshot({ path: file });
+  pictures.push(file);
 }

@@ -77,6 +77,43 @@ describe.skipIf(reason !== undefined)(
       },
     );
 
+    test.each(looks.slice(0, 2))(
+      'a field with the text gives passages, and "Why this score" explains them ($scheme, $width)',
+      async (look) => {
+        const { id, name } = await makeIndex(stage.client);
+        const title = 'Bees, their dances, and the flowers that they find';
+        await put(stage.client, id, [{ doc_id: 'bee', text: beeText, metadata: { title, body: beeText } }]);
+        const page = await open(look);
+        await signIn(page);
+        await page.getByRole('link', { name }).click();
+        await page.getByLabel('Query', { exact: true }).fill('which flowers do bees find?');
+        await page.getByRole('button', { name: 'Search' }).click();
+        const passage = page.locator('.passage');
+        await passage.waitFor();
+        expect(await passage.textContent()).toBe(beeText);
+        // The word that matches best is darkest, and others are paler.
+        expect(await passage.locator('mark.shade-5').count()).toBeGreaterThan(0);
+        expect(await passage.locator('mark:not(.shade-5)').count()).toBeGreaterThan(0);
+        await page.getByText('Why this score').click();
+        await page.getByRole('region', { name: /^Passage/ }).waitFor();
+        expect(await page.getByLabel(/^Text of the document/).count()).toBe(0);
+        expect(await passage.isVisible()).toBe(false);
+        expect(await accessibilityFaults(page)).toEqual([]);
+        await page.getByText('Why this score').click();
+        await passage.waitFor();
+        await page.getByRole('link', { name: 'Documents' }).click();
+        const long = page.getByRole('cell', { name: title });
+        // In pixels from the left.
+        const linesBegin = await long.evaluate((cell) => {
+          const range = cell.ownerDocument.createRange();
+          range.selectNodeContents(cell);
+          return [...range.getClientRects()].map(({ left }) => left);
+        });
+        expect(new Set(linesBegin).size).toBe(1);
+        await expectClosed(page);
+      },
+    );
+
     test('everything is done by keyboard', async () => {
       const page = await open(wide);
       const { keyboard } = page;

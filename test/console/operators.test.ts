@@ -95,6 +95,8 @@ describe.skipIf(reason !== undefined)(
         // An erased tenant has no name any more.
         await deleted.getByText(id).waitFor();
         await page.getByText('documents unlimited').first().waitFor();
+        const word = page.getByRole('link', { name: 'default', exact: true }).first();
+        expect((await word.boundingBox())?.height).toBeLessThan(30);
         await seen('audit');
         await press('Sign out');
         await page.reload();

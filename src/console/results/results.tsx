@@ -120,11 +120,16 @@ function Card({
 
 /** A match below this part of the best one is often chance. */
 const shownShare = 0.7;
+/** Of a mark: the palest for a match of that part, the last for the best one. */
+const shades = 5;
 
-/** The passage of a card. The words that match best are marked. */
+/** The passage of a card. The words that match best are marked, darker the better they match. */
 function PassageText({ passage: { text, start, highlights = [] } }: { passage: Passage }) {
   const points = codePointsOf(text);
-  const least = shownShare * Math.max(...highlights.map(({ similarity }) => similarity), 0);
+  const most = Math.max(...highlights.map(({ similarity }) => similarity), Number.EPSILON);
+  const least = shownShare * most;
+  const shadeOf = (similarity: number): number =>
+    1 + Math.round(((shades - 1) * (similarity - least)) / (most - least));
   const parts = [];
   let at = 0;
   for (const word of highlights) {
@@ -132,7 +137,7 @@ function PassageText({ passage: { text, start, highlights = [] } }: { passage: P
     const [from, to] = [points.unitOf(word.start - start), points.unitOf(word.end - start)];
     parts.push(
       text.slice(at, from),
-      <mark key={from} class="shade-3">
+      <mark key={from} class={`shade-${shadeOf(word.similarity)}`}>
         {text.slice(from, to)}
       </mark>,
     );
