@@ -4,9 +4,9 @@
  * part of the text, and metadata too. `expires_at` is no metadata: the document expires then.
  */
 import { hash } from 'node:crypto';
-import { cuttingOf, partsOf, type Cutting } from '../../../clients/typescript/src/cut.ts';
+import { cuttingOf, partsOf, type Cutting } from '../../../clients/typescript/src/import/cut.ts';
 import { MaxsimdError } from '../../../clients/typescript/src/errors.ts';
-import type { ImportDocument } from '../../../clients/typescript/src/import.ts';
+import type { ImportDocument } from '../../../clients/typescript/src/import/import.ts';
 import { instantOf } from '../../index/terms/instant.ts';
 import { documentText } from '../beir/directory.ts';
 import { inputError } from '../failure.ts';

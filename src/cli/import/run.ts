@@ -5,7 +5,7 @@
  */
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
 import { ImportError } from '../../../clients/typescript/src/errors.ts';
-import type { ImportBatch, ImportDocument } from '../../../clients/typescript/src/import.ts';
+import type { ImportBatch, ImportDocument } from '../../../clients/typescript/src/import/import.ts';
 import { problemsKeptMax, type ImportPosition } from './checkpoint.ts';
 import { isProblem, type DocumentProblem, type ImportItem, type InputDocument } from './document.ts';
 import { addTokens, tokensOf } from './token-tally.ts';

@@ -8,11 +8,11 @@
  * in parts, when its turn comes: the first in the input goes first.
  */
 import { assertFree, cuttingOf, partsOf, StaleParts, type Cutting } from './cut.ts';
-import { jsonText } from './encoding.ts';
-import { ApiError, ImportError, MaxsimdError } from './errors.ts';
+import { jsonText } from '../encoding.ts';
+import { ApiError, ImportError, MaxsimdError } from '../errors.ts';
 import { Pace } from './pace.ts';
-import { isBroken, LateError } from './retry.ts';
-import type { Document, StoredDocument, UpsertResult } from './types.ts';
+import { isBroken, LateError } from '../retry.ts';
+import type { Document, StoredDocument, UpsertResult } from '../types.ts';
 
 const bodyBytesMax = 5 * 1024 * 1024;
 /** Batches that wait for an earlier one to be settled are bounded too. */

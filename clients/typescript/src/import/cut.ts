@@ -3,9 +3,9 @@
  * paragraph, else at the end of a sentence, else between words. Its id is `ID#1`, `ID#2` and so on, and its metadata say
  * where it comes from: `part_of`, `part` (from 1) and, below headings, `headings` (from the outermost).
  */
-import { jsonText } from './encoding.ts';
-import { MaxsimdError } from './errors.ts';
-import type { Document, StoredDocument } from './types.ts';
+import { jsonText } from '../encoding.ts';
+import { MaxsimdError } from '../errors.ts';
+import type { Document, StoredDocument } from '../types.ts';
 
 interface CutOptions {
   readonly cut?: boolean | number | undefined;
