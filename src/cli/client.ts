@@ -85,12 +85,14 @@ export interface WantedIndex {
   readonly name: string;
   /** `NAME` or `NAME/VERSION`; `undefined` = the default of the service. */
   readonly model: string | undefined;
+  /** The match field of a new index; `undefined` = none. */
+  readonly matchField?: string | undefined;
 }
 
 /** The index of this name, created where it is missing. One that is given by its id must exist. */
 export async function ensureIndex(
   client: Maxsimd,
-  { name, model: wanted }: WantedIndex,
+  { name, model: wanted, matchField }: WantedIndex,
   signal: AbortSignal,
 ): Promise<{ readonly index: Index; readonly created: boolean }> {
   const find = uuid.test(name) ? requireIndex : findIndex;
@@ -101,6 +103,7 @@ export async function ensureIndex(
     name,
     ...(model !== undefined && { model }),
     ...(version !== undefined && { model_version: version }),
+    ...(matchField !== undefined && { match_fields: [matchField] }),
   };
   try {
     // Another import may create it at the same time.

@@ -1,8 +1,9 @@
 import { fetchFor } from './connection.ts';
 import { ApiError, MaxsimdError } from './errors.ts';
 import type { RequestError } from './errors.ts';
-import { Import, timeText } from './import/import.ts';
+import { Import } from './import/import.ts';
 import type { ImportCalls, ImportDocument, ImportOptions, ImportReport } from './import/import.ts';
+import { timeText } from './import/request-part.ts';
 import { upsertDeadlineMs } from './retry.ts';
 import { Transport, checkedKey, checkedUrl, checkedUserAgent } from './transport.ts';
 import type { ApiRequest, RequestOptions } from './transport.ts';

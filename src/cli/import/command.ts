@@ -155,12 +155,13 @@ async function importItems(
   let failure: { readonly error: unknown } | undefined;
   let stopped: string | undefined;
   try {
-    const { keepText, cut = false } = command.choice.fields;
+    const { keepText, identifiers, cut = false } = command.choice.fields;
     report.deleted = await runImport({
       client,
       indexId: index.id,
       items,
       keepText,
+      identifiers,
       cut,
       concurrency:
         command.concurrency ?? Math.min(concurrencyMaxByDefault, usage.limits.max_concurrent_requests),

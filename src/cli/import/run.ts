@@ -16,6 +16,8 @@ export interface ImportRun {
   readonly items: AsyncIterable<ImportItem>;
   readonly concurrency: number;
   readonly keepText: string | undefined;
+  /** The metadata field that gets the words that look like identifiers. */
+  readonly identifiers: string | undefined;
   /** Whether long documents are cut, and at how many bytes. */
   readonly cut: boolean | number;
   readonly start: ImportPosition;
@@ -55,6 +57,7 @@ export async function runImport(run: ImportRun): Promise<number> {
     const { deleted } = await run.client.import(run.indexId, documentsOf(run, rows), {
       concurrency: run.concurrency,
       ...(run.keepText !== undefined && { keepText: run.keepText }),
+      ...(run.identifiers !== undefined && { identifiers: run.identifiers }),
       cut: run.cut,
       resumed: { settled: run.start.documents, failed: run.start.failed },
       signal: run.signal,
