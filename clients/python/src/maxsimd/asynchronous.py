@@ -403,12 +403,18 @@ class AsyncMaxsimd:
         concurrency: int = 2,
         on_progress: Callable[[ImportProgress], None] | None = None,
         keep_text: str | None = None,
+        identifiers: str | None = None,
         cut: bool | int = False,
     ) -> ImportReport:
         """Any number of documents, in batches, `concurrency` at once.
 
         `keep_text` names the metadata field that keeps the text of each document, so that searches show passages. Metadata
         have at most 16 KiB; a document with more is refused, or cut with `cut`.
+
+        `identifiers` names the metadata field that gets the words of each text that look like identifiers: 3 to 64 characters
+        with a digit, an underscore, an inner dot or camelCase, at most 64 a document. Create the index with this field in
+        `match_fields`, and searches find these words as a whole. They are then stored, which the text is not. Words for which
+        the 16 KiB of metadata have no room are left out.
 
         `cut` makes documents `ID#1`, `ID#2` and so on of a longer one, at headings of Markdown, paragraphs and sentences, with
         `part_of`, `part` and `headings` in their metadata. `True` cuts at what a document may hold: 16 KiB of metadata with
@@ -423,7 +429,8 @@ class AsyncMaxsimd:
             report = await client.import_documents(index_id, [{"doc_id": "bee", "text": "Honey bees dance."}])
             print(report.documents, report.failed)
         """
-        return await Import(self, index_id, concurrency, on_progress, Intake(keep_text, cut)).run(documents)
+        intake = Intake(keep_text, identifiers, cut)
+        return await Import(self, index_id, concurrency, on_progress, intake).run(documents)
 
     async def _id_of(self, index_id: UUID | str, *, is_patient: bool = False) -> UUID | str:
         """For work of several requests, between which a name may go to another index."""
