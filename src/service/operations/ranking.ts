@@ -48,15 +48,18 @@ export function textRangeAt(
 }
 
 /** The sum of the lengths of the query's rows: the MaxSim of a chunk that has each of them. Rows of MASK tokens count too. */
-export function weightOf({ vectors, rows }: Pick<EncodedQuery, 'vectors' | 'rows'>): number {
+export function weightOf(query: Pick<EncodedQuery, 'vectors' | 'rows'>): number {
+  return rowLengths(query).reduce((sum, length) => sum + length, 0);
+}
+
+/** f64 [rows] */
+export function rowLengths({ vectors, rows }: Pick<EncodedQuery, 'vectors' | 'rows'>): Float64Array {
   const dim = vectors.length / rows;
-  let weight = 0;
-  for (let row = 0; row < rows; row++) {
+  return Float64Array.from({ length: rows }, (_, row) => {
     let square = 0;
     for (let at = row * dim; at < (row + 1) * dim; at++) square += vectors[at]! ** 2;
-    weight += Math.sqrt(square);
-  }
-  return weight;
+    return Math.sqrt(square);
+  });
 }
 
 /** More digits than this say nothing about rows of few bits. */
