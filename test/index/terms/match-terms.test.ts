@@ -48,12 +48,12 @@ describe('a loose key', () => {
 
   it('of a longer key is that key', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
-        const key = looseKey(text.toWellFormed());
+      fc.property(fc.array(fc.integer({ min: 0, max: 0x10_ff_ff }), { maxLength: 12 }), (points) => {
+        const key = looseKey(String.fromCodePoint(...points).toWellFormed());
         fc.pre(key !== undefined && !key.startsWith('='));
         expect(looseKey(key)).toBe(key);
       }),
-      { numRuns: rounds({ short: 200, nightly: 20_000 }) },
+      { numRuns: rounds({ short: 2_000, nightly: 200_000 }) },
     );
   });
 });
@@ -113,7 +113,7 @@ describe('the match terms of a record', () => {
     const text = '{"code":"E11.65","n":1}';
     expect(recordTerms(text, [])).toEqual(metadataTerms(text));
     expect(termsIn(recordTerms(text, ['code']))).toEqual(
-      termsIn(metadataTerms(text)).union(expected({ code: ['e1165'] })),
+      new Set([...termsIn(metadataTerms(text)), ...expected({ code: ['e1165'] })]),
     );
   });
 });
