@@ -88,6 +88,8 @@ export interface IndexRow {
   };
   /** JSON text, stored and returned as given. */
   readonly metadataSchema: string;
+  /** Metadata fields whose values words of a query match as a whole. */
+  readonly matchFields?: readonly string[];
   readonly status: IndexStatus;
   readonly createdAtMs: number;
 }

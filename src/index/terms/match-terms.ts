@@ -41,18 +41,26 @@ export function matchTerms(objectText: string, fields: readonly string[]): Uint8
   return Buffer.concat(terms);
 }
 
-/** The first text with this loose key, in the order of the fields; `undefined` if there is none. */
-export function matchedText(
+/** A text in a match field. */
+export interface MatchedText {
+  readonly field: string;
+  readonly value: string;
+}
+
+/** The loose keys of the texts in these fields, each with the first text that has it, in the order of the fields. */
+export function matchedTexts(
   objectText: string,
   fields: readonly string[],
-  key: string,
-): { readonly field: string; readonly value: string } | undefined {
+): ReadonlyMap<string, MatchedText> {
   const object = JSON.parse(objectText) as JsonObject;
+  const found = new Map<string, MatchedText>();
   for (const field of fields) {
-    const value = textsOf(object, field).find((text) => looseKey(text) === key);
-    if (value !== undefined) return { field, value };
+    for (const value of textsOf(object, field)) {
+      const key = looseKey(value);
+      if (key !== undefined && !found.has(key)) found.set(key, { field, value });
+    }
   }
-  return undefined;
+  return found;
 }
 
 /** The strings of a field, and those in its arrays, that are short enough to match. */

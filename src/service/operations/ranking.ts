@@ -4,7 +4,7 @@ import { unpackRowPlaces } from '../../encoder/protocol/row-places.ts';
 import type { ResultComponents, TextRange } from '../contract.ts';
 
 export interface ScoredRows {
-  readonly score: number;
+  readonly maxsim: number;
   /** The place of the result in `similarities`. */
   readonly position: number;
   readonly queryRows: number;
@@ -29,7 +29,7 @@ export function componentsOf(scored: ScoredRows): ResultComponents | undefined {
   const places = textRange && rowPlaces ? unpackRowPlaces(textRange.start, rowPlaces) : [];
   const matched = documentTokens.subarray(first, end);
   return {
-    maxsim: scored.score,
+    maxsim: scored.maxsim,
     similarities: similarities.subarray(first, end),
     documentTokens: matched,
     places: Array.from(matched, (row) => places[row]),
@@ -66,10 +66,10 @@ export function rowLengths({ vectors, rows }: Pick<EncodedQuery, 'vectors' | 'ro
 const normalizedSteps = 1e6;
 
 /**
- * MaxSim as a share of the weight of its query, from 0 to 1. Stored rows have a length of about 1, so the rounding of rows may
- * bring a sum above the weight.
+ * A score as a share of the weight of its query, from 0 to 1. Stored rows have a length of about 1, so the rounding of rows may
+ * bring a sum above the weight, and so may bonuses.
  */
-export function normalizedScore(maxsim: number, weight: number): number {
-  const share = weight === 0 ? 0 : Math.min(1, Math.max(0, maxsim / weight));
+export function normalizedScore(score: number, weight: number): number {
+  const share = weight === 0 ? 0 : Math.min(1, Math.max(0, score / weight));
   return Math.round(share * normalizedSteps) / normalizedSteps;
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { looseKey } from '../../../src/index/terms/loose-keys.ts';
-import { matchedText, matchTerm, matchTerms, recordTerms } from '../../../src/index/terms/match-terms.ts';
+import { matchedTexts, matchTerm, matchTerms, recordTerms } from '../../../src/index/terms/match-terms.ts';
 import { metadataTerms, termBytes } from '../../../src/index/terms/metadata-terms.ts';
 import { rounds } from '../../rounds.ts';
 import { fieldOf, metadata, name, type Json } from '../../support/conditions.ts';
@@ -87,7 +87,7 @@ describe('the match terms of a record', () => {
     const [longest, longer] = ['é'.repeat(128), 'é'.repeat(129)];
     const text = JSON.stringify({ a: longest, b: longer, c: [longer, longest] });
     expect(termsIn(matchTerms(text, ['a', 'b', 'c']))).toEqual(expected({ a: [longest], c: [longest] }));
-    expect(matchedText(text, ['b'], looseKey(longer)!)).toBeUndefined();
+    expect(matchedTexts(text, ['b']).get(looseKey(longer)!)).toBeUndefined();
   });
 
   it('read fields as filters do, and a matched text has its term', () => {
@@ -102,7 +102,7 @@ describe('the match terms of a record', () => {
         expect(termsIn(matchTerms(object, fields))).toEqual(expected(Object.fromEntries(found)));
         for (const [field, each] of found) {
           for (const text of each)
-            expect(looseKey(matchedText(object, [field], looseKey(text)!)!.value)).toBe(looseKey(text));
+            expect(looseKey(matchedTexts(object, [field]).get(looseKey(text)!)!.value)).toBe(looseKey(text));
         }
       }),
       { numRuns: rounds({ short: 2_000, nightly: 100_000 }) },
@@ -122,9 +122,9 @@ describe('a matched text', () => {
   const text = '{"sku":["A-1","a1"],"name":"A 1","n":1}';
 
   it('is the first that has the key, in the order of the fields', () => {
-    expect(matchedText(text, ['sku', 'name'], 'a1')).toEqual({ field: 'sku', value: 'A-1' });
-    expect(matchedText(text, ['name', 'sku'], 'a1')).toEqual({ field: 'name', value: 'A 1' });
-    expect(matchedText(text, ['n', 'name'], '1')).toBeUndefined();
-    expect(matchedText(text, [], 'a1')).toBeUndefined();
+    expect(matchedTexts(text, ['sku', 'name']).get('a1')).toEqual({ field: 'sku', value: 'A-1' });
+    expect(matchedTexts(text, ['name', 'sku']).get('a1')).toEqual({ field: 'name', value: 'A 1' });
+    expect(matchedTexts(text, ['n', 'name']).get('1')).toBeUndefined();
+    expect(matchedTexts(text, []).get('a1')).toBeUndefined();
   });
 });
