@@ -323,7 +323,7 @@ function passageText(passage: NonNullable<ResultItem['passage']> | null): string
 
 /** Up to 51,200 query tokens an answer. One call of the serialiser takes half as long as a call for each token. */
 function componentsText(components: ResultComponents): string {
-  const { maxsim, similarities, documentTokens, places, candidateScore, candidateRank } = components;
+  const { maxsim, similarities, documentTokens, places, candidateScore, candidateRank, matches } = components;
   const body: z.output<typeof ComponentsSchema> = {
     maxsim,
     per_query_token: Array.from(similarities, (similarity, tokenIndex) => ({
@@ -335,6 +335,7 @@ function componentsText(components: ResultComponents): string {
     })),
     candidate_score: candidateScore,
     candidate_rank: candidateRank,
+    matches: matches && [...matches],
   };
   return JSON.stringify(body);
 }
