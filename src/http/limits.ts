@@ -30,8 +30,6 @@ export const metadataDepthMax = 16;
 export const filterFieldsMax = 16;
 /** Fields that a request names. */
 export const fieldNamesMax = 10;
-/** Metadata fields of an index that words of queries match. */
-export const matchFieldsMax = 8;
 /** Values of one field. */
 export const facetValuesMax = 100;
 export const pageItemsMax = 1_000;

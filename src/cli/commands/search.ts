@@ -32,6 +32,9 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
         'leave out results with a lower normalized_score, 0 to 1',
         positiveNumber,
       )
+      .option('--match-fields <names>', 'match_fields of the index that count (default: all)', names)
+      .option('--match-weight <n>', 'weight of words that match a metadata value as a whole', positiveNumber)
+      .option('--no-match', 'no metadata value matches')
       .option('--components', 'show the components of each score')
       .option('--passage <field>', 'show the passages, from the metadata field that holds the text', nonBlank)
       .option('--context <n>', 'characters before and after a passage (with --passage)', countFromZero)
@@ -51,13 +54,22 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
         exact?: true;
         components?: true;
         minScore?: number;
+        match: boolean;
+        matchFields?: readonly string[];
+        matchWeight?: number;
         passage?: string;
         context?: number;
         fields?: readonly string[];
       },
     ) => {
       const { index, topK, offset, candidateK, filter, where, byDocument, exact, components } = options;
-      const { minScore, passage: from, context, fields } = options;
+      const { minScore, match, matchFields, matchWeight, passage: from, context, fields } = options;
+      const matching = {
+        ...(matchFields !== undefined && { fields: matchFields }),
+        ...(matchWeight !== undefined && { weight: matchWeight }),
+      };
+      if (!match && Object.keys(matching).length > 0)
+        throw new CommandFailure('usage_error', '--no-match takes no --match-fields and no --match-weight');
       if (context !== undefined && from === undefined)
         throw new CommandFailure('usage_error', '--context needs --passage FIELD');
       const { parseObject, search } = await import('../search.ts');
@@ -73,6 +85,8 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
           ...(exact === true && { exact: true }),
           ...(components === true && { return_components: true }),
           ...(minScore !== undefined && { min_score: minScore }),
+          ...(Object.keys(matching).length > 0 && { match: matching }),
+          ...(!match && { match: false as const }),
           ...(from !== undefined && { passage: { from, ...(context !== undefined && { context }) } }),
           ...(fields !== undefined && { fields }),
         }),

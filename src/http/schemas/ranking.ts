@@ -11,7 +11,6 @@ import {
 import {
   fieldNamesMax,
   filterFieldsMax,
-  matchFieldsMax,
   offsetMax,
   passageContextMax,
   queriesMax,
@@ -123,16 +122,12 @@ const SubmittedPassageOptions = z.strictObject({ context: Context }).meta({
 
 const MatchOptions = z
   .strictObject({
-    fields: z
-      .array(Name)
-      .min(1)
-      .max(matchFieldsMax)
-      .superRefine((fields, context) => {
-        for (const [at, field] of fields.entries())
-          if (fields.indexOf(field) < at) addIssue(context, 'duplicate', 'must be unique', [at]);
-      })
+    fields: FieldNames.min(1)
       .optional()
-      .meta({ description: 'Some of the `match_fields` of the index. Default: all.', example: ['code'] }),
+      .meta({
+        description: 'Some of the `match_fields` of the index. Default: all.',
+        example: ['code'],
+      }),
     weight: z
       .number()
       .positive()
