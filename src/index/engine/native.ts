@@ -267,7 +267,10 @@ export interface NativeSearchResult {
   readonly chunkRanges: Uint32Array;
   /** The number of chunks that were scored exactly. */
   readonly candidateCount: number;
-  /** Present when components were asked for and candidates were preselected. */
+  /**
+   * Present when components were asked for and candidates were preselected. A chunk that was scored for a span alone has NaN and
+   * 2**32 - 1.
+   */
   readonly candidateScores?: Float32Array;
   readonly candidateRanks?: Uint32Array;
   /** Present when components were asked for: [results x query rows]. */
