@@ -7,7 +7,7 @@ from datetime import date
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 
 class DocumentInput(BaseModel):
@@ -52,19 +52,15 @@ class PassageOptionsInput(BaseModel):
     ] = None
 
 
-class FieldModel(RootModel[str]):
-    root: Annotated[str, Field(max_length=255, min_length=1)]
-
-
 class MatchOptionsInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
     fields: Annotated[
-        list[FieldModel] | None,
+        list[str] | None,
         Field(
             description="Some of the `match_fields` of the index. Default: all.",
-            max_length=8,
+            max_length=10,
             min_length=1,
         ),
     ] = None
