@@ -13,6 +13,12 @@ import {
   type ServiceOptions,
 } from './options.ts';
 
+interface MatchOptions {
+  readonly match: boolean;
+  readonly matchFields?: readonly string[];
+  readonly matchWeight?: number;
+}
+
 export function addSearch(program: Command, environment: ProgramEnvironment): void {
   withServiceOptions(
     program
@@ -43,33 +49,25 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
   ).action(
     async (
       query: string,
-      options: ServiceOptions & {
-        index: string;
-        topK?: number;
-        offset?: number;
-        candidateK?: number;
-        filter?: string;
-        where?: string;
-        byDocument?: true;
-        exact?: true;
-        components?: true;
-        minScore?: number;
-        match: boolean;
-        matchFields?: readonly string[];
-        matchWeight?: number;
-        passage?: string;
-        context?: number;
-        fields?: readonly string[];
-      },
+      options: ServiceOptions &
+        MatchOptions & {
+          index: string;
+          topK?: number;
+          offset?: number;
+          candidateK?: number;
+          filter?: string;
+          where?: string;
+          byDocument?: true;
+          exact?: true;
+          components?: true;
+          minScore?: number;
+          passage?: string;
+          context?: number;
+          fields?: readonly string[];
+        },
     ) => {
       const { index, topK, offset, candidateK, filter, where, byDocument, exact, components } = options;
-      const { minScore, match, matchFields, matchWeight, passage: from, context, fields } = options;
-      const matching = {
-        ...(matchFields !== undefined && { fields: matchFields }),
-        ...(matchWeight !== undefined && { weight: matchWeight }),
-      };
-      if (!match && Object.keys(matching).length > 0)
-        throw new CommandFailure('usage_error', '--no-match takes no --match-fields and no --match-weight');
+      const { minScore, passage: from, context, fields } = options;
       if (context !== undefined && from === undefined)
         throw new CommandFailure('usage_error', '--context needs --passage FIELD');
       const { parseObject, search } = await import('../search.ts');
@@ -85,12 +83,19 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
           ...(exact === true && { exact: true }),
           ...(components === true && { return_components: true }),
           ...(minScore !== undefined && { min_score: minScore }),
-          ...(Object.keys(matching).length > 0 && { match: matching }),
-          ...(!match && { match: false as const }),
+          ...matchIn(options),
           ...(from !== undefined && { passage: { from, ...(context !== undefined && { context }) } }),
           ...(fields !== undefined && { fields }),
         }),
       );
     },
   );
+}
+
+/** The field `match` of the request. */
+function matchIn({ match, matchFields: fields, matchWeight: weight }: MatchOptions) {
+  if (fields === undefined && weight === undefined) return match ? {} : { match: false as const };
+  if (!match)
+    throw new CommandFailure('usage_error', '--no-match takes no --match-fields and no --match-weight');
+  return { match: { ...(fields !== undefined && { fields }), ...(weight !== undefined && { weight }) } };
 }

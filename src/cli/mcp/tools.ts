@@ -165,7 +165,7 @@ export const writeTools: Readonly<Record<string, Tool>> = {
   }),
 };
 
-/** Of components an agent gets the score without bonuses, and the bonuses. */
+/** An agent gets the score without bonuses, and the bonuses. The other components say little to it. */
 function explained({ components, chunks, ...others }: Partial<Result>): object {
   return {
     ...others,
