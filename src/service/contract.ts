@@ -2,6 +2,7 @@
 import type {
   DocumentCount,
   DocumentPage,
+  IndexChange,
   IndexPlace,
   IndexRow,
   KeyAccess,
@@ -103,6 +104,8 @@ export interface CreateIndexRequest {
     | undefined;
   /** Absent = `{}`. */
   readonly metadataSchema?: JsonObjectText | undefined;
+  /** Names or paths of metadata fields, each once. Absent = none. */
+  readonly matchFields?: readonly string[] | undefined;
   /** An index that has the name already is the answer, if it agrees with every field that is given. */
   readonly returnsExisting?: boolean | undefined;
 }
@@ -446,7 +449,7 @@ export interface Service {
   listIndexes(context: RequestContext): Promise<readonly IndexRow[]>;
   listIndexPage(context: RequestContext, page: Page<IndexPlace>): Promise<IndexPage>;
   getIndex(context: RequestContext, indexId: string): Promise<MeasuredIndex>;
-  renameIndex(context: RequestContext, indexId: string, name: string): Promise<IndexRow>;
+  updateIndex(context: RequestContext, indexId: string, change: IndexChange): Promise<IndexRow>;
   /** Returns the first of them, with the name of the other. */
   swapIndexNames(context: RequestContext, indexId: string, otherId: string): Promise<IndexRow>;
   describeIndex(context: RequestContext, indexId: string): Promise<IndexDescription>;

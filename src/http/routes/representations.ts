@@ -52,7 +52,11 @@ export function indexText(index: Index): string {
       minimum_chunk_tokens: index.chunking.minimumChunkTokens,
     },
   });
-  const after = JSON.stringify({ status: index.status, created_at: timestamp(index.createdAtMs) });
+  const after = JSON.stringify({
+    status: index.status,
+    created_at: timestamp(index.createdAtMs),
+    match_fields: index.matchFields,
+  });
   return `${before.slice(0, -1)},"metadata_schema":${index.metadataSchema},${after.slice(1)}`;
 }
 

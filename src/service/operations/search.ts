@@ -181,7 +181,7 @@ async function plansOf(
   },
 ): Promise<readonly PlannedSearch[]> {
   const queryTokensMax = model.windowTokensMax;
-  const wanted = searches.map((search) => wantedMatch(search, row.matchFields ?? [], search.path));
+  const wanted = searches.map((search) => wantedMatch(search, row.matchFields, search.path));
   const plans: PlannedSearch[] = [];
   for (const [number, search] of searches.entries()) {
     const { query } = search;

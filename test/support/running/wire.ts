@@ -28,6 +28,7 @@ export const index = z.strictObject({
   metadata_schema: customerObject,
   status: z.enum(['creating', 'ready', 'error']),
   created_at: timestamp,
+  match_fields: z.array(z.string()).max(8),
   /** Present only in the answer for one index. */
   recall: z
     .strictObject({
