@@ -22,6 +22,7 @@ import {
 import {
   Documents,
   FieldNames,
+  MatchFields,
   Name,
   Query,
   RequestUsage,
@@ -122,7 +123,7 @@ const SubmittedPassageOptions = z.strictObject({ context: Context }).meta({
 
 const MatchOptions = z
   .strictObject({
-    fields: FieldNames.min(1)
+    fields: MatchFields.min(1)
       .optional()
       .meta({
         description: 'Some of the `match_fields` of the index. Default: all.',

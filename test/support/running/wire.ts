@@ -102,6 +102,18 @@ const components = z.strictObject({
   ),
   candidate_score: z.number().optional(),
   candidate_rank: count.optional(),
+  /** An addition of ours. */
+  matches: z
+    .array(
+      z.strictObject({
+        field: z.string(),
+        value: z.string(),
+        start: count,
+        end: z.int().min(1),
+        bonus: z.number().positive(),
+      }),
+    )
+    .optional(),
 });
 
 export const resultItem = z.strictObject({
