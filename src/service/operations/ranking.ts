@@ -22,8 +22,10 @@ export interface ScoredRows {
 export function componentsOf(scored: ScoredRows): ResultComponents | undefined {
   const { position, queryRows, similarities, documentTokens } = scored;
   if (similarities === undefined || documentTokens === undefined) return undefined;
-  const candidateScore = scored.candidateScores?.[position];
-  const candidateRank = scored.candidateRanks?.[position];
+  // A chunk that is here for a word of the query alone was no candidate.
+  const isCandidate = !Number.isNaN(scored.candidateScores?.[position]);
+  const candidateScore = isCandidate ? scored.candidateScores?.[position] : undefined;
+  const candidateRank = isCandidate ? scored.candidateRanks?.[position] : undefined;
   const [first, end] = [position * queryRows, (position + 1) * queryRows];
   const { textRange, rowPlaces } = scored;
   const places = textRange && rowPlaces ? unpackRowPlaces(textRange.start, rowPlaces) : [];
