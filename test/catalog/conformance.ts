@@ -257,7 +257,7 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       const other = await newIndex(catalog, one.id);
       await catalog.swapIndexNames(one.id, index.id, other.id);
       expect(await catalog.findIndexId(one.id, index.name)).toBe(other.id);
-      await catalog.renameIndex(one.id, other.id, 'renamed');
+      await catalog.updateIndex(one.id, other.id, { name: 'renamed' });
       expect(await catalog.findIndexId(one.id, index.name)).toBeUndefined();
       expect(await catalog.findIndexId(one.id, 'renamed')).toBe(other.id);
       await catalog.deleteIndex(one.id, other.id);
@@ -290,15 +290,23 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       const index = await newIndex(catalog, one.id);
       const other = await newIndex(catalog, one.id);
       const renamed = { ...index, name: 'Größe\0"1"' };
-      expect(await catalog.renameIndex(one.id, index.id, renamed.name)).toEqual({
-        outcome: 'renamed',
+      expect(await catalog.updateIndex(one.id, index.id, { name: renamed.name })).toEqual({
+        outcome: 'updated',
         index: renamed,
       });
       expect(await catalog.getIndex(one.id, index.id)).toEqual(renamed);
-      expect(await catalog.renameIndex(one.id, index.id, renamed.name)).toMatchObject({ outcome: 'renamed' });
-      expect(await catalog.renameIndex(one.id, index.id, other.name)).toEqual({ outcome: 'duplicate_name' });
-      expect(await catalog.renameIndex(two.id, index.id, 'stolen')).toEqual({ outcome: 'index_missing' });
-      expect(await catalog.renameIndex(one.id, randomUUID(), 'nobody')).toEqual({ outcome: 'index_missing' });
+      expect(await catalog.updateIndex(one.id, index.id, { name: renamed.name })).toMatchObject({
+        outcome: 'updated',
+      });
+      expect(await catalog.updateIndex(one.id, index.id, { name: other.name })).toEqual({
+        outcome: 'duplicate_name',
+      });
+      expect(await catalog.updateIndex(two.id, index.id, { name: 'stolen' })).toEqual({
+        outcome: 'index_missing',
+      });
+      expect(await catalog.updateIndex(one.id, randomUUID(), { name: 'nobody' })).toEqual({
+        outcome: 'index_missing',
+      });
       expect(await catalog.getIndex(one.id, index.id)).toEqual(renamed);
       expect(await catalog.createIndex(indexInput(one.id, index.name), 10)).toMatchObject({
         outcome: 'created',
@@ -344,14 +352,14 @@ function describeIndexes(current: () => CatalogUnderTest): void {
         await newIndex(catalog, tenantId),
       ];
       const results = await Promise.all([
-        ...[a, b, c, d].map(({ id }) => catalog.renameIndex(tenantId, id, 'wanted')),
+        ...[a, b, c, d].map(({ id }) => catalog.updateIndex(tenantId, id, { name: 'wanted' })),
         catalog.createIndex(indexInput(tenantId, 'wanted'), 10),
         catalog.swapIndexNames(tenantId, a.id, b.id),
         catalog.swapIndexNames(tenantId, c.id, d.id),
         catalog.swapIndexNames(tenantId, b.id, c.id),
         catalog.swapIndexNames(tenantId, c.id, b.id),
       ]);
-      const named = results.filter((result) => /^(renamed|created)$/.test(outcomeOf(result)));
+      const named = results.filter((result) => /^(updated|created)$/.test(outcomeOf(result)));
       // An index that got a name by a swap may be renamed to the same name.
       expect(named.length).toBeGreaterThan(0);
       const names = (await catalog.listIndexes(tenantId)).map(({ name }) => name);

@@ -11,13 +11,22 @@ const marksAtEnds = /^[.,;:?!()"']+|[.,;:?!()"']+$/g;
 
 /** `undefined` for a text without letters, marks and numbers. */
 export function looseKey(text: string): string | undefined {
-  const written = text.trim().replace(marksAtEnds, '');
+  return keyOf(lettersOf(text), text);
+}
+
+/** The letters, marks and numbers of a text. Those of several words one after the other are those of the words in a row. */
+export function lettersOf(text: string): string {
   // Lower case may leave NFKC.
-  const folded = written.normalize('NFKC').toLowerCase().normalize('NFKC');
-  const key = folded.replace(outside, '');
-  if (key === '') return undefined;
+  const folded = text.normalize('NFKC').toLowerCase().normalize('NFKC');
+  // A sigma at the end of a word is a sigma.
+  return folded.replace(outside, '').replaceAll('ς', 'σ');
+}
+
+/** The loose key of a text with these letters (`lettersOf`). */
+export function keyOf(letters: string, text: string): string | undefined {
+  if (letters === '') return undefined;
   // No other key has a sign.
-  return isOneCharacter(key) ? `=${written}` : key;
+  return isOneCharacter(letters) ? `=${text.trim().replace(marksAtEnds, '')}` : letters;
 }
 
 function isOneCharacter(text: string): boolean {

@@ -312,12 +312,15 @@ class AsyncMaxsimd:
         return_components: bool | None = None,
         min_score: float | None = None,
         passage: Mapping[str, Any] | None = None,
+        match: Mapping[str, Any] | Literal[False] | None = None,
         fields: Sequence[str] | None = None,
     ) -> Ranked:
         """The best chunks, or with `group_by_document` the best documents, best first.
 
         `offset` leaves out so many of the best: the next page. With `passage={"from": "text"}` each chunk has its
         `passage`, from the metadata field that holds the text. With `fields` the results have these metadata fields alone.
+        Words of the query that match a value of the index's `match_fields` raise its documents; `match={"weight": 1}` raises
+        them more, and `match=False` not.
 
         Example:
             ranked = await client.search(index_id, "how do insects communicate?", top_k=3, where={"kind": "insect"})
@@ -334,6 +337,7 @@ class AsyncMaxsimd:
             "return_components": return_components,
             "min_score": min_score,
             "passage": passage,
+            "match": match,
             "fields": fields,
         }
         return await self._send(calls.search(index_id, {"query": query, **options}))
