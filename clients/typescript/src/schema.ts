@@ -133,6 +133,8 @@ export interface components {
                 readonly [key: string]: unknown;
             };
             readonly chunking?: components["schemas"]["ChunkingOptionsInput"];
+            /** @description Metadata fields with codes, part numbers or names, at most 8. `part.number` is the field `number` of the object `part`. A document whose text in one of them (a string, or one in an array, of at most 256 bytes) stands as a whole in a query gets a bonus. Upper and lower case, spaces and signs do not count: `E11.65` is `e1165`. Default: none. */
+            readonly match_fields?: readonly string[];
             /**
              * @description With `return` the answer is 200 and the index that has the name already, if it agrees with every field of this request; otherwise 422 names the fields. Absent: a name in use is 422.
              * @enum {string}
@@ -395,6 +397,8 @@ export interface components {
              * @description ISO 8601, UTC.
              */
             readonly created_at: string;
+            /** @description Metadata fields that words of a query match. Empty if there are none. Absent from services of an earlier release. */
+            readonly match_fields?: readonly string[];
             /** @description In the answer for one index: what the process that answers has measured on a sample of real searches. Null until it has measured some. */
             readonly recall?: components["schemas"]["Recall"] | null;
         };

@@ -487,6 +487,12 @@ class Index(BaseModel):
     metadata_schema: Annotated[dict[str, Any], Field(description="As it was sent.")]
     status: Literal["creating", "ready", "error"]
     created_at: Annotated[AwareDatetime, Field(description="ISO 8601, UTC.")]
+    match_fields: Annotated[
+        list[str] | None,
+        Field(
+            description="Metadata fields that words of a query match. Empty if there are none. Absent from services of an earlier release."
+        ),
+    ] = None
     recall: Annotated[
         Recall | None,
         Field(
