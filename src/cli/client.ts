@@ -1,7 +1,7 @@
 /** Makes the client of the service, and reports a wrong address or key in the words of the command line. */
 import { ApiError, MaxsimdError } from '../../clients/typescript/src/errors.ts';
 import { Maxsimd, type MaxsimdOptions } from '../../clients/typescript/src/client.ts';
-import type { Index, UsageSummary } from '../../clients/typescript/src/types.ts';
+import type { CreateIndex, Index, UsageSummary } from '../../clients/typescript/src/types.ts';
 import { limitCommand } from '../service/limits/raising.ts';
 import { CommandFailure } from './failure.ts';
 import { parseJson } from './json.ts';
@@ -98,11 +98,9 @@ export async function ensureIndex(
   const find = uuid.test(name) ? requireIndex : findIndex;
   const existing = await find(client, name, signal);
   if (existing !== undefined) return { index: havingModel(existing, wanted), created: false };
-  const [model, version] = wanted?.split('/', 2) ?? [];
   const body = {
     name,
-    ...(model !== undefined && { model }),
-    ...(version !== undefined && { model_version: version }),
+    ...modelFields(wanted),
     ...(matchField !== undefined && { match_fields: [matchField] }),
   };
   try {
@@ -112,6 +110,12 @@ export async function ensureIndex(
     if (!isUnknownTo(error, 'if_exists')) throw error;
     return { index: await client.createIndex(body, { signal }), created: true };
   }
+}
+
+/** `wanted`: `NAME` or `NAME/VERSION`; `undefined` = the default of the service. */
+export function modelFields(wanted: string | undefined): Pick<CreateIndex, 'model' | 'model_version'> {
+  const [model, version] = wanted?.split('/', 2) ?? [];
+  return { ...(model !== undefined && { model }), ...(version !== undefined && { model_version: version }) };
 }
 
 /** The index, if it has the model that is wanted. */

@@ -192,7 +192,7 @@ async function importItems(
 
 /** Says that searches of the index do not match the identifiers, unless they do. */
 function unmatchedHint(
-  { name, match_fields: fields = [] }: Index & { readonly match_fields?: readonly string[] },
+  { name, match_fields: fields = [] }: Index,
   field: string | undefined,
 ): string | undefined {
   if (field === undefined || fields.includes(field)) return undefined;
