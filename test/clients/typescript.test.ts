@@ -101,6 +101,10 @@ test('an index, from its making to its end', async () => {
   const same = { name: 'whole', metadata_schema: { kind: 'string' }, if_exists: 'return' } as const;
   expect(await client.createIndex(same)).toEqual({ ...index, name: 'whole' });
   expect(await client.renameIndex(index.id, 'former')).toEqual({ ...index, name: 'former' });
+  expect(await client.setMatchFields(index.id, ['kind'])).toMatchObject({ match_fields: ['kind'] });
+  expect(await client.setMatchFields('name:former', [])).toEqual({ ...index, name: 'former' });
+  const matched = await client.createIndex({ name: 'matched', match_fields: ['part.number'] });
+  expect((await client.getIndex(matched.id)).match_fields).toEqual(['part.number']);
 
   expect(await client.deleteDocument(index.id, 'bee/1')).toEqual({ deleted: true });
   expect(await client.deleteDocument(index.id, 'bee/1')).toEqual({ deleted: false });

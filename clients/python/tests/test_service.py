@@ -104,6 +104,9 @@ def test_an_index_from_its_making_to_its_end(url: str, key: str, name: str) -> N
         assert client.swap_index_names(f"name:{other.name}", f"name:{name}").name == name
         assert client.rename_index(index.id, f"{name} before").name == f"{name} before"
         assert client.get_index(f"name:{name} before").id == index.id
+        assert client.set_match_fields(index.id, ("kind",)).match_fields == ["kind"]
+        assert client.set_match_fields(index.id, []).match_fields == []
+        assert client.create_index(f"{name} matched", match_fields=["part.number"]).match_fields == ["part.number"]
         assert client.create_index(name, chunking=other.chunking.model_dump(exclude={"strategy"}), if_exists="return").id == other.id
         with pytest.raises(InvalidRequestError) as differs:
             client.create_index(name, chunking={"max_tokens": 1}, if_exists="return")

@@ -135,6 +135,11 @@ export class Maxsimd {
     return this.#patch(indexPath(indexId), { swap_name_with: otherId }, false, options);
   }
 
+  /** The metadata fields that words of a query match, in place of those of before; none for an empty list. */
+  setMatchFields(indexId: string, matchFields: readonly string[], options?: RequestOptions): Promise<Index> {
+    return this.#patch(indexPath(indexId), { match_fields: matchFields }, true, options);
+  }
+
   /** Sent once, because a second request would be refused as not found. */
   deleteIndex(indexId: string, options?: RequestOptions): Promise<Deleted> {
     return this.#transport.send({ method: 'DELETE', path: indexPath(indexId), isSafe: false }, options);

@@ -41,7 +41,8 @@ const writes = {
 
 export const readTools: Readonly<Record<string, Tool>> = {
   list_indexes: tool({
-    description: 'Lists the indexes, oldest first.',
+    description:
+      'Lists the indexes, oldest first. A search finds documents whose text in one of the `match_fields` stands in the query, such as a code or a part number.',
     annotations: reads,
     input: z.strictObject({}),
     output: z.object({ indexes: z.array(z.object({ id: z.string(), name: z.string() })) }),

@@ -120,6 +120,7 @@ class AsyncMaxsimd:
         model: str | None = None,
         metadata_schema: Mapping[str, Any] | None = None,
         chunking: ChunkingOptionsInput | Mapping[str, Any] | None = None,
+        match_fields: Sequence[str] | None = None,
         if_exists: Literal["return"] | None = None,
     ) -> Index:
         """Sent again after 503 (a model that is being loaded), not after a lost answer: the name may be taken by then.
@@ -130,7 +131,8 @@ class AsyncMaxsimd:
         Example:
             index = await client.create_index("handbook", metadata_schema={"kind": "string"})
         """
-        return await self._send(calls.create_index(name, model, metadata_schema, chunking, if_exists))
+        call = calls.create_index(name, model, metadata_schema, chunking, match_fields, if_exists)
+        return await self._send(call)
 
     async def list_indexes(self) -> list[Index]:
         """All of them, oldest first.
@@ -163,6 +165,14 @@ class AsyncMaxsimd:
             await client.swap_index_names(index_id, newer_id)
         """
         return await self._send(calls.swap_index_names(index_id, other_id))
+
+    async def set_match_fields(self, index_id: UUID | str, match_fields: Sequence[str]) -> Index:
+        """The metadata fields that words of a query match, in place of those of before; none for an empty list.
+
+        Example:
+            await client.set_match_fields(index_id, ["part_number"])
+        """
+        return await self._send(calls.set_match_fields(index_id, match_fields))
 
     async def delete_index(self, index_id: UUID | str) -> Deleted:
         """Sent once: a second one would be refused as not found.
