@@ -31,12 +31,14 @@ export interface SearchViewProps {
   readonly indexId: string;
   /** The search in the address. Submitting the form changes the address, and a changed address searches. */
   readonly search: string;
+  /** Whether the index has match fields. */
+  readonly mayMatch: boolean;
 }
 
-export function SearchView({ api, indexId, search: address }: SearchViewProps) {
+export function SearchView({ api, indexId, search: address, mayMatch }: SearchViewProps) {
   const [wanted, setWanted] = useState(() => wantedIn(address));
   const want = (change: Partial<Wanted>): void => setWanted({ ...wanted, ...change });
-  const { query, conditions, grouped, exact, topK, candidateK } = wanted;
+  const { query, conditions, grouped, exact, matches, topK, candidateK } = wanted;
   const textField = useTextField(api, indexId);
   const search = useSearch({ api, indexId, search: address }, textField);
   const submit = useWork(async () => {
@@ -89,6 +91,13 @@ export function SearchView({ api, indexId, search: address }: SearchViewProps) {
             onChange={(value) => want({ grouped: value })}
           />
           <Check name="exact" value={exact} onChange={(value) => want({ exact: value })} />
+          {mayMatch && (
+            <Check
+              name="match codes and names"
+              value={matches}
+              onChange={(value) => want({ matches: value })}
+            />
+          )}
         </div>
       </form>
       <Failure of={submit.failure ?? search.failure} />
@@ -112,7 +121,7 @@ export function SearchView({ api, indexId, search: address }: SearchViewProps) {
 
 /** Searches as the address says, also whenever it changes. */
 function useSearch(
-  { api, indexId, search: address }: SearchViewProps,
+  { api, indexId, search: address }: Omit<SearchViewProps, 'mayMatch'>,
   { name: textField, isKnown }: { readonly name: string; readonly isKnown: boolean },
 ) {
   const search = useWork<Found>(async () => {
