@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Answer, Api, JsonObject, Ranked } from '../api.ts';
 import { ConditionsEditor } from '../parts/conditions.tsx';
@@ -38,7 +39,7 @@ export interface SearchViewProps {
 export function SearchView({ api, indexId, search: address, mayMatch }: SearchViewProps) {
   const [wanted, setWanted] = useState(() => wantedIn(address));
   const want = (change: Partial<Wanted>): void => setWanted({ ...wanted, ...change });
-  const { query, conditions, grouped, exact, matches, topK, candidateK } = wanted;
+  const { query, conditions } = wanted;
   const textField = useTextField(api, indexId);
   const search = useSearch({ api, indexId, search: address }, textField);
   const submit = useWork(async () => {
@@ -71,34 +72,9 @@ export function SearchView({ api, indexId, search: address, mayMatch }: SearchVi
           value={conditions}
           onChange={(changed) => want({ conditions: changed })}
         />
-        <div class="row options">
-          <Field name="Results">
-            <input type="number" min="1" max="100" {...tied(topK, (text) => want({ topK: text }))} />
-          </Field>
-          <Field name="Candidates">
-            <input
-              type="number"
-              min="1"
-              max="500"
-              placeholder="default"
-              {...tied(candidateK, (text) => want({ candidateK: text }))}
-            />
-          </Field>
+        <SearchOptions of={wanted} want={want} mayMatch={mayMatch}>
           {textField.fields.length > 0 && <TextFieldChoice {...textField} />}
-          <Check
-            name="one result a document"
-            value={grouped}
-            onChange={(value) => want({ grouped: value })}
-          />
-          <Check name="exact" value={exact} onChange={(value) => want({ exact: value })} />
-          {mayMatch && (
-            <Check
-              name="match codes and names"
-              value={matches}
-              onChange={(value) => want({ matches: value })}
-            />
-          )}
-        </div>
+        </SearchOptions>
       </form>
       <Failure of={submit.failure ?? search.failure} />
       {found !== undefined && (
@@ -116,6 +92,41 @@ export function SearchView({ api, indexId, search: address, mayMatch }: SearchVi
         </>
       )}
     </section>
+  );
+}
+
+function SearchOptions({
+  of: { topK, candidateK, grouped, exact, matches },
+  want,
+  mayMatch,
+  children,
+}: {
+  of: Wanted;
+  want: (change: Partial<Wanted>) => void;
+  mayMatch: boolean;
+  children: ComponentChildren;
+}) {
+  return (
+    <div class="row options">
+      <Field name="Results">
+        <input type="number" min="1" max="100" {...tied(topK, (text) => want({ topK: text }))} />
+      </Field>
+      <Field name="Candidates">
+        <input
+          type="number"
+          min="1"
+          max="500"
+          placeholder="default"
+          {...tied(candidateK, (text) => want({ candidateK: text }))}
+        />
+      </Field>
+      {children}
+      <Check name="one result a document" value={grouped} onChange={(value) => want({ grouped: value })} />
+      <Check name="exact" value={exact} onChange={(value) => want({ exact: value })} />
+      {mayMatch && (
+        <Check name="match codes and names" value={matches} onChange={(value) => want({ matches: value })} />
+      )}
+    </div>
   );
 }
 

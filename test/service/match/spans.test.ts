@@ -9,8 +9,14 @@ import { chosenSpans, type CountedSpan } from '../../../src/service/match/spans.
 import { rounds } from '../../rounds.ts';
 
 const span = (first: number, words: number, counts: Partial<CountedSpan> = {}): CountedSpan => ({
-  ...{ start: 10 * first, end: 10 * (first + words) - 1, first, words, key: `${first} ${words}` },
-  ...{ documents: 1, chunks: 1, tokenVectors: 10 },
+  start: 10 * first,
+  end: 10 * (first + words) - 1,
+  first,
+  words,
+  key: `${first} ${words}`,
+  documents: 1,
+  chunks: 1,
+  tokenVectors: 10,
   ...counts,
 });
 const namesOf = (spans: readonly CountedSpan[]): readonly string[] => spans.map(({ key }) => key);
@@ -125,12 +131,10 @@ function encoded(query: string, lengths: readonly number[]): { query: EncodedQue
   const vectors = Float32Array.from(lengths.flatMap((length) => [0.6 * length, 0.8 * length]));
   return {
     query: {
-      ...{
-        inputTokens: words.length,
-        rows: lengths.length,
-        vectors,
-        offsets: new Float32Array(lengths.length),
-      },
+      inputTokens: words.length,
+      rows: lengths.length,
+      vectors,
+      offsets: new Float32Array(lengths.length),
       timings: { tokenizeMs: 0, queueMs: 0, runMs: 0, rowsMs: 0 },
     },
     places: {

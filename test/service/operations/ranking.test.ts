@@ -78,7 +78,8 @@ describe('searching', () => {
       matchFields: ['code'],
     });
     const documents = ['A-1', 'B-2', 'C-3'].map((code) => ({
-      ...{ docId: code, text: `some words ${code}` },
+      docId: code,
+      text: `some words ${code}`,
       metadata: JSON.stringify({ code }),
     }));
     await stage.service.upsertDocuments(tenant.context(), id, documents);
