@@ -51,23 +51,20 @@ export async function nodeReport(node: ReportingNode): Promise<NodeReport> {
 }
 
 /**
- * Asserts that every live node, as the catalog has it now, knows something. `what`: in the words of an answer.
- * @throws {ServiceError} `service_unavailable` with the nodes that do not.
+ * Asserts that every live node, as the catalog has it now, knows something. `what`: in the words of an answer, which tenants
+ * read. So it names no node.
+ * @throws {ServiceError} `service_unavailable`
  */
 export async function assertKnownEverywhere(
   catalog: Pick<ClusterCatalog, 'listNodes'>,
   known: Known,
   what: string,
 ): Promise<void> {
-  const nodes = await catalog.listNodes();
-  const older = nodes.filter(
-    ({ seenMsAgo, report }) =>
-      seenMsAgo < nodeLiveMs && readNodeReport(report)?.knows?.includes(known) !== true,
-  );
+  const live = (await catalog.listNodes()).filter(({ seenMsAgo }) => seenMsAgo < nodeLiveMs);
+  const older = live.filter(({ report }) => readNodeReport(report)?.knows?.includes(known) !== true);
   if (older.length === 0) return;
-  const names = older.map(({ name }) => name).join(', ');
-  const reason = `${what} can be set once every node knows them; these run an earlier release: ${names}`;
-  throw unavailable(reason, undefined, nodeLiveMs / 1000);
+  const state = `${older.length} of ${live.length} nodes run an earlier release`;
+  throw unavailable(`${what} can be set once every node knows them: ${state}`, undefined, nodeLiveMs / 1000);
 }
 
 /** `undefined` when another release wrote a report that this one does not understand. */
