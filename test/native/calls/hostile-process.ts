@@ -121,7 +121,7 @@ function indexCalls(): readonly Call[] {
 }
 
 function spans() {
-  return { terms: Buffer.concat([term(1), term(2), term(3)]), termCounts: Uint32Array.of(2, 1) };
+  return { terms: Uint8Array.of(...term(1), ...term(2), ...term(3)), termCounts: Uint32Array.of(2, 1) };
 }
 
 function searchCalls(): readonly Call[] {
