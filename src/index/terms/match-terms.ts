@@ -14,12 +14,17 @@ const prefix = 'match1';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The term of a field (a name or a path, as `match_fields` has it) and a loose key. */
-export function matchTerm(field: string, key: string): Uint8Array {
-  return Buffer.from(
-    hash('sha256', `${prefix}:${JSON.stringify(field)}:${key}`, 'binary').slice(0, termBytes),
-    'latin1',
-  );
+/** The terms of loose keys in fields (names or paths, as `match_fields` has them), concatenated key by key: 16 bytes each. */
+export function termsOfKeys(keys: readonly string[], fields: readonly string[]): Uint8Array {
+  const heads = fields.map((field) => `${prefix}:${JSON.stringify(field)}:`);
+  const terms = Buffer.alloc(keys.length * fields.length * termBytes);
+  let offset = 0;
+  for (const key of keys)
+    for (const head of heads) {
+      // The digest is a string of bytes, as in metadata terms.
+      offset += terms.write(hash('sha256', head + key, 'binary'), offset, termBytes, 'binary');
+    }
+  return terms;
 }
 
 /** The terms of a record, concatenated: those of its metadata, and those of its match fields. */
@@ -34,9 +39,9 @@ export function recordTerms(objectText: string, matchFields: readonly string[]):
  */
 export function matchTerms(objectText: string, fields: readonly string[]): Uint8Array {
   const object = JSON.parse(objectText) as JsonObject;
-  const terms = fields.flatMap((field) => {
-    const keys = textsOf(object, field).map(looseKey);
-    return Array.from(new Set(keys), (key) => (key === undefined ? [] : [matchTerm(field, key)])).flat();
+  const terms = fields.map((field) => {
+    const keys = new Set(textsOf(object, field).flatMap((text) => looseKey(text) ?? []));
+    return termsOfKeys([...keys], [field]);
   });
   return Buffer.concat(terms);
 }

@@ -11,7 +11,7 @@ import type {
   NativeSpanCounts,
   NativeSpans,
 } from '../../index/engine/native.ts';
-import { matchedTexts, matchTerm } from '../../index/terms/match-terms.ts';
+import { matchedTexts, termsOfKeys } from '../../index/terms/match-terms.ts';
 import { codePointsOf } from '../../input/words.ts';
 import { matchWeightDefault, type MatchedSpan, type SearchRequest } from '../contract.ts';
 import { bonusesOf, chosenSpans, type CountedSpan } from './spans.ts';
@@ -124,7 +124,7 @@ export function weighedMatch(
 
 function termsOf(keys: readonly string[], fields: readonly string[]): NativeSpans {
   return {
-    terms: Buffer.concat(keys.flatMap((key) => fields.map((field) => matchTerm(field, key)))),
+    terms: termsOfKeys(keys, fields),
     termCounts: new Uint32Array(keys.length).fill(fields.length),
   };
 }

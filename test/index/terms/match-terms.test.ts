@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { looseKey } from '../../../src/index/terms/loose-keys.ts';
-import { matchedTexts, matchTerm, matchTerms, recordTerms } from '../../../src/index/terms/match-terms.ts';
+import { matchedTexts, matchTerms, recordTerms, termsOfKeys } from '../../../src/index/terms/match-terms.ts';
 import { metadataTerms, termBytes } from '../../../src/index/terms/metadata-terms.ts';
 import { rounds } from '../../rounds.ts';
 import { fieldOf, metadata, name, type Json } from '../../support/conditions.ts';
@@ -25,7 +25,7 @@ function termsIn(terms: Uint8Array): Set<string> {
 /** The terms of these texts in a field. */
 function expected(texts: Readonly<Record<string, readonly string[]>>): Set<string> {
   const terms = Object.entries(texts).flatMap(([field, each]) =>
-    each.map((text) => Buffer.from(matchTerm(field, looseKey(text) ?? '')).toString('hex')),
+    each.map((text) => Buffer.from(termsOfKeys([looseKey(text) ?? ''], [field])).toString('hex')),
   );
   return new Set(terms);
 }

@@ -3,14 +3,20 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { EncodedQuery, RowSpans } from '../../../src/encoder/protocol/contract.ts';
 import type { NativeSearchResult, NativeSpanCounts, NativeSpans } from '../../../src/index/engine/native.ts';
-import { matchTerm } from '../../../src/index/terms/match-terms.ts';
+import { termsOfKeys } from '../../../src/index/terms/match-terms.ts';
 import { matchesOf, plannedMatch, wantedMatch, weighedMatch } from '../../../src/service/match/match.ts';
 import { chosenSpans, type CountedSpan } from '../../../src/service/match/spans.ts';
 import { rounds } from '../../rounds.ts';
 
 const span = (first: number, words: number, counts: Partial<CountedSpan> = {}): CountedSpan => ({
-  ...{ start: 10 * first, end: 10 * (first + words) - 1, first, words, key: `${first} ${words}` },
-  ...{ documents: 1, chunks: 1, tokenVectors: 10 },
+  start: 10 * first,
+  end: 10 * (first + words) - 1,
+  first,
+  words,
+  key: `${first} ${words}`,
+  documents: 1,
+  chunks: 1,
+  tokenVectors: 10,
   ...counts,
 });
 const namesOf = (spans: readonly CountedSpan[]): readonly string[] => spans.map(({ key }) => key);
@@ -106,7 +112,7 @@ const wanted = { fields: ['code', 'part'], weight: 0.5 };
 async function planned(query: string, having: Readonly<Record<string, number>>) {
   const asked: NativeSpans[] = [];
   const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
-  const keys = new Map(Object.keys(having).map((key) => [hex(matchTerm('code', key)), key]));
+  const keys = new Map(Object.keys(having).map((key) => [hex(termsOfKeys([key], ['code'])), key]));
   const plan = await plannedMatch(wanted, query, async (spans): Promise<NativeSpanCounts> => {
     asked.push(spans);
     const counts = Float64Array.from(spans.termCounts, (count, at) => {
@@ -125,12 +131,10 @@ function encoded(query: string, lengths: readonly number[]): { query: EncodedQue
   const vectors = Float32Array.from(lengths.flatMap((length) => [0.6 * length, 0.8 * length]));
   return {
     query: {
-      ...{
-        inputTokens: words.length,
-        rows: lengths.length,
-        vectors,
-        offsets: new Float32Array(lengths.length),
-      },
+      inputTokens: words.length,
+      rows: lengths.length,
+      vectors,
+      offsets: new Float32Array(lengths.length),
       timings: { tokenizeMs: 0, queueMs: 0, runMs: 0, rowsMs: 0 },
     },
     places: {
@@ -154,11 +158,7 @@ describe('a bonus', () => {
       { key: 'a1', start: 17, end: 19, bonus: expect.closeTo(0.5 * 4, 6) },
     ]);
     expect([...weighed.asked!.bonuses]).toEqual(weighed.spans.map(({ bonus }) => bonus));
-    expect(weighed.asked!.terms).toEqual(
-      Buffer.concat(
-        ['e1165', 'or', 'a1'].flatMap((key) => wanted.fields.map((field) => matchTerm(field, key))),
-      ),
-    );
+    expect(weighed.asked!.terms).toEqual(termsOfKeys(['e1165', 'or', 'a1'], wanted.fields));
   });
 
   it('is none for words behind the cut, for documents that all have the name, and without places', async () => {

@@ -60,7 +60,7 @@ class MatchOptionsInput(BaseModel):
         list[str] | None,
         Field(
             description="Some of the `match_fields` of the index. Default: all.",
-            max_length=10,
+            max_length=8,
             min_length=1,
         ),
     ] = None

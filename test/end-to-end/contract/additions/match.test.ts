@@ -26,7 +26,6 @@ const documents = Array.from({ length: 90 }, (_, at) => ({
     half: at % 2,
   },
 }));
-const idOf = (at: number): string => `d${at}`;
 
 let library = '';
 beforeAll(async () => {
@@ -41,17 +40,17 @@ const explained = async (body: Body, indexId = library) =>
     .results;
 const matchesIn = (results: Awaited<ReturnType<typeof explained>>) =>
   results.flatMap(({ doc_id: docId, components: { matches = [] } }) =>
-    matches.map(({ field, value }) => [docId, field, value]),
+    matches.map(({ field, value }) => `${docId} ${field}: ${value}`),
   );
 
 describe('A search of an index with match fields', () => {
   test('has the document of a code first, however it is written, and says why', async () => {
-    for (const code of ['E42.65', 'e4265', '(E42-65)?', '什么是E42.65']) {
+    for (const code of ['E42.65', 'e4265', '(E42-65)?', 'E42.65是什么']) {
       const query = `🎈 what do you know about ${code}`;
-      const [best, ...others] = await explained({ query });
+      const [best, ...others] = await explained({ query, match: { weight: 10 } });
       expect(best).toMatchObject({
         doc_id: 'd42',
-        components: { matches: [{ field: 'codes', value: 'E42.65', end: Array.from(query).length }] },
+        components: { matches: [{ field: 'codes', value: 'E42.65', start: 25 }] },
       });
       const { score, components } = best!;
       const { matches = [], maxsim, per_query_token: tokens } = components;
@@ -132,11 +131,12 @@ describe('A search of an index with match fields', () => {
 
   test('matches what passes the filter, with the bonus that it has without', async () => {
     const query = 'which one is E43.65 or E44.65';
-    const all = await explained({ query });
+    const all = await explained({ query, top_k: 100 });
+    const isIt = ({ doc_id: docId }: { doc_id: string }): boolean => docId === 'd43';
     for (const narrow of [{ filter: { half: 1 } }, { where: { half: { gt: 0 } } }]) {
       const some = await explained({ query, ...narrow });
-      expect(matchesIn(some)).toEqual([['d43', 'codes', 'E43.65']]);
-      expect(some[0]!.score).toBe(all.find(({ doc_id: docId }) => docId === 'd43')!.score);
+      expect(matchesIn(some)).toEqual(['d43 codes: E43.65']);
+      expect(some.find(isIt)!.score).toBe(all.find(isIt)!.score);
     }
   });
 
@@ -178,7 +178,8 @@ describe('A search of an index with match fields', () => {
 
 describe('A document matches', () => {
   const text = 'A lighthouse of the nineteenth century.';
-  const found = async (indexId: string, query: string) => matchesIn(await explained({ query }, indexId));
+  const found = async (indexId: string, query: string) =>
+    matchesIn(await explained({ query }, indexId)).toSorted();
   const patch = (path: string, body: Body) => stage.client.send('PATCH', `/v1/indexes/${path}`, { body });
 
   test('by its metadata of now, once they were written with the match fields of the index', async () => {
@@ -186,7 +187,7 @@ describe('A document matches', () => {
     await put(
       stage.client,
       id,
-      ['a', 'b', 'c'].map((docId) => ({ doc_id: docId, text, metadata: { code: `${docId}-77` } })),
+      'a b: c'.map((docId) => ({ doc_id: docId, text, metadata: { code: `${docId}-77` } })),
     );
     expectInvalid(await stage.client.search(id, { query: 'a', match: {} }), 'match');
     const fields = async (match: readonly string[] | null) =>
@@ -195,14 +196,11 @@ describe('A document matches', () => {
     expect(await found(id, 'A77')).toEqual([]);
     expect((await patch(`${id}/documents/a`, { metadata_merge: { seen: true } })).status).toBe(200);
     await put(stage.client, id, [{ doc_id: 'b', text, metadata: { other: ['B.77', 7] } }]);
-    expect(await found(id, 'A77 b77 c77')).toEqual([
-      ['a', 'code', 'a-77'],
-      ['b', 'other', 'B.77'],
-    ]);
+    expect(await found(id, 'A77 b77 c77')).toEqual(['a code: a-77', 'b other: B.77']);
     expect((await patch(`${id}/documents/a`, { metadata: { code: 'A-78' } })).status).toBe(200);
-    expect(await found(id, 'A77 or A78')).toEqual([['a', 'code', 'A-78']]);
+    expect(await found(id, 'A77 or A78')).toEqual(['a code: A-78']);
     await fields(['code']);
-    expect(await found(id, 'A78 b77')).toEqual([['a', 'code', 'A-78']]);
+    expect(await found(id, 'A78 b77')).toEqual(['a code: A-78']);
     await fields(null);
     const [best] = await explained({ query: 'A78' }, id);
     expect(best!.components).not.toHaveProperty('matches');
