@@ -4,6 +4,8 @@
 #include "kernels/half.h"
 
 #include <array>
+#include <cstring>
+#include <functional>
 #include <utility>
 
 namespace maxsimd {
@@ -14,6 +16,11 @@ constexpr double topKMax = 10'000;
 constexpr double exactChunksMax = 100'000;
 constexpr uint32_t filterTermsMax = 256;
 constexpr double timeoutMsMax = 1e9;
+constexpr double countedSpansMax = 512;
+/// A search tells spans by the bits of 64.
+constexpr double matchedSpansMax = 64;
+/// One for each match field of an index.
+constexpr double spanTermsMax = 8;
 
 /// The bytes of the terms, valid as long as those of `takeArray`.
 std::span<const uint8_t> takeTerms(const Napi::Value& value, const std::string& name, uint32_t most) {
@@ -140,12 +147,58 @@ Matching takeMatching(const Napi::Value& value) {
           takeTimeout(timeoutMs, "matching.timeoutMs")};
 }
 
+namespace {
+
+Spans takeSpans(const Napi::Value& givenTerms, const Napi::Value& givenCounts, double most, const std::string& name) {
+  const auto termCounts = takeArray<uint32_t>(givenCounts, name + ".termCounts");
+  checkInteger(double(termCounts.size()), name + ".termCounts.length", 1, most);
+  uint64_t count = 0;
+  for (const uint32_t terms : termCounts) count += checkInteger(terms, name + ".termCounts", 1, spanTermsMax);
+  const auto bytes = takeArray<uint8_t>(givenTerms, name + ".terms");
+  if (bytes.size() != count * termBytes) refuse(name + ".terms", "the terms that termCounts states, 16 bytes each");
+  std::vector<Term> terms(count);
+  std::memcpy(terms.data(), bytes.data(), bytes.size());
+  return Spans::of(terms, termCounts);
+}
+
+/// Reads the properties of `search.match`, and returns a function that takes them: arrays must not be looked at while
+/// properties of the search are still to be read.
+using TakeMatch = std::function<std::optional<SpanMatch>()>;
+TakeMatch readMatch(const Napi::Value& value) {
+  if (value.IsUndefined()) return [] { return std::nullopt; };
+  const auto [terms, termCounts, bonuses] =
+      properties(takeObject(value, "search.match"), "terms", "termCounts", "bonuses");
+  return [terms, termCounts, bonuses]() -> std::optional<SpanMatch> {
+    SpanMatch match{takeSpans(terms, termCounts, matchedSpansMax, "search.match"), {}};
+    const auto given = takeArray<float>(bonuses, "search.match.bonuses");
+    if (given.size() != match.spans.count) refuse("search.match.bonuses", "one value per span");
+    requireFinite(given, "search.match.bonuses");
+    for (const float bonus : given) {
+      if (bonus < 0) refuse("search.match.bonuses", "0 or more each");
+    }
+    match.bonuses.assign(given.begin(), given.end());
+    return match;
+  };
+}
+
+}  // namespace
+
+SpanCounting takeSpanCounting(const Napi::Value& value) {
+  const Napi::Object counting = takeObject(value, "counting");
+  const auto [generation, terms, where, timeoutMs, spanTerms, termCounts] =
+      properties(counting, "generation", "filterTerms", "where", "timeoutMs", "terms", "termCounts");
+  return {{takeFilter(terms, where, "counting"), takeInteger(generation, "counting.generation"),
+           takeTimeout(timeoutMs, "counting.timeoutMs")},
+          takeSpans(spanTerms, termCounts, countedSpansMax, "counting")};
+}
+
 IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
   const Napi::Object search = takeObject(value, "search");
   const auto [givenOffsets, givenQuery, topK, skip, grouped, candidateK, breadth, generation, components, plan, terms,
-              where, timeoutMs] =
+              where, timeoutMs, givenMatch] =
       properties(search, "offsets", "query", "topK", "skip", "grouped", "candidateK", "breadth", "generation",
-                 "components", "plan", "filterTerms", "where", "timeoutMs");
+                 "components", "plan", "filterTerms", "where", "timeoutMs", "match");
+  const auto match = readMatch(givenMatch);
   IndexSearch request{};
   static_cast<MetadataFilter&>(request) = takeFilter(terms, where, "search");
   const auto offsets = takeArray<float>(givenOffsets, "search.offsets");
@@ -164,6 +217,7 @@ IndexSearch takeSearch(const Napi::Value& value, uint32_t dim) {
   request.generation = takeInteger(generation, "search.generation");
   request.components = takeBoolean(components, "search.components");
   request.plan = takePlan(plan);
+  request.match = match();
   request.deadline = takeTimeout(timeoutMs, "search.timeoutMs");
   return request;
 }

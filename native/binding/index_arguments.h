@@ -32,6 +32,10 @@ struct Matching {
   Deadline deadline;
 };
 Matching takeMatching(const Napi::Value& value);
+struct SpanCounting : Matching {
+  Spans spans;
+};
+SpanCounting takeSpanCounting(const Napi::Value& value);
 std::vector<Index::LifespanChange> takeLifespanColumns(const Napi::Value& value, const std::string& name);
 std::vector<Index::LifespanLoad> takeLifespanLoads(const Napi::Value& value);
 

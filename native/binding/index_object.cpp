@@ -72,6 +72,7 @@ Napi::Function IndexObject::define(Napi::Env env) {
                          InstanceMethod<&IndexObject::beginSearch>("beginSearch"),
                          InstanceMethod<&IndexObject::matching>("matching"),
                          InstanceMethod<&IndexObject::tokenVectors>("tokenVectors"),
+                         InstanceMethod<&IndexObject::countSpans>("countSpans"),
                          InstanceMethod<&IndexObject::recordsWithoutValues>("recordsWithoutValues"),
                          InstanceMethod<&IndexObject::addValues>("addValues"),
                          InstanceMethod<&IndexObject::saveValues>("saveValues"),
@@ -331,6 +332,34 @@ Napi::Value IndexObject::tokenVectors(const Napi::CallbackInfo& info) {
       return matchingTokenVectors(*index, matching.generation, matching.filter, matching.deadline);
     };
     auto result = [](Napi::Env env, uint64_t& rows) -> Napi::Value { return Napi::Number::New(env, double(rows)); };
+    return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute), std::move(result)));
+  });
+}
+
+Napi::Value IndexObject::countSpans(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    SpanCounting counting = takeSpanCounting(info[0]);
+    requireOpen();
+    counting.deadline.stopping = &hub_->engine().stopping;
+    auto execute = [index = index_, counting = std::move(counting)] {
+      return maxsimd::countSpans(*index, counting.generation, counting.spans, counting.filter, counting.deadline);
+    };
+    auto result = [](Napi::Env env, SpanCounts& counts) -> Napi::Value {
+      const size_t spans = counts.spans.size();
+      auto documents = Napi::Float64Array::New(env, spans), chunks = Napi::Float64Array::New(env, spans);
+      auto tokenVectors = Napi::Float64Array::New(env, spans);
+      for (size_t s = 0; s < spans; ++s) {
+        documents[s] = double(counts.spans[s].documents);
+        chunks[s] = double(counts.spans[s].chunks);
+        tokenVectors[s] = double(counts.spans[s].rows);
+      }
+      Napi::Object object = Napi::Object::New(env);
+      object.Set("documents", double(counts.documents));
+      object.Set("spanDocuments", documents);
+      object.Set("chunks", chunks);
+      object.Set("tokenVectors", tokenVectors);
+      return object;
+    };
     return hub_->start(info.Env(), hub_->engine().compute(), makeTask(std::move(execute), std::move(result)));
   });
 }

@@ -45,6 +45,7 @@ class IndexObject : public Napi::ObjectWrap<IndexObject> {
   Napi::Value beginSearch(const Napi::CallbackInfo& info);
   Napi::Value matching(const Napi::CallbackInfo& info);
   Napi::Value tokenVectors(const Napi::CallbackInfo& info);
+  Napi::Value countSpans(const Napi::CallbackInfo& info);
   Napi::Value recordsWithoutValues(const Napi::CallbackInfo& info);
   Napi::Value addValues(const Napi::CallbackInfo& info);
   Napi::Value saveValues(const Napi::CallbackInfo& info);

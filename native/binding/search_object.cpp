@@ -15,6 +15,7 @@ struct SlicedSearch {
       : index(std::move(searched)),
         pool(runsOn),
         components(request.components),
+        matches(request.match.has_value()),
         search(std::in_place, *index, pool, std::move(request)) {}
 
   /// Works for about so long. True = the search has ended.
@@ -32,6 +33,7 @@ struct SlicedSearch {
   const std::shared_ptr<Index> index;
   Pool& pool;
   const bool components;
+  const bool matches;
   /// Empty once it has ended, failed or been given up. It may hold the last reference to a segment.
   std::optional<Search> search;
   SearchOutcome outcome;
@@ -73,6 +75,17 @@ Napi::Value searchResult(Napi::Env env, SlicedSearch& sliced) {
   object.Set("candidateCount", outcome.candidateCount);
   object.Set("plan", planName(outcome.plan));
   object.Set("codesLost", Napi::Boolean::New(env, outcome.codesLost));
+  if (sliced.matches) {
+    auto maxsims = Napi::Float32Array::New(env, count);
+    auto matched = Napi::Uint32Array::New(env, 2 * count);
+    for (size_t i = 0; i < count; ++i) {
+      maxsims[i] = outcome.results[i].maxsim;
+      matched[2 * i] = uint32_t(outcome.results[i].spans);
+      matched[2 * i + 1] = uint32_t(outcome.results[i].spans >> 32);
+    }
+    object.Set("maxsims", maxsims);
+    object.Set("matched", matched);
+  }
   if (components) {
     if (outcome.preselected) {
       object.Set("candidateScores", candidateScores);

@@ -166,10 +166,8 @@ Plan addBestByCodes(const Kernel& kernel, const std::vector<Selection>& selectio
 void addInOrder(const std::vector<ScoredChunk>& scored, CandidateSet& set) {
   std::vector<uint32_t> order(scored.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    const Candidate &x = scored[a].candidate, &y = scored[b].candidate;
-    return x.selection != y.selection ? x.selection < y.selection : x.chunk < y.chunk;
-  });
+  std::sort(order.begin(), order.end(),
+            [&](uint32_t a, uint32_t b) { return scored[a].candidate < scored[b].candidate; });
   for (const uint32_t rank : order) {
     set.candidates.push_back(scored[rank].candidate);
     set.preselected.push_back({scored[rank].score, rank});

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "index/selection.h"
+#include "index/spans.h"
 #include "runtime/deadline.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace maxsimd {
@@ -26,6 +28,8 @@ struct IndexSearch : MetadataFilter {
   uint64_t generation;
   bool components;
   Plan plan;
+  /// Documents that have one of these spans are found whatever their codes say, and rank higher.
+  std::optional<SpanMatch> match;
   Deadline deadline;
 
   /// How many of the best are to be found.

@@ -10,6 +10,7 @@
 #include "runtime/deadline.h"
 #include "runtime/pool.h"
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -22,6 +23,8 @@ struct Candidate {
   /// Position among the selections.
   uint32_t selection;
   uint32_t chunk;
+
+  friend auto operator<=>(const Candidate&, const Candidate&) = default;
 };
 
 struct Shortlisted {

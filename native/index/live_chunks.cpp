@@ -84,6 +84,7 @@ void LiveTracker::bring(LiveChunks& live, uint32_t record, uint64_t generation) 
     if (visible) live.chunks.set(chunk);
     else live.chunks.reset(chunk);
   }
+  live.documents = visible ? live.documents + 1 : live.documents - 1;
   live.count = visible ? live.count + entry.chunks : live.count - entry.chunks;
   live.rows = visible ? live.rows + entry.rows : live.rows - entry.rows;
 }

@@ -15,6 +15,8 @@ namespace maxsimd {
 struct LiveChunks {
   Bitmap chunks;
   uint32_t count = 0;
+  /// Records of these chunks.
+  uint32_t documents = 0;
   /// Token vectors of these chunks.
   uint64_t rows = 0;
 };

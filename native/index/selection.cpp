@@ -28,6 +28,7 @@ std::shared_ptr<const LiveChunks> filtered(const Segment& segment, const LiveChu
     const RecordEntry& record = segment.record(number);
     if (!live.chunks.test(record.firstChunk)) continue;
     for (uint32_t c = 0; c < record.chunks; ++c) left->chunks.set(record.firstChunk + c);
+    left->documents += 1;
     left->count += record.chunks;
     left->rows += record.rows;
   }

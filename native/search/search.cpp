@@ -4,6 +4,7 @@
 #include "search/page_prefetch.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace maxsimd {
@@ -145,12 +146,15 @@ void forEachCandidate(const CandidateSet& set, const std::vector<Selection>& sel
 }
 
 /// Throws `AbsentParts` with all parts that exact scoring would miss, so that they are fetched together.
-void requirePresent(const CandidateSet& set, const std::vector<Selection>& selections) {
+void requirePresent(const CandidateSet& set, std::span<const Candidate> matched,
+                    const std::vector<Selection>& selections) {
   std::vector<AbsentPart> absent;
-  forEachCandidate(set, selections, [&](const Candidate& candidate) {
+  const auto collect = [&](const Candidate& candidate) {
     const Segment& segment = *selections[candidate.selection].snapshot.segment;
     segment.collectAbsent(segment.chunk(candidate.chunk).record, absent);
-  });
+  };
+  forEachCandidate(set, selections, collect);
+  std::ranges::for_each(matched, collect);
   if (!absent.empty()) throw AbsentParts(std::move(absent));
 }
 
@@ -198,6 +202,9 @@ bool Search::run(Clock::time_point until) {
     } else if (step_ == Step::score) {
       score(until);
       outcome_.exactMs += since();
+    } else if (step_ == Step::match) {
+      scoreMatched(until);
+      outcome_.exactMs += since();
     } else {
       const bool hasEnded = rank();
       outcome_.exactMs += since();
@@ -210,6 +217,8 @@ bool Search::run(Clock::time_point until) {
 void Search::filter() {
   selections_ = selectLive(index_.snapshot(), request_.generation, request_, request_.deadline);
   query_.emplace(index_.kernel(), request_.query, request_.offsets, index_.options().shape);
+  if (request_.match) matched_.emplace(selections_, *request_.match, request_.deadline);
+  if (matched_ && matched_->chunks().empty()) matched_.reset();
   if (request_.grouped) widestCandidateK_ = widestCandidateK(request_, liveOf(selections_));
   step_ = Step::choose;
 }
@@ -220,7 +229,8 @@ void Search::choose() {
     set_ = chooseCandidates(index_, pool_, request_, *query_, selections_);
     outcome_.codesLost = true;
   }
-  requirePresent(set_, selections_);
+  if (matched_) matched_->restart();
+  requirePresent(set_, matched_ ? matched_->chunks() : std::span<const Candidate>(), selections_);
   scored_ = 0;
   part_ = {};
   next_ = {};
@@ -237,7 +247,7 @@ void Search::choose() {
 void Search::score(Clock::time_point until) {
   if (part_.empty()) part_ = nextPart();
   if (part_.empty()) {
-    step_ = Step::rank;
+    step_ = matched_ ? Step::match : Step::rank;
     return;
   }
   std::vector<float> scores;
@@ -247,7 +257,8 @@ void Search::score(Clock::time_point until) {
     step_ = Step::choose;
     return;
   }
-  best_->add(part_.first(scores.size()), scores, scored_);
+  if (matched_) matched_->addOthers(part_.first(scores.size()), scores, scored_, *best_);
+  else best_->add(part_.first(scores.size()), scores, scored_);
   scored_ += uint32_t(scores.size());
   part_ = part_.subspan(scores.size());
 }
@@ -267,6 +278,16 @@ std::span<const Candidate> Search::nextPart() {
     }
   }
   return gathered_;
+}
+
+void Search::scoreMatched(Clock::time_point until) {
+  const std::vector<Candidate> chunks = matched_->unscored();
+  std::vector<float> scores;
+  const size_t count = scoreExactly(index_, pool_, request_.deadline, *query_, selections_, chunks, until, scores);
+  matched_->addScores(std::span(scores).first(count));
+  if (count < chunks.size()) return;
+  matched_->addAll(*best_);
+  step_ = Step::rank;
 }
 
 bool Search::rank() {
@@ -306,20 +327,36 @@ bool Search::widen() {
 void Search::answer() {
   outcome_.preselected = !set_.preselected.empty();
   outcome_.plan = set_.plan;
-  for (const auto& [score, age, position, candidate] : top_) {
-    SearchOutcome::Result result{age.versionId, age.chunkIndex, score, 0.0f, 0, 0, 0};
-    if (outcome_.preselected) {
-      result.candidateScore = set_.preselected[position].score;
-      result.candidateRank = set_.preselected[position].rank;
-    }
-    outcome_.results.push_back(result);
-  }
+  for (const Ranked& ranked : top_) outcome_.results.push_back(resultOf(ranked));
   addPlaces(selections_, top_, request_.components, outcome_);
   if (request_.components) addComponents(index_, *query_, selections_, top_, outcome_);
   for (const Selection& selection : selections_) {
     if (selection.chunks->count > 0) selection.snapshot.segment->requireRead(*selection.snapshot.mapping);
   }
   outcome_.candidateCount = uint32_t(set_.considered);
+  if (!matched_) return;
+  for (const Candidate& chunk : matched_->chunks()) {
+    const bool isCandidate = matched_->find(chunk)->position != MatchedChunk::noPosition;
+    // The device scored every chunk of its segments, and they count already.
+    outcome_.candidateCount += !isCandidate && !set_.scoredOnDevice[chunk.selection];
+  }
+}
+
+SearchOutcome::Result Search::resultOf(const Ranked& ranked) const {
+  const auto& [score, age, position, candidate] = ranked;
+  SearchOutcome::Result result{};
+  result.versionId = age.versionId;
+  result.chunkIndex = age.chunkIndex;
+  result.score = score;
+  const MatchedChunk* matched = matched_ ? matched_->find(candidate) : nullptr;
+  result.maxsim = matched != nullptr ? matched->maxsim : score;
+  result.spans = matched != nullptr ? matched->spans : 0;
+  const uint32_t place = matched != nullptr ? matched->position : position;
+  if (!outcome_.preselected) return result;
+  const bool isCandidate = place != MatchedChunk::noPosition;
+  result.candidateScore = isCandidate ? set_.preselected[place].score : std::numeric_limits<float>::quiet_NaN();
+  result.candidateRank = isCandidate ? set_.preselected[place].rank : UINT32_MAX;
+  return result;
 }
 
 SearchOutcome search(Index& index, Pool& pool, const IndexSearch& request) {

@@ -8,6 +8,9 @@
 // scores chunks of segments without codes exactly. Results do not depend on the number of threads. Among equal scores
 // the oldest chunk is first (age.h), also where topK cuts.
 //
+// With `match` the chunks of documents that have a span of the query are scored beside the candidates, in every plan, and
+// their bonuses are added before the best are chosen (matched_chunks.h).
+//
 // A search may give way and go on later. It has seen its snapshot by then: the live matching chunks are chosen in the
 // first step, and the search holds their segments. So its results are those of a search that did not give way, whatever
 // has been written, merged or dropped meanwhile.
@@ -19,6 +22,7 @@
 #include "runtime/pool.h"
 #include "runtime/query.h"
 #include "search/best.h"
+#include "search/matched_chunks.h"
 
 #include <cstdint>
 #include <memory>
@@ -35,6 +39,11 @@ struct SearchOutcome {
     uint64_t versionId;
     uint32_t chunkIndex;
     float score;
+    /// Without the bonus.
+    float maxsim;
+    /// Bit i = span i gave it a bonus.
+    uint64_t spans;
+    /// If candidates were preselected; NaN and UINT32_MAX for a chunk that is none of them.
     float candidateScore;
     uint32_t candidateRank;
     /// Where the chunk lies in the text of its document, in code points; 0 and 0 if that is unknown.
@@ -74,18 +83,21 @@ class Search {
   SearchOutcome& outcome() { return outcome_; }
 
  private:
-  enum class Step { filter, choose, score, rank };
+  enum class Step { filter, choose, score, match, rank };
 
   void filter();
   void choose();
   /// Scores the next part of the candidates, or as much of it as there is time for.
   void score(Clock::time_point until);
   std::span<const Candidate> nextPart();
+  /// Does the same for the matched chunks that are no candidates, and adds the bonuses in the end.
+  void scoreMatched(Clock::time_point until);
   /// False if the candidates must be more.
   bool rank();
   bool widen();
   void leaveOut();
   void answer();
+  SearchOutcome::Result resultOf(const Ranked& ranked) const;
 
   Index& index_;
   Pool& pool_;
@@ -97,6 +109,8 @@ class Search {
   const AgesOf agesOf_ = [this](std::span<const Candidate> of) { return candidateAges(selections_, of); };
   /// The most candidates that a grouped search may take.
   uint32_t widestCandidateK_ = 0;
+  /// Empty if no document has a span.
+  std::optional<MatchedChunks> matched_;
   CandidateSet set_;
   /// The device was wrong, so the candidates are chosen a second time.
   bool deviceWasWrong_ = false;

@@ -33,14 +33,6 @@ std::span<const Term> termsOf(const RecordView& view, uint32_t count) {
   return {reinterpret_cast<const Term*>(view.terms()), count};
 }
 
-/// A signature has two of 64 bits for each term, as in a Bloom filter; terms are hashes. With ten terms a record, one
-/// record in ten has the bits of a term that it does not carry.
-uint64_t signatureOf(std::span<const Term> terms) {
-  uint64_t signature = 0;
-  for (const Term& term : terms) signature |= uint64_t(1) << (term[0] % 64) | uint64_t(1) << (term[1] % 64);
-  return signature;
-}
-
 /// Keeps those of the ascending `numbers` that are also in the longer, ascending list `other`. Steps double until they
 /// pass the next number (galloping search: Bentley and Yao, Information Processing Letters 5, 1976), so this is fast both
 /// for lists of equal length and for lists a thousand times as long.
@@ -104,6 +96,7 @@ std::shared_ptr<Segment> Segment::create(uint64_t id, const std::string& path, R
     segment->reserve(sizeof header);
     segment->file_.write(0, &header, sizeof header);
     segment->end_ = sizeof header;
+    segment->recentTerms_ = std::make_shared<RecentTerms>(segment->owner_);
     segment->file_.sync();
     syncDirectoryOf(path);
   } catch (...) {
@@ -182,6 +175,7 @@ void Segment::openActive(uint32_t recordsReferenced, uint64_t fileBytes) {
   allocated_ = offset;
   fileBytes_ = readable;
   setMapping(file_.map(readable));
+  recentTerms_ = std::make_shared<RecentTerms>(owner_);
 }
 
 SegmentCounts Segment::counts() const {
@@ -248,8 +242,7 @@ uint32_t Segment::append(std::span<const uint8_t> record) {
 
 void Segment::growDirectory(uint32_t records, uint32_t chunks) {
   directory_.resize(decltype(records_)::bytesFor(records) + decltype(lifespans_)::bytesFor(records) +
-                    decltype(checks_)::bytesFor(records) + decltype(signatures_)::bytesFor(records) +
-                    decltype(chunks_)::bytesFor(chunks));
+                    decltype(checks_)::bytesFor(records) + decltype(chunks_)::bytesFor(chunks));
   records_.grow(records);
   lifespans_.grow(records);
   checks_.grow(records);
@@ -276,8 +269,6 @@ void Segment::addRecord(const RecordView& view, uint64_t offset) {
     row += view.chunkRows()[c];
   }
   checks_[number] = metaGood | dataGood;
-  signatures_.grow(number + 1);
-  signatures_[number] = signatureOf(termsOf(view, header.terms));
   chunkCount_ = firstChunk + header.chunks;
   rowCount_ += header.rows;
   termCount_ += header.terms;
@@ -322,6 +313,7 @@ void Segment::seal() {
   {
     const std::unique_lock lock(postingsMutex_);
     sealedPostings_ = std::move(postings);
+    recentTerms_ = nullptr;
     footerCrc_ = footer.trailer.footerCrc;
     setMapping(std::move(mapping));
     sealed_ = true;
@@ -387,37 +379,57 @@ std::vector<Posting> Segment::collectPostings(const Checkpoint& checkpoint) cons
   return postings;
 }
 
-std::optional<std::vector<std::vector<uint32_t>>> Segment::postingsOf(std::span<const Term> terms) const {
-  std::vector<std::vector<uint32_t>> lists;
+std::optional<std::vector<uint32_t>> Segment::carriersOf(const Term& term, uint32_t recordCount) const {
   std::shared_ptr<const SealedPostings> sealed;
+  std::shared_ptr<RecentTerms> recent;
   {
     const std::shared_lock lock(postingsMutex_);
     sealed = sealedPostings_;
+    recent = recentTerms_;
   }
+  if (recent != nullptr) return recentCarriers(*recent, term, recordCount);
   if (sealed == nullptr) return std::nullopt;
-  for (const Term& term : terms) {
-    auto list = sealed->find(term);
-    if (!list) {
-      const std::unique_lock lock(postingsMutex_);
-      if (sealedPostings_ == sealed) sealedPostings_ = nullptr;
-      return std::nullopt;
-    }
-    lists.push_back(std::move(*list));
+  auto records = sealed->find(term);
+  if (!records) {
+    const std::unique_lock lock(postingsMutex_);
+    if (sealedPostings_ == sealed) sealedPostings_ = nullptr;
+    return std::nullopt;
   }
-  return lists;
+  records->erase(std::lower_bound(records->begin(), records->end(), recordCount), records->end());
+  return records;
 }
 
-template <typename MayCarry, typename Body>
-std::vector<uint32_t> Segment::readTerms(uint32_t recordCount, const Checkpoint& checkpoint, const MayCarry& mayCarry,
-                                         const Body& body) const {
-  const bool isSigned = !sealed();
+std::vector<uint32_t> Segment::recentCarriers(RecentTerms& recent, const Term& term, uint32_t recordCount) const {
+  const auto mapping = this->mapping();
+  const RecentTerms::TermsOf termsOfRecord = [&](uint32_t record) -> std::optional<std::span<const Term>> {
+    if (!metaIntact(*mapping, record)) return std::nullopt;
+    return termsOf(view(*mapping, record), records_[record].terms);
+  };
+  std::vector<uint32_t> carriers = recent.find(term, recordCount, termsOfRecord, [&] { requireRead(*mapping); });
+  std::erase_if(carriers, [&](uint32_t record) {
+    const auto terms = termsOfRecord(record);
+    return terms && std::find(terms->begin(), terms->end(), term) == terms->end();
+  });
+  requireRead(*mapping);
+  return carriers;
+}
+
+std::vector<uint32_t> Segment::damagedBelow(uint32_t recordCount) const {
+  std::vector<uint32_t> damaged;
+  for (uint32_t r = 0; r < recordCount; ++r) {
+    if (knownDamaged(r)) damaged.push_back(r);
+  }
+  return damaged;
+}
+
+template <typename Body>
+std::vector<uint32_t> Segment::readTerms(uint32_t recordCount, const Checkpoint& checkpoint, const Body& body) const {
   // Ask for all missing parts at once, not record by record.
   if (file_.parts() != nullptr) file_.parts()->require(0, fileBytes_);
-  const auto mapping = isSigned ? this->mapping() : mappingInOrder();
+  const auto mapping = mappingInOrder();
   std::vector<uint32_t> damaged;
   for (uint32_t r = 0; r < recordCount; ++r) {
     if (r % checkpointRecords == 0) checkpoint();
-    if (isSigned && !mayCarry(signatures_[r])) continue;
     if (!metaIntact(*mapping, r)) {
       requireRead(*mapping);
       checks_[r].fetch_or(dataBad, std::memory_order_relaxed);
@@ -432,10 +444,8 @@ std::vector<uint32_t> Segment::readTerms(uint32_t recordCount, const Checkpoint&
 
 std::vector<uint32_t> Segment::recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
                                                const Checkpoint& checkpoint) const {
-  const uint64_t wanted = signatureOf(terms);
-  const auto mayCarry = [wanted](uint64_t signature) { return (signature & wanted) == wanted; };
   std::vector<uint32_t> carrying;
-  const auto damaged = readTerms(recordCount, checkpoint, mayCarry, [&](uint32_t record, std::span<const Term> all) {
+  const auto damaged = readTerms(recordCount, checkpoint, [&](uint32_t record, std::span<const Term> all) {
     const auto carries = [&all](const Term& term) { return std::find(all.begin(), all.end(), term) != all.end(); };
     if (std::all_of(terms.begin(), terms.end(), carries)) carrying.push_back(record);
   });
@@ -446,21 +456,17 @@ std::vector<uint32_t> Segment::recordsCarrying(std::span<const Term> terms, uint
 
 std::vector<uint32_t> Segment::visitCarriers(std::span<const Term> terms, uint32_t recordCount,
                                              const Checkpoint& checkpoint, const VisitCarriers& visit) const {
+  const bool isRecent = !sealed();
   bool known = true;
   // One list at a time, because all lists together may be many times as long as the segment.
   for (size_t t = 0; t < terms.size() && known; ++t) {
     checkpoint();
-    const auto lists = postingsOf(terms.subspan(t, 1));
-    known = lists.has_value();
-    if (known) visit(t, lists->front());
+    const auto carriers = carriersOf(terms[t], recordCount);
+    known = carriers.has_value();
+    if (known) visit(t, *carriers);
   }
-  if (known) return {};
-  std::vector<uint64_t> wanted;
-  for (const Term& term : terms) wanted.push_back(signatureOf({&term, 1}));
-  const auto mayCarry = [&wanted](uint64_t signature) {
-    return std::any_of(wanted.begin(), wanted.end(), [signature](uint64_t bits) { return (signature & bits) == bits; });
-  };
-  return readTerms(recordCount, checkpoint, mayCarry, [&](uint32_t record, std::span<const Term> all) {
+  if (known) return isRecent ? damagedBelow(recordCount) : std::vector<uint32_t>();
+  return readTerms(recordCount, checkpoint, [&](uint32_t record, std::span<const Term> all) {
     for (const Term& term : all) {
       const auto place = std::lower_bound(terms.begin(), terms.end(), term);
       if (place != terms.end() && *place == term) visit(size_t(place - terms.begin()), {&record, 1});
@@ -470,13 +476,15 @@ std::vector<uint32_t> Segment::visitCarriers(std::span<const Term> terms, uint32
 
 std::vector<uint32_t> Segment::recordsMatching(std::span<const Term> terms, uint32_t recordCount,
                                                const Checkpoint& checkpoint) const {
-  auto found = postingsOf(terms);
-  if (!found) return recordsCarrying(terms, recordCount, checkpoint);
-  std::vector<std::vector<uint32_t>>& lists = *found;
+  std::vector<std::vector<uint32_t>> lists;
+  for (const Term& term : terms) {
+    auto carriers = carriersOf(term, recordCount);
+    if (!carriers) return recordsCarrying(terms, recordCount, checkpoint);
+    lists.push_back(std::move(*carriers));
+  }
   std::sort(lists.begin(), lists.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   std::vector<uint32_t> matching = std::move(lists.front());
   for (size_t t = 1; t < lists.size(); ++t) keepCommon(matching, lists[t]);
-  std::erase_if(matching, [recordCount](uint32_t record) { return record >= recordCount; });
   return matching;
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/cache_lines.h"
 #include "store/footer.h"
 #include "store/postings.h"
+#include "store/recent_terms.h"
 #include "store/record.h"
 #include "store/stable_vector.h"
 
@@ -133,9 +134,9 @@ class Segment {
   void addParts(std::span<const uint8_t> bits);
   /// Appends the missing parts of a record to `absent`.
   void collectAbsent(uint32_t record, std::vector<AbsentPart>& absent) const;
-  /// The records below `recordCount` that carry all terms, ascending. Without usable postings, and in an active
-  /// segment, the records themselves are read. The result then includes damaged ones, because scoring them will report
-  /// the damage.
+  /// The records below `recordCount` that carry all terms, ascending. Without usable postings the records themselves are
+  /// read, and in an active segment those that may carry the terms. The result then includes damaged ones, because scoring
+  /// them will report the damage.
   std::vector<uint32_t> recordsMatching(std::span<const Term> terms, uint32_t recordCount,
                                         const Checkpoint& checkpoint) const;
 
@@ -196,12 +197,14 @@ class Segment {
   void replaceFailedMapping(bool intact);
   /// The postings of all records. `corrupt` if a live record is damaged.
   std::vector<Posting> collectPostings(const Checkpoint& checkpoint) const;
-  /// The records of each term; `nullopt` if there are no usable postings.
-  std::optional<std::vector<std::vector<uint32_t>>> postingsOf(std::span<const Term> terms) const;
-  /// Calls body(record, terms) for each record whose signature passes `mayCarry`. Returns the damaged records.
-  template <typename MayCarry, typename Body>
-  std::vector<uint32_t> readTerms(uint32_t recordCount, const Checkpoint& checkpoint, const MayCarry& mayCarry,
-                                  const Body& body) const;
+  /// The records that carry a term, ascending, with damaged ones in an active segment; `nullopt` if all records must be
+  /// read to tell.
+  std::optional<std::vector<uint32_t>> carriersOf(const Term& term, uint32_t recordCount) const;
+  std::vector<uint32_t> recentCarriers(RecentTerms& recent, const Term& term, uint32_t recordCount) const;
+  std::vector<uint32_t> damagedBelow(uint32_t recordCount) const;
+  /// Calls body(record, terms) for each record. Returns the damaged ones.
+  template <typename Body>
+  std::vector<uint32_t> readTerms(uint32_t recordCount, const Checkpoint& checkpoint, const Body& body) const;
   std::vector<uint32_t> recordsCarrying(std::span<const Term> terms, uint32_t recordCount,
                                         const Checkpoint& checkpoint) const;
 
@@ -224,15 +227,12 @@ class Segment {
   mutable std::mutex mappingMutex_;
   std::shared_ptr<const Mapping> mapping_;
 
-  /// Memory of the directory: the five vectors below.
+  /// Memory of the directory: the four vectors below.
   MemoryShare directory_{owner_};
   StableVector<RecordEntry> records_;
   StableVector<ChunkEntry> chunks_;
   StableVector<Lifespan> lifespans_;
   mutable StableVector<std::atomic<uint8_t>> checks_;
-  /// Signatures of the records appended since the segment was opened. A record whose signature lacks a bit of a term
-  /// lacks the term, so it need not be read. A sealed segment has no signatures.
-  StableVector<uint64_t> signatures_;
   std::atomic<uint32_t> recordCount_{0};
   std::atomic<uint32_t> recordsLive_{0};
   std::atomic<uint32_t> chunkCount_{0};
@@ -241,6 +241,8 @@ class Segment {
   std::atomic<uint64_t> fileBytes_{0};
 
   mutable std::shared_mutex postingsMutex_;
+  /// Null once the segment is sealed.
+  std::shared_ptr<RecentTerms> recentTerms_;
   /// Null while the segment is active, and if the postings are missing or damaged.
   mutable std::shared_ptr<const SealedPostings> sealedPostings_;
   /// Set when the segment is sealed.

@@ -1,5 +1,5 @@
 /** Details of entries in the audit log, the same in both catalogs. */
-import type { ApiKey, TenantLimits } from './contract.ts';
+import type { ApiKey, IndexRow, TenantLimits } from './contract.ts';
 
 export function limitsDetail(limits: Partial<TenantLimits>): Readonly<Record<string, unknown>> {
   return {
@@ -8,6 +8,14 @@ export function limitsDetail(limits: Partial<TenantLimits>): Readonly<Record<str
     input_tokens: limits.inputTokens === undefined ? undefined : String(limits.inputTokens),
     documents: limits.documents,
   };
+}
+
+/** Names of fields are the customer's words, so the log has their number. */
+export function matchFieldsDetail({
+  id,
+  matchFields,
+}: Pick<IndexRow, 'id' | 'matchFields'>): Readonly<Record<string, unknown>> {
+  return { index_id: id, match_fields: matchFields.length };
 }
 
 export function keyDetail(key: ApiKey): Readonly<Record<string, unknown>> {

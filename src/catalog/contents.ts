@@ -53,6 +53,7 @@ export const contentTables = {
     overlap_tokens: 'integer',
     minimum_chunk_tokens: 'integer',
     metadata_schema: 'text',
+    match_fields: 'text',
     status: 'text',
     created_at_ms: 'integer',
     generation: 'integer',

@@ -88,6 +88,8 @@ export interface IndexRow {
   };
   /** JSON text, stored and returned as given. */
   readonly metadataSchema: string;
+  /** Names or paths of the metadata fields whose texts words of a query match. Empty = none. */
+  readonly matchFields: readonly string[];
   readonly status: IndexStatus;
   readonly createdAtMs: number;
 }
@@ -121,6 +123,14 @@ export interface UsageDay extends Omit<UsageTotals, 'documents'> {
   readonly day: string;
 }
 
+/** Changes of an index that tenants make themselves. */
+export interface IndexChange {
+  /** Absent = it stays. */
+  readonly name?: string | undefined;
+  /** Absent = they stay. */
+  readonly matchFields?: readonly string[] | undefined;
+}
+
 export type AuditAct =
   | 'tenant_created'
   | 'tenant_suspended'
@@ -130,9 +140,10 @@ export type AuditAct =
   | 'key_created'
   | 'key_revoked'
   | 'keys_reset'
-  | 'login_refused';
+  | 'login_refused'
+  | 'match_fields_changed';
 
-/** One act on a tenant or a key. The log has no name and no secret, because it stays when the tenant is erased. */
+/** One act on a tenant or a key, or one of a tenant on its index. The log has no name and no secret, because it stays when the tenant is erased. */
 export interface AuditEntry {
   readonly id: number;
   readonly atMs: number;
@@ -209,8 +220,8 @@ export interface DocumentCount {
 export type IndexPlace = Pick<IndexRow, 'createdAtMs' | 'id'>;
 export type TenantPlace = Pick<Tenant, 'createdAtMs' | 'id'>;
 
-export type RenameIndexResult =
-  | { readonly outcome: 'renamed'; readonly index: IndexRow }
+export type UpdateIndexResult =
+  | { readonly outcome: 'updated'; readonly index: IndexRow }
   | { readonly outcome: 'index_missing' }
   | { readonly outcome: 'duplicate_name' };
 
@@ -261,6 +272,9 @@ export const keyNameLengthMax = 64;
 export const keyUseIntervalMs = 3_600_000;
 /** The audit log keeps so many entries, the newest. */
 export const auditEntriesMax = 100_000;
+/** Tenants change match fields themselves. More changes of a tenant in an hour are not written, so that they push out nothing. */
+export const tenantActsMax = 10;
+export const tenantActsMs = 3_600_000;
 /** The actor of a catalog that was opened without one. */
 export const unnamedActor = 'unnamed';
 
@@ -311,8 +325,8 @@ export interface Catalog extends CatalogActs {
   /** The model versions that indexes have, and how many have each: the largest number first. */
   listModelVersions(): Promise<readonly ModelVersionUse[]>;
   setIndexStatus(indexId: string, status: IndexStatus): Promise<void>;
-  /** Names stay unique within the tenant. */
-  renameIndex(tenantId: string, indexId: string, name: string): Promise<RenameIndexResult>;
+  /** Names stay unique within the tenant. Other match fields are written to the audit log, as those of a new index are. */
+  updateIndex(tenantId: string, indexId: string, change: IndexChange): Promise<UpdateIndexResult>;
   /**
    * One transaction, so that each name belongs to one of the two at every moment. Returns the index of `indexId`; `undefined`
    * where one of them is missing.

@@ -98,11 +98,13 @@ export interface IndexColumns extends Pick<IndexRow, 'id' | 'model' | 'status'> 
   readonly overlap_tokens: number;
   readonly minimum_chunk_tokens: number;
   readonly metadata_schema: string;
+  /** A JSON array. Absent in the database of an earlier release. */
+  readonly match_fields?: string;
   readonly created_at_ms: number;
 }
 
 export const indexColumns = `id, tenant_id, name, model, model_version, max_tokens, overlap_tokens,
-  minimum_chunk_tokens, metadata_schema, status, created_at_ms`;
+  minimum_chunk_tokens, metadata_schema, match_fields, status, created_at_ms`;
 
 export function toIndexRow(row: IndexColumns): IndexRow {
   return {
@@ -117,6 +119,7 @@ export function toIndexRow(row: IndexColumns): IndexRow {
       minimumChunkTokens: row.minimum_chunk_tokens,
     },
     metadataSchema: row.metadata_schema,
+    matchFields: JSON.parse(row.match_fields ?? '[]') as readonly string[],
     status: row.status,
     createdAtMs: row.created_at_ms,
   };

@@ -1,7 +1,7 @@
 /** Makes the client of the service, and reports a wrong address or key in the words of the command line. */
 import { ApiError, MaxsimdError } from '../../clients/typescript/src/errors.ts';
 import { Maxsimd, type MaxsimdOptions } from '../../clients/typescript/src/client.ts';
-import type { Index, UsageSummary } from '../../clients/typescript/src/types.ts';
+import type { CreateIndex, Index, UsageSummary } from '../../clients/typescript/src/types.ts';
 import { limitCommand } from '../service/limits/raising.ts';
 import { CommandFailure } from './failure.ts';
 import { parseJson } from './json.ts';
@@ -85,22 +85,23 @@ export interface WantedIndex {
   readonly name: string;
   /** `NAME` or `NAME/VERSION`; `undefined` = the default of the service. */
   readonly model: string | undefined;
+  /** The match field of a new index; `undefined` = none. */
+  readonly matchField?: string | undefined;
 }
 
 /** The index of this name, created where it is missing. One that is given by its id must exist. */
 export async function ensureIndex(
   client: Maxsimd,
-  { name, model: wanted }: WantedIndex,
+  { name, model: wanted, matchField }: WantedIndex,
   signal: AbortSignal,
 ): Promise<{ readonly index: Index; readonly created: boolean }> {
   const find = uuid.test(name) ? requireIndex : findIndex;
   const existing = await find(client, name, signal);
   if (existing !== undefined) return { index: havingModel(existing, wanted), created: false };
-  const [model, version] = wanted?.split('/', 2) ?? [];
   const body = {
     name,
-    ...(model !== undefined && { model }),
-    ...(version !== undefined && { model_version: version }),
+    ...modelFields(wanted),
+    ...(matchField !== undefined && { match_fields: [matchField] }),
   };
   try {
     // Another import may create it at the same time.
@@ -109,6 +110,12 @@ export async function ensureIndex(
     if (!isUnknownTo(error, 'if_exists')) throw error;
     return { index: await client.createIndex(body, { signal }), created: true };
   }
+}
+
+/** `wanted`: `NAME` or `NAME/VERSION`; `undefined` = the default of the service. */
+export function modelFields(wanted: string | undefined): Pick<CreateIndex, 'model' | 'model_version'> {
+  const [model, version] = wanted?.split('/', 2) ?? [];
+  return { ...(model !== undefined && { model }), ...(version !== undefined && { model_version: version }) };
 }
 
 /** The index, if it has the model that is wanted. */

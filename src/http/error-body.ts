@@ -25,10 +25,20 @@ export function internalError(cause?: unknown): ServiceError {
   });
 }
 
+/** Where a value may be of several kinds, the issues are those of the kind that it is of. */
+function issuesOfKind(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const isOfKind = ({ code, path }: z.core.$ZodIssue): boolean =>
+    path.length > 0 || (code !== 'invalid_type' && code !== 'invalid_value');
+  const [own, ...others] = issue.errors.filter((issues) => issues.every(isOfKind));
+  if (own === undefined || others.length > 0) return [issue];
+  return own.map((one) => ({ ...one, path: [...issue.path, ...one.path] }));
+}
+
 /** Validation failures of one part of a request. At most `issuesMax` of them are reported. */
 export function validationError(error: z.core.$ZodError): ServiceError {
   const issues: Issue[] = [];
-  for (const issue of error.issues) {
+  for (const issue of error.issues.flatMap(issuesOfKind)) {
     if (issues.length >= issuesMax) break;
     if (issue.code === 'unrecognized_keys') {
       for (const key of issue.keys.slice(0, issuesMax - issues.length)) {

@@ -30,6 +30,8 @@ export const metadataDepthMax = 16;
 export const filterFieldsMax = 16;
 /** Fields that a request names. */
 export const fieldNamesMax = 10;
+/** Match fields of an index. */
+export const matchFieldsMax = 8;
 /** Values of one field. */
 export const facetValuesMax = 100;
 export const pageItemsMax = 1_000;

@@ -15,6 +15,8 @@ import type {
   NativeRecord,
   NativeSearch,
   NativeSearchResult,
+  NativeSpanCounting,
+  NativeSpanCounts,
   SegmentInfo,
 } from './engine/native.ts';
 
@@ -60,6 +62,8 @@ export interface IndexReader {
   matching(matching: Omit<NativeMatching, 'generation'>, asker?: Asker): Promise<Float64Array>;
   /** The number of token vectors of the live matching chunks. */
   tokenVectors(matching: Omit<NativeMatching, 'generation'>, asker?: Asker): Promise<number>;
+  /** Counts the documents that have each span of a query, and the chunks that a search with it would score. */
+  countSpans(counting: Omit<NativeSpanCounting, 'generation'>, asker?: Asker): Promise<NativeSpanCounts>;
   /** Counts the values of fields over the documents that match. */
   countValues(counting: Omit<NativeCounting, 'generation'>, asker?: Asker): Promise<NativeCounts>;
   /** The value of a field whose key a count returned, in the metadata of a document that has it. */

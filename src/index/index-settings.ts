@@ -27,7 +27,7 @@ export interface IndexSettings {
 export const defaultIndexSettings: IndexSettings = {
   // The active segment is scored exactly. 131,072 token vectors take about 1.5 ms on two cores.
   segmentTokenVectorsMax: 131_072,
-  // Filters read the terms of the active segment from its records. All of them take about 2 ms.
+  // The first filter after a write reads the terms of the new records. All of them take about 2 ms.
   segmentTermBytesMax: 8 * 1024 * 1024,
   codesTokenVectorsMin: 32_768,
   sealedSegmentsMax: 8,

@@ -231,6 +231,8 @@ export class LocalIndex implements OpenIndex {
           this.#ask(matching, generation, asker, (asked) =>
             whole(() => this.#deps.native.tokenVectors(asked)),
           ),
+        countSpans: (counting, asker = alone) =>
+          this.#ask(counting, generation, asker, (asked) => whole(() => this.#deps.native.countSpans(asked))),
         countValues: (counting, asker = alone) =>
           this.#ask(counting, generation, asker, (asked) => slicedCount(this.#deps.native, asked)),
         findValue: (object, field, key) => this.#deps.native.findValue(object, field, key),

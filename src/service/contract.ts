@@ -2,6 +2,7 @@
 import type {
   DocumentCount,
   DocumentPage,
+  IndexChange,
   IndexPlace,
   IndexRow,
   KeyAccess,
@@ -27,6 +28,10 @@ export const passagePointsMax = 4096;
 
 /** A grouped result has at most this many chunks of a document (native/search/search.h). */
 export const chunksOfDocumentMax = 10;
+
+/** The weight of a search with match fields. */
+export const matchWeightDefault = 0.5;
+export const matchWeightMax = 10;
 
 /** Goes down with one request. Operations note the times of their stages in `timings`. */
 export interface RequestContext {
@@ -99,6 +104,8 @@ export interface CreateIndexRequest {
     | undefined;
   /** Absent = `{}`. */
   readonly metadataSchema?: JsonObjectText | undefined;
+  /** Names or paths of metadata fields, each once. Absent = none. */
+  readonly matchFields?: readonly string[] | undefined;
   /** An index that has the name already is the answer, if it agrees with every field that is given. */
   readonly returnsExisting?: boolean | undefined;
 }
@@ -127,6 +134,15 @@ export interface SearchRequest {
   readonly fields?: readonly string[] | undefined;
   /** Each chunk has the passage that was found. */
   readonly passage?: WantedPassage | undefined;
+  /** How words of the query match metadata values as a whole; false = they do not. Absent = all match fields of the index. */
+  readonly match?: false | MatchOptions | undefined;
+}
+
+export interface MatchOptions {
+  /** Match fields of the index. Absent = all. */
+  readonly fields?: readonly string[] | undefined;
+  /** Absent = `matchWeightDefault`. */
+  readonly weight?: number | undefined;
 }
 
 export interface WantedPassage {
@@ -227,6 +243,7 @@ export interface ScoreResponse extends RankedResponse {
 }
 
 export interface ResultComponents {
+  /** The score without the bonuses of `matches`. */
   readonly maxsim: number;
   /** For each query token: its best similarity in the chunk, and the token of the chunk with that. */
   readonly similarities: Float32Array;
@@ -235,6 +252,16 @@ export interface ResultComponents {
   readonly places: readonly (TokenVectorPlaces | undefined)[];
   readonly candidateScore?: number;
   readonly candidateRank?: number;
+  /** In the order of the query. Absent for a search that matches no words. */
+  readonly matches?: readonly MatchedSpan[];
+}
+
+/** Words of the query that match a metadata value as a whole. `start` and `end` are their place in the query, in code points. */
+export interface MatchedSpan extends TextRange {
+  readonly field: string;
+  readonly value: string;
+  /** Its part of the score. */
+  readonly bonus: number;
 }
 
 export interface TokenVectorPlaces {
@@ -271,7 +298,7 @@ export interface ResultItem {
   readonly chunkId: string;
   readonly chunkIndex: number;
   readonly score: number;
-  /** MaxSim as a share of the most that the query could reach, 0 to 1. */
+  /** The score as a share of the greatest MaxSim that the query could reach, 0 to 1. */
   readonly normalizedScore: number;
   /** Where the chunk lies in the text. Absent if that is unknown, as in segments of earlier releases. */
   readonly textRange?: TextRange;
@@ -420,7 +447,7 @@ export interface Service {
   listIndexes(context: RequestContext): Promise<readonly IndexRow[]>;
   listIndexPage(context: RequestContext, page: Page<IndexPlace>): Promise<IndexPage>;
   getIndex(context: RequestContext, indexId: string): Promise<MeasuredIndex>;
-  renameIndex(context: RequestContext, indexId: string, name: string): Promise<IndexRow>;
+  updateIndex(context: RequestContext, indexId: string, change: IndexChange): Promise<IndexRow>;
   /** Returns the first of them, with the name of the other. */
   swapIndexNames(context: RequestContext, indexId: string, otherId: string): Promise<IndexRow>;
   describeIndex(context: RequestContext, indexId: string): Promise<IndexDescription>;

@@ -223,7 +223,7 @@ function requestsOf({ operation, admission, readiness }: ReturnType<typeof compo
       ...(await indexes.row(context.tenant.id, indexId)),
       recall: indexes.recallOf(indexId),
     }),
-    renameIndex: (context, indexId, name) => indexes.rename(context.tenant.id, indexId, name),
+    updateIndex: (context, indexId, change) => indexes.update(context.tenant.id, indexId, change),
     swapIndexNames: (context, indexId, otherId) => indexes.swapNames(context.tenant.id, indexId, otherId),
     describeIndex: (context, indexId) => describeIndex(operation, context, indexId),
     contents: (context) => contentsOfIndexes(operation, context),

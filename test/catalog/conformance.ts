@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Catalog } from '../../src/catalog/contract.ts';
+import type { Catalog, IndexChange } from '../../src/catalog/contract.ts';
 import { describeAdministration } from './administration-conformance.ts';
 import { describeDocuments } from './document-conformance.ts';
 import { describeExpiry } from './expiry-conformance.ts';
@@ -257,7 +257,7 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       const other = await newIndex(catalog, one.id);
       await catalog.swapIndexNames(one.id, index.id, other.id);
       expect(await catalog.findIndexId(one.id, index.name)).toBe(other.id);
-      await catalog.renameIndex(one.id, other.id, 'renamed');
+      await catalog.updateIndex(one.id, other.id, { name: 'renamed' });
       expect(await catalog.findIndexId(one.id, index.name)).toBeUndefined();
       expect(await catalog.findIndexId(one.id, 'renamed')).toBe(other.id);
       await catalog.deleteIndex(one.id, other.id);
@@ -290,19 +290,61 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       const index = await newIndex(catalog, one.id);
       const other = await newIndex(catalog, one.id);
       const renamed = { ...index, name: 'Größe\0"1"' };
-      expect(await catalog.renameIndex(one.id, index.id, renamed.name)).toEqual({
-        outcome: 'renamed',
+      expect(await catalog.updateIndex(one.id, index.id, { name: renamed.name })).toEqual({
+        outcome: 'updated',
         index: renamed,
       });
       expect(await catalog.getIndex(one.id, index.id)).toEqual(renamed);
-      expect(await catalog.renameIndex(one.id, index.id, renamed.name)).toMatchObject({ outcome: 'renamed' });
-      expect(await catalog.renameIndex(one.id, index.id, other.name)).toEqual({ outcome: 'duplicate_name' });
-      expect(await catalog.renameIndex(two.id, index.id, 'stolen')).toEqual({ outcome: 'index_missing' });
-      expect(await catalog.renameIndex(one.id, randomUUID(), 'nobody')).toEqual({ outcome: 'index_missing' });
+      expect(await catalog.updateIndex(one.id, index.id, { name: renamed.name })).toMatchObject({
+        outcome: 'updated',
+      });
+      expect(await catalog.updateIndex(one.id, index.id, { name: other.name })).toEqual({
+        outcome: 'duplicate_name',
+      });
+      expect(await catalog.updateIndex(two.id, index.id, { name: 'stolen' })).toEqual({
+        outcome: 'index_missing',
+      });
+      expect(await catalog.updateIndex(one.id, randomUUID(), { name: 'nobody' })).toEqual({
+        outcome: 'index_missing',
+      });
       expect(await catalog.getIndex(one.id, index.id)).toEqual(renamed);
       expect(await catalog.createIndex(indexInput(one.id, index.name), 10)).toMatchObject({
         outcome: 'created',
       });
+    });
+
+    it('have match fields, which change by themselves or with the name, and stay with the id', async () => {
+      const under = current();
+      const { catalog } = under;
+      const { id: tenantId } = await newTenant(catalog);
+      const fields = ['part.number', 'Größe\0"1"', '書籍 📚'];
+      const input = { ...indexInput(tenantId, 'first'), matchFields: fields };
+      const created = await catalog.createIndex(input, 10);
+      expect(created).toMatchObject({ outcome: 'created', index: { matchFields: fields } });
+      const other = await newIndex(catalog, tenantId);
+      expect(other.matchFields).toEqual([]);
+      await catalog.swapIndexNames(tenantId, input.id, other.id);
+      await under.reopen();
+      const first = await under.catalog.getIndex(tenantId, input.id);
+      expect(first).toMatchObject({ name: other.name, matchFields: fields });
+      expect(await under.catalog.listIndexes(tenantId)).toEqual([first, { ...other, name: 'first' }]);
+
+      const update = (change: IndexChange) => under.catalog.updateIndex(tenantId, input.id, change);
+      const outcome = 'updated';
+      expect(await update({ matchFields: ['code'] })).toEqual({
+        outcome,
+        index: { ...first, matchFields: ['code'] },
+      });
+      expect(await update({ name: 'code' })).toMatchObject({
+        index: { name: 'code', matchFields: ['code'] },
+      });
+      expect(await update({ name: 'none', matchFields: [] })).toMatchObject({
+        index: { name: 'none', matchFields: [] },
+      });
+      expect(await update({ name: 'first', matchFields: ['code'] })).toEqual({ outcome: 'duplicate_name' });
+      const last = { ...first, name: 'none', matchFields: [] };
+      expect(await update({})).toEqual({ outcome, index: last });
+      expect(await under.catalog.getIndex(tenantId, input.id)).toEqual(last);
     });
 
     it('swap names, so that a name never means neither', async () => {
@@ -344,14 +386,14 @@ function describeIndexes(current: () => CatalogUnderTest): void {
         await newIndex(catalog, tenantId),
       ];
       const results = await Promise.all([
-        ...[a, b, c, d].map(({ id }) => catalog.renameIndex(tenantId, id, 'wanted')),
+        ...[a, b, c, d].map(({ id }) => catalog.updateIndex(tenantId, id, { name: 'wanted' })),
         catalog.createIndex(indexInput(tenantId, 'wanted'), 10),
         catalog.swapIndexNames(tenantId, a.id, b.id),
         catalog.swapIndexNames(tenantId, c.id, d.id),
         catalog.swapIndexNames(tenantId, b.id, c.id),
         catalog.swapIndexNames(tenantId, c.id, b.id),
       ]);
-      const named = results.filter((result) => /^(renamed|created)$/.test(outcomeOf(result)));
+      const named = results.filter((result) => /^(updated|created)$/.test(outcomeOf(result)));
       // An index that got a name by a swap may be renamed to the same name.
       expect(named.length).toBeGreaterThan(0);
       const names = (await catalog.listIndexes(tenantId)).map(({ name }) => name);

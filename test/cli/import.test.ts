@@ -1,5 +1,6 @@
 /** `maxsimd import` as a process, against a service that refuses, breaks, and hangs on demand. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ImportDocument } from '../../clients/typescript/src/import/import.ts';
 import { errorReply, type ApiDouble } from '../support/http/api-double.ts';
 import { run, runJson } from '../support/commands/command-process.ts';
 import type { RunOptions } from '../support/commands/command-here.ts';
@@ -47,6 +48,32 @@ describe('an import', () => {
     expect(document.error.message).toBe(
       'the index "books" has the model words/1, which never changes: import into another index for words/2',
     );
+  });
+
+  it('puts identifiers into a match field, and counts those that do not fit', async () => {
+    const file = input([
+      { id: 'a', title: 'Read_me', text: 'see E11.65, and E11.65' },
+      { id: 'b', text: 'plain words' },
+      { id: 'c', text: 'E12', metadata: { note: 'x'.repeat(16_362) } },
+      { id: 'd', text: 'E13', codes: 'mine' },
+    ]);
+    const { document, stderr } = await importFile(file, '--identifiers', 'codes');
+    expect(stderr).toBe(
+      `${file}:4: document d: the row has a field "codes" of its own: --identifiers needs another name\n`,
+    );
+    expect(document).toMatchObject({ done: 3, failed: 1, identifiers: 2, identifiers_left_out: 1 });
+    const made = api.requests.find(({ method, path: route }) => method === 'POST' && route === '/v1/indexes');
+    expect(made?.body).toEqual({ name: 'books', match_fields: ['codes'], if_exists: 'return' });
+    const metadata = api
+      .upserts()
+      .flatMap(({ body }) => (body.documents as readonly ImportDocument[]).map((sent) => sent.metadata));
+    expect(metadata[0]).toEqual({ title: 'Read_me', codes: ['Read_me', 'E11.65'] });
+    expect(metadata.slice(1).map((sent) => Object.keys(sent ?? {}))).toEqual([[], ['note']]);
+    const again = await run(['import', file, '--index', 'books', '--identifiers', 'codes'], options);
+    expect(again.stdout).toMatch(
+      /^identifiers +2 in 1 documents; 1 left out, because metadata have at most 16 KiB$/m,
+    );
+    expect(again.stderr).toContain('run maxsimd index update --match-fields codes, and import again');
   });
 
   it('uses an index that is there', async () => {

@@ -29,6 +29,7 @@ const ofDocument: Record<string, Call> = {
 const ofIndex: Record<string, Call> = {
   getIndex: (id) => client.getIndex(id),
   renameIndex: (id) => client.renameIndex(id, 'n'),
+  setMatchFields: (id) => client.setMatchFields(id, []),
   swapIndexNames: (id) => client.swapIndexNames(id, index),
   deleteIndex: (id) => client.deleteIndex(id),
   upsert: (id) => client.upsert(id, documents),

@@ -6,7 +6,7 @@ import {
   type ImportOptions,
   type ImportProgress,
 } from '../../clients/typescript/src/index.ts';
-import { Import, type ImportCalls } from '../../clients/typescript/src/import.ts';
+import { Import, type ImportCalls } from '../../clients/typescript/src/import/import.ts';
 import { LateError } from '../../clients/typescript/src/retry.ts';
 import type { StoredDocument, UpsertResult } from '../../clients/typescript/src/types.ts';
 

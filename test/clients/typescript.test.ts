@@ -101,6 +101,15 @@ test('an index, from its making to its end', async () => {
   const same = { name: 'whole', metadata_schema: { kind: 'string' }, if_exists: 'return' } as const;
   expect(await client.createIndex(same)).toEqual({ ...index, name: 'whole' });
   expect(await client.renameIndex(index.id, 'former')).toEqual({ ...index, name: 'former' });
+  expect(await client.setMatchFields(index.id, ['kind'])).toMatchObject({ match_fields: ['kind'] });
+  expect(await client.setMatchFields('name:former', [])).toEqual({ ...index, name: 'former' });
+  const matched = await client.createIndex({ name: 'matched', match_fields: ['part.number'] });
+  expect((await client.getIndex(matched.id)).match_fields).toEqual(['part.number']);
+  const part = { doc_id: 'a', text: 'one', metadata: { part: { number: 'E-7' } } };
+  await client.upsert(matched.id, [part, { doc_id: 'b', text: 'two' }]);
+  const named = { query: 'about e7', match: { weight: 2 }, return_components: true };
+  const [{ components } = {}] = (await client.search(matched.id, named)).results;
+  expect(components?.matches).toMatchObject([{ field: 'part.number', value: 'E-7', start: 6, end: 8 }]);
 
   expect(await client.deleteDocument(index.id, 'bee/1')).toEqual({ deleted: true });
   expect(await client.deleteDocument(index.id, 'bee/1')).toEqual({ deleted: false });

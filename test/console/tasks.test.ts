@@ -57,7 +57,10 @@ describe.skipIf(reason !== undefined)(
       return () => expectClosed(page);
     });
     beforeEach(async ({ task }) => {
-      ({ id, name } = await makeIndex(stage.client, { name: `animals of "${task.name}"` }));
+      ({ id, name } = await makeIndex(stage.client, {
+        name: `animals of "${task.name}"`,
+        match_fields: ['kind'],
+      }));
       await put(stage.client, id, [
         { doc_id: 'bee', text: 'Honey bees dance.', metadata: { kind: 'insect', size: 1 } },
         { doc_id: 'ant', text: 'Ants follow trails of scent.', metadata: { kind: 'insect', size: 1 } },
@@ -200,10 +203,11 @@ describe.skipIf(reason !== undefined)(
 
     test('explain a score', async () => {
       await click('link', name);
-      await type('Query', 'insects');
+      await type('Query', 'an insect');
       await press('Enter');
       await expectShown(page.getByText('Why this score').first());
       await unfold('Why this score');
+      await expectShown(page.getByRole('cell', { name: 'kind: insect' }).first());
       await type(/^Text of the document/, 'Honey bees dance.');
       await click('button', 'Show');
       await expectShown(page.locator('mark').first());

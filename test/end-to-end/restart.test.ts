@@ -48,6 +48,7 @@ describe('Restart', () => {
     const random = createRandom(5);
     const { id } = await makeIndex(client, {
       chunking: { max_tokens: 48, overlap_tokens: 8, minimum_chunk_tokens: 8 },
+      match_fields: ['kind'],
     });
     await put(
       client,
@@ -64,6 +65,10 @@ describe('Restart', () => {
       id,
       passages.slice(8, 16).map((passage) => ({ doc_id: passage.subject, text: recombine(random, 90) })),
     );
+    const named = { query: namedKind, top_k: 1 };
+    const [best] = (await find(client, id, named)).results;
+    const [plain] = (await find(client, id, { ...named, match: false })).results;
+    expect(best!.score).toBeGreaterThan(plain!.score);
     const before = await everything(client, id);
     expect(await server.stop()).toEqual({ code: 0, signal: null });
     server = await startServer({ scratch, sharedEncoder: true });
@@ -148,6 +153,9 @@ describe('Restart', () => {
 });
 
 /** All that a tenant can see of one index and of itself, request counters excepted. */
+/** The metadata of a document have it. */
+const namedKind = passages.at(-1)!.subject;
+
 async function everything(client: Client, indexId: string): Promise<unknown> {
   const answers: unknown[] = [expectReply(await client.listIndexes(), indexList)];
   for (const passage of passages.slice(0, 12)) {
@@ -156,6 +164,7 @@ async function everything(client: Client, indexId: string): Promise<unknown> {
   answers.push(
     (await find(client, indexId, { query: 'light', top_k: 100, filter: { kind: 'olive oil' } })).results,
   );
+  answers.push((await find(client, indexId, { query: namedKind, top_k: 100 })).results);
   const { usage } = await readUsage(client);
   answers.push(usage.documents, usage.document_upserts);
   return answers;

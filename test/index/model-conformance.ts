@@ -6,7 +6,16 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { engineError } from '../support/stages/faults.ts';
-import { dim, expected, tend, type Found, type TestDocument } from '../support/stages/index-stage.ts';
+import {
+  dim,
+  exactSearch,
+  expected,
+  tend,
+  type Found,
+  type TestDocument,
+} from '../support/stages/index-stage.ts';
+import { hangMs } from '../support/running/eventually.ts';
+import { metadataTerms } from '../../src/index/terms/metadata-terms.ts';
 import type { IndexKind, IndexUnderTest } from './conformance.ts';
 
 type Model = Map<string, TestDocument>;
@@ -62,6 +71,35 @@ async function compare(model: Model, stage: IndexUnderTest): Promise<void> {
   expectSame(await stage.search({ size: -0, color: 'red' }), expected(red));
   const none = [...model.values()].filter(({ metadata }) => metadata['size'] === null);
   expectSame(await stage.search({ size: null }), expected(none));
+  await compareSpan([...model.values()], stage);
+}
+
+/** Counts the red documents, and searches with a bonus for each of them. */
+async function compareSpan(documents: readonly TestDocument[], stage: IndexUnderTest): Promise<void> {
+  const isRed = ({ metadata }: TestDocument) => metadata['color'] === 'red';
+  const red = documents.filter(isRed);
+  const span = { terms: metadataTerms('{"color":"red"}'), termCounts: Uint32Array.of(1) };
+  const bonus = 100_000;
+  await stage.index().read(async (reader) => {
+    const counts = await reader.countSpans({ ...span, timeoutMs: hangMs });
+    const chunks = red.flatMap((document) => document.chunks);
+    expect(counts).toEqual({
+      documents: documents.length,
+      spanDocuments: Float64Array.of(red.length),
+      chunks: Float64Array.of(chunks.length),
+      tokenVectors: Float64Array.of(chunks.flat().length),
+    });
+    const search = { ...exactSearch({}), match: { ...span, bonuses: Float32Array.of(bonus) } };
+    const { versionIds, scores, maxsims, matched } = await reader.search(search);
+    // One chunk of each red document has the bonus, and they come first.
+    const isRaised = Array.from(scores, (_, place) => place < red.length);
+    expect([...scores]).toEqual(
+      isRaised.map((raised, place) => Math.fround(maxsims![place]! + (raised ? bonus : 0))),
+    );
+    expect([...matched!]).toEqual(isRaised.flatMap((raised) => [raised ? 1 : 0, 0]));
+    expect(new Set(versionIds.slice(0, red.length)).size).toBe(red.length);
+    expect(versionIds).toHaveLength(documents.flatMap((document) => document.chunks).length);
+  });
 }
 
 function expectSame(found: readonly Found[], wanted: readonly Found[]): void {

@@ -33,6 +33,14 @@ const score = () => {
 /** A condition: all of nothing. */
 const everything = Uint8Array.of(3, 0, 0);
 
+/** Two spans, of one and of two terms. */
+const spans = { terms: new Uint8Array(48), termCounts: Uint32Array.of(1, 2) };
+
+/** So many spans of one term. */
+function spansOf(count: number) {
+  return { terms: new Uint8Array(16 * count), termCounts: new Uint32Array(count).fill(1) };
+}
+
 const counting = {
   generation: 1,
   timeoutMs: 1_000,
@@ -69,6 +77,7 @@ const indexMethods: Readonly<Record<Exclude<keyof NativeIndex, 'close'>, (index:
   beginSearch: (index) => index.beginSearch(clusters.search(1)).next(50),
   matching: (index) => index.matching({ generation: 1, timeoutMs: 1_000 }),
   tokenVectors: (index) => index.tokenVectors({ generation: 1, timeoutMs: 1_000 }),
+  countSpans: (index) => index.countSpans({ generation: 1, timeoutMs: 1_000, ...spans }),
   recordsWithoutValues: (index) => index.recordsWithoutValues(1, 1, { where: everything }),
   addValues: (index) => index.addValues(1, { where: everything }, Uint32Array.of(0), ['{}']),
   saveValues: (index) => index.saveValues(1, { where: everything }),
@@ -286,7 +295,34 @@ describe('arguments', () => {
     'a background that is no boolean': { background: 1 },
     'a torn term': { filterTerms: new Uint8Array(15) },
     'components that are no boolean': { components: 1 },
+    'spans that are no object': { match: spans.terms },
+    'spans without bonuses': { match: spans },
+    'a bonus too few': { match: { ...spans, bonuses: Float32Array.of(1) } },
+    'a negative bonus': { match: { ...spans, bonuses: Float32Array.of(1, -0.5) } },
+    'an endless bonus': { match: { ...spans, bonuses: Float32Array.of(1, Infinity) } },
+    'more spans than bits': {
+      match: { ...spansOf(65), bonuses: new Float32Array(65) },
+    },
+    'terms of spans that were not counted': {
+      match: { ...spansOf(2), termCounts: Uint32Array.of(1, 2), bonuses: new Float32Array(2) },
+    },
   };
+
+  it.each(
+    Object.entries({
+      'no spans': spansOf(0),
+      'too many spans': spansOf(513),
+      'a span without terms': { ...spansOf(1), termCounts: Uint32Array.of(1, 0) },
+      'a span of nine terms': { ...spansOf(9), termCounts: Uint32Array.of(9) },
+      'a torn term': { ...spans, terms: new Uint8Array(47) },
+      'terms of another type': { ...spans, terms: new Int8Array(48) },
+    }),
+  )('countSpans refuses %s', async (_, bad) => {
+    const index = await openIndex(engine);
+    const request = { generation: 1, timeoutMs: 1_000, ...bad } as never;
+    expect(() => index.countSpans(request)).toThrow(code('invalid_argument'));
+    index.close();
+  });
 
   it.each(Object.entries(badRecords))('append refuses %s', async (_, change) => {
     const index = await openIndex(engine);

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from maxsimd import MaxsimdError
+from maxsimd.added import AddedFields
 from maxsimd.cut import Cutting, StaleParts, cut_document
 from maxsimd.models import StoredDocument
 
@@ -23,7 +24,7 @@ def _written(pieces: list[tuple[str, int]]) -> str:
 def test_a_long_document_is_cut(case: dict[str, Any]) -> None:
     metadata = {name: _written(value) for name, value in case.get("metadata", {}).items()}
     document = {"doc_id": "manual", "text": _written(case["text"]), "metadata": metadata}
-    cutting = Cutting.of(case["cut"], case.get("keep_text"))
+    cutting = Cutting.of(case["cut"], AddedFields(case.get("keep_text")))
     assert cutting is not None
     if "error" in case:
         with pytest.raises(MaxsimdError, match=re.escape(case["error"])):
@@ -45,12 +46,12 @@ def test_a_long_document_is_cut(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("cut", [0, 1023, 102_401, 1500.5])
 def test_a_cut_is_a_number_of_bytes(cut: Any) -> None:
     with pytest.raises(MaxsimdError, match="cut: bytes of text from 1024 to 102400, or True"):
-        Cutting.of(cut, None)
+        Cutting.of(cut, AddedFields())
 
 
 def test_spaces_alone_have_no_parts() -> None:
     blank = {"doc_id": "blank", "text": "\n" * 3000}
-    assert cut_document(blank, Cutting(1024, None)) == [blank]
+    assert cut_document(blank, Cutting(1024, AddedFields())) == [blank]
 
 
 def _stored(doc_id: str, metadata: dict[str, Any] | None = None) -> StoredDocument:

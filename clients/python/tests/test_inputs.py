@@ -259,29 +259,29 @@ def test_address_and_key_come_from_the_environment(client: Client, monkeypatch: 
     client(api_key="given")
 
 
-def test_an_import_keeps_the_texts_in_a_metadata_field() -> None:
+def test_an_import_keeps_texts_and_identifiers_in_metadata_fields() -> None:
     given: list[Any] = [
         {"doc_id": "a", "text": "one"},
         {"doc_id": "b", "text": "two", "metadata": {"kind": "x"}},
         {"doc_id": "taken", "text": "four", "metadata": {"body": "before"}},
-        DocumentInput(doc_id="c", text="three"),
+        DocumentInput(doc_id="c", text="E11.65"),
     ]
     usage = {"input_tokens": 1, "document_count": 3, "chunk_count": 3, "candidate_count": 0, "latency_ms": 1}
     stored = {"index_id": INDEX, "upserted_documents": 3, "upserted_chunks": 3, "failed": [], "usage": usage}
     sent = [
         {"doc_id": "a", "text": "one", "metadata": {"body": "one"}},
         {"doc_id": "b", "text": "two", "metadata": {"kind": "x", "body": "two"}},
-        {"doc_id": "c", "text": "three", "metadata": {"body": "three"}},
+        {"doc_id": "c", "text": "E11.65", "metadata": {"body": "E11.65", "codes": ["E11.65"]}},
     ]
 
     async def import_at_once(url: str) -> None:
         async with AsyncMaxsimd(url, "k") as client:
-            await client.import_documents(INDEX, given, keep_text="body")
+            await client.import_documents(INDEX, given, keep_text="body", identifiers="codes")
 
     with recorder() as service:
         service.answer = stored
         with Maxsimd(service.url, "k") as client:
-            report = client.import_documents(INDEX, given, keep_text="body")
+            report = client.import_documents(INDEX, given, keep_text="body", identifiers="codes")
         assert [(one.doc_id, one.error) for one in report.failed] == [
             ("taken", "metadata.body: the import adds a field of this name")
         ]

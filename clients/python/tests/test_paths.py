@@ -27,6 +27,7 @@ OF_DOCUMENT: dict[str, Callable[[Any, str], Any]] = {
 OF_INDEX: dict[str, Callable[[Any, str], Any]] = {
     "get_index": lambda client, index_id: client.get_index(index_id),
     "rename_index": lambda client, index_id: client.rename_index(index_id, "n"),
+    "set_match_fields": lambda client, index_id: client.set_match_fields(index_id, []),
     "swap_index_names": lambda client, index_id: client.swap_index_names(index_id, INDEX),
     "delete_index": lambda client, index_id: client.delete_index(index_id),
     "upsert": lambda client, index_id: client.upsert(index_id, DOCUMENTS),

@@ -104,6 +104,16 @@ def test_an_index_from_its_making_to_its_end(url: str, key: str, name: str) -> N
         assert client.swap_index_names(f"name:{other.name}", f"name:{name}").name == name
         assert client.rename_index(index.id, f"{name} before").name == f"{name} before"
         assert client.get_index(f"name:{name} before").id == index.id
+        assert client.set_match_fields(index.id, ("kind",)).match_fields == ["kind"]
+        assert client.set_match_fields(index.id, []).match_fields == []
+        matched = client.create_index(f"{name} matched", match_fields=["code", "part.number"])
+        assert matched.match_fields == ["code", "part.number"]
+        client.upsert(matched.id, [{"doc_id": "a", "text": "one", "metadata": {"code": "E-7"}}, {"doc_id": "b", "text": "two"}])
+        best = client.search(matched.id, "about e7", match={"fields": ["code"], "weight": 2}, return_components=True).results[0]
+        assert best.components and best.components.matches
+        assert [(best.doc_id, match.value, match.start) for match in best.components.matches] == [("a", "E-7", 6)]
+        without = client.search(matched.id, "about e7", match=False, return_components=True).results[0]
+        assert without.components and without.components.matches is None
         assert client.create_index(name, chunking=other.chunking.model_dump(exclude={"strategy"}), if_exists="return").id == other.id
         with pytest.raises(InvalidRequestError) as differs:
             client.create_index(name, chunking={"max_tokens": 1}, if_exists="return")

@@ -1,8 +1,9 @@
 import { fetchFor } from './connection.ts';
 import { ApiError, MaxsimdError } from './errors.ts';
 import type { RequestError } from './errors.ts';
-import { Import, timeText } from './import.ts';
-import type { ImportCalls, ImportDocument, ImportOptions, ImportReport } from './import.ts';
+import { Import } from './import/import.ts';
+import type { ImportCalls, ImportDocument, ImportOptions, ImportReport } from './import/import.ts';
+import { timeText } from './import/request-part.ts';
 import { upsertDeadlineMs } from './retry.ts';
 import { Transport, checkedKey, checkedUrl, checkedUserAgent } from './transport.ts';
 import type { ApiRequest, RequestOptions } from './transport.ts';
@@ -133,6 +134,11 @@ export class Maxsimd {
   /** Exchanges the names of two indexes, in one step. Sent once, because a second request would undo it. */
   swapIndexNames(indexId: string, otherId: string, options?: RequestOptions): Promise<Index> {
     return this.#patch(indexPath(indexId), { swap_name_with: otherId }, false, options);
+  }
+
+  /** The metadata fields that words of a query match, in place of those of before; none for an empty list. */
+  setMatchFields(indexId: string, matchFields: readonly string[], options?: RequestOptions): Promise<Index> {
+    return this.#patch(indexPath(indexId), { match_fields: matchFields }, true, options);
   }
 
   /** Sent once, because a second request would be refused as not found. */

@@ -1,5 +1,5 @@
 /** Errors that a call may reject with. Decide from the class and `code`. Messages are for people. */
-import type { ImportReport } from './import.ts';
+import type { ImportReport } from './import/import.ts';
 import type { ErrorDetail } from './types.ts';
 
 export type ErrorCode = ErrorDetail['code'];

@@ -9,7 +9,7 @@ export type {
   ImportOptions,
   ImportProgress,
   ImportReport,
-} from './import.ts';
+} from './import/import.ts';
 export { highlights, passage } from './passages.ts';
 export type { Highlight, LocatedResult } from './passages.ts';
 export type { AnswerDetails, ApiRequest, RequestOptions } from './transport.ts';

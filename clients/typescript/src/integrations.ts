@@ -1,7 +1,7 @@
 /** The common part of the packages for frameworks, `@maxsimd/langchain` and `@maxsimd/llamaindex`. */
 import type { Maxsimd } from './client.ts';
 import { ApiError, MaxsimdError } from './errors.ts';
-import type { ImportReport } from './import.ts';
+import type { ImportReport } from './import/import.ts';
 import { highlights, passage } from './passages.ts';
 import type { Reranked, Result, Search } from './types.ts';
 

@@ -28,6 +28,12 @@ export interface components {
             /** @description Unicode code points that are shown before and after the chunk. Default 0. */
             readonly context?: number;
         };
+        readonly MatchOptionsInput: {
+            /** @description Some of the `match_fields` of the index. Default: all. */
+            readonly fields?: readonly string[];
+            /** @description A factor on the bonuses, above 0 and at most 10. Default 0.5. */
+            readonly weight?: number;
+        };
         readonly SearchInput: {
             /** @description Not empty, at most 8 KiB as UTF-8. A model reads a query up to its query length: the default model reads the first 510 tokens. Later text does not change the results, but it counts in `input_tokens`. */
             readonly query: string;
@@ -54,6 +60,8 @@ export interface components {
             /** @description Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false. */
             readonly exact?: boolean;
             readonly passage?: components["schemas"]["PassageOptionsInput"];
+            /** @description How words of the query match values of the `match_fields` of the index as a whole. A document with such a value gets a bonus, which grows with the weight of the words and with the rarity of the value. Default: all `match_fields` count. `false` switches it off. An object is 422 if the index has no `match_fields`. */
+            readonly match?: false | components["schemas"]["MatchOptionsInput"];
             /** @description Metadata fields that the results hold, at most 10. `author.name` is the field `name` of the object `author`, which then has no other. Default: all. A passage may come from another field. */
             readonly fields?: readonly string[];
         };
@@ -83,6 +91,8 @@ export interface components {
             /** @description Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false. */
             readonly exact?: boolean;
             readonly passage?: components["schemas"]["PassageOptionsInput"];
+            /** @description How words of the query match values of the `match_fields` of the index as a whole. A document with such a value gets a bonus, which grows with the weight of the words and with the rarity of the value. Default: all `match_fields` count. `false` switches it off. An object is 422 if the index has no `match_fields`. */
+            readonly match?: false | components["schemas"]["MatchOptionsInput"];
             /** @description Metadata fields that the results hold, at most 10. `author.name` is the field `name` of the object `author`, which then has no other. Default: all. A passage may come from another field. */
             readonly fields?: readonly string[];
         };
@@ -133,6 +143,8 @@ export interface components {
                 readonly [key: string]: unknown;
             };
             readonly chunking?: components["schemas"]["ChunkingOptionsInput"];
+            /** @description Metadata fields with codes, part numbers or names, at most 8. `part.number` is the field `number` of the object `part`. A document whose text in one of them (a string, or one in an array, of at most 256 bytes) stands as a whole in a query gets a bonus. Upper and lower case, spaces and signs do not count: `E11.65` is `e1165`. Default: none. */
+            readonly match_fields?: readonly string[];
             /**
              * @description With `return` the answer is 200 and the index that has the name already, if it agrees with every field of this request; otherwise 422 names the fields. Absent: a name in use is 422.
              * @enum {string}
@@ -232,13 +244,26 @@ export interface components {
             readonly text_ranges?: readonly components["schemas"]["TextRange"][];
             readonly similarity: number;
         };
+        /** @description Words of the query that match a metadata value as a whole. `start` and `end` are their place in the query, in Unicode code points. */
+        readonly Match: {
+            /** @description The metadata field, as `match_fields` names it. */
+            readonly field: string;
+            /** @description The value, or the item of an array. */
+            readonly value: string;
+            readonly start: number;
+            readonly end: number;
+            /** @description Its part of `score`. */
+            readonly bonus: number;
+        };
         readonly Components: {
-            /** @description Sum of the best similarities of the query tokens. */
+            /** @description Sum of the best similarities of the query tokens. `score` is this and the bonuses of `matches`. */
             readonly maxsim: number;
             readonly per_query_token: readonly components["schemas"]["TokenMatch"][];
             /** @description Approximate score by which the chunk became a candidate. */
             readonly candidate_score?: number;
             readonly candidate_rank?: number;
+            /** @description In the order of the query. Of a document with several chunks the best one has them. Absent without `match_fields`, with `match: false`, and in answers of `/v1/score`. */
+            readonly matches?: readonly components["schemas"]["Match"][];
         };
         /** @description A word of a passage that matched. A model reads pieces of words; they are joined here. */
         readonly PassageHighlight: {
@@ -264,7 +289,7 @@ export interface components {
             readonly chunk_index: number;
             /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
-            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
+            /** @description The score as a share of the greatest MaxSim that the query could reach, at most 1. Without bonuses of `match`, 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
             readonly normalized_score?: number;
             readonly text_range?: components["schemas"]["TextRange"];
             readonly components?: components["schemas"]["Components"];
@@ -277,7 +302,7 @@ export interface components {
             readonly chunk_index: number;
             /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
-            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
+            /** @description The score as a share of the greatest MaxSim that the query could reach, at most 1. Without bonuses of `match`, 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
             readonly normalized_score?: number;
             readonly text_range?: components["schemas"]["TextRange"];
             /** @description Metadata of the document, as it was sent. */
@@ -296,7 +321,7 @@ export interface components {
             readonly chunk_index?: number;
             /** @description Orders the results of one answer. It has no fixed range. */
             readonly score: number;
-            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
+            /** @description The score as a share of the greatest MaxSim that the query could reach, at most 1. Without bonuses of `match`, 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
             readonly normalized_score?: number;
             readonly text_range?: components["schemas"]["TextRange"];
             /** @description Metadata of the document, as it was sent. */
@@ -395,6 +420,8 @@ export interface components {
              * @description ISO 8601, UTC.
              */
             readonly created_at: string;
+            /** @description Metadata fields that words of a query match. Empty if there are none. Absent from services of an earlier release. */
+            readonly match_fields?: readonly string[];
             /** @description In the answer for one index: what the process that answers has measured on a sample of real searches. Null until it has measured some. */
             readonly recall?: components["schemas"]["Recall"] | null;
         };
@@ -559,7 +586,7 @@ export interface components {
             readonly index: number;
             /** @description Orders the documents of one query by one model. It is no probability, and has no fixed range. */
             readonly relevance_score: number;
-            /** @description MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
+            /** @description The score as a share of the greatest MaxSim that the query could reach, at most 1. Without bonuses of `match`, 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release. */
             readonly normalized_score?: number;
             readonly document?: components["schemas"]["RerankedDocument"];
             readonly relevant_spans?: readonly components["schemas"]["RerankRelevantSpan"][];

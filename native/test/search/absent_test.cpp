@@ -160,6 +160,13 @@ const Case inParts("search", "a segment is searched while it is fetched, with th
   int asked = 0;
   checkEqual(fetching.searchCopy(filtered, asked), fetching.search(fetching.whole(), filtered));
   CHECK(asked <= 1);
+  IndexSearch matched = fetching.request(random, Plan::codes);
+  const std::vector<Term> terms{term(3)};
+  const std::vector<uint32_t> termCounts{1};
+  matched.match = SpanMatch{Spans::of(terms, termCounts), {1.0f}};
+  asked = 0;
+  checkEqual(fetching.searchCopy(matched, asked), fetching.search(fetching.whole(), matched));
+  CHECK(asked <= 1);
   const IndexSearch all = fetching.request(random, Plan::exact);
   asked = 0;
   checkEqual(fetching.searchCopy(all, asked), fetching.search(fetching.whole(), all));

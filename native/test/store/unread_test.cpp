@@ -296,6 +296,11 @@ const Case deadInActive("unread", "an active segment opens beside a damaged reco
       CHECK_ERROR(index.loadLifespans(lifespans), ErrorCode::corrupt);
     } else {
       index.loadLifespans(lifespans);
+      // Nobody knows its terms, so it may have any.
+      const auto segment = index.snapshot().front().segment;
+      const std::vector<Term> terms{term(1)};
+      CHECK(segment->recordsMatching(terms, 3, [] {}) == std::vector<uint32_t>{1});
+      CHECK(segment->visitCarriers(terms, 3, [] {}, [](size_t, std::span<const uint32_t>) {}) == std::vector<uint32_t>{1});
       CHECK(index.seal(1).counts.sealed);
     }
   }

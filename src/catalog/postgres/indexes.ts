@@ -4,12 +4,15 @@ import type {
   Catalog,
   CreateIndexInput,
   CreateIndexResult,
+  IndexChange,
   IndexRow,
   ModelVersionUse,
-  RenameIndexResult,
+  UpdateIndexResult,
 } from '../contract.ts';
+import { matchFieldsDetail } from '../audit-detail.ts';
 import { ServiceError } from '../../errors.ts';
 import { indexColumns, toIndexRow, type IndexColumns } from '../rows.ts';
+import { auditLog, type NoteAct } from './audit-log.ts';
 import { type Database, type Queries, statements } from './database.ts';
 
 /** After so many indexes other work of the thread has its turn: a metadata schema may have 16 KiB. */
@@ -19,8 +22,8 @@ const sql = statements({
   lockTenant: 'SELECT id FROM tenants WHERE id = $1 FOR NO KEY UPDATE',
   countIndexes: 'SELECT count(*) AS count FROM indexes WHERE tenant_id = $1',
   insertIndex: `INSERT INTO indexes (id, tenant_id, name, model, model_version, max_tokens, overlap_tokens,
-      minimum_chunk_tokens, metadata_schema, status, created_at_ms)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'ready', $10)`,
+      minimum_chunk_tokens, metadata_schema, match_fields, status, created_at_ms)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'ready', $11)`,
   listIndexes: `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 ORDER BY created_at_ms, index_key`,
   listIndexesPage: `SELECT ${indexColumns} FROM indexes WHERE tenant_id = $1 AND (created_at_ms, id) > ($2, $3)
     ORDER BY created_at_ms, id LIMIT $4`,
@@ -38,12 +41,14 @@ const sql = statements({
   listIndexIds: 'SELECT id FROM indexes',
   setIndexStatus: 'UPDATE indexes SET status = $2 WHERE id = $1',
   setIndexName: 'UPDATE indexes SET name = $2 WHERE id = $1',
+  setMatchFields: 'UPDATE indexes SET match_fields = $2 WHERE id = $1',
 });
 
-/** `scans`: for lists. */
-export function indexCatalog(database: Database, scans: Database) {
+/** `scans`: for lists. `actor`: of the entries in the audit log. */
+export function indexCatalog(database: Database, scans: Database, actor: string) {
+  const note = auditLog(actor);
   return {
-    createIndex: (...input) => database.transaction((queries) => createIndex(queries, ...input)),
+    createIndex: (...input) => database.transaction((queries) => createIndex(queries, note, ...input)),
 
     async listIndexes(tenantId, page) {
       const found =
@@ -83,7 +88,7 @@ export function indexCatalog(database: Database, scans: Database) {
       await database.rows(sql.setIndexStatus, [indexId, status]);
     },
 
-    renameIndex: (...input) => database.transaction((queries) => renameIndex(queries, ...input)),
+    updateIndex: (...input) => database.transaction((queries) => updateIndex(queries, note, ...input)),
     swapIndexNames: (...input) => database.transaction((queries) => swapIndexNames(queries, ...input)),
     deleteIndex: (...input) => database.transaction((queries) => deleteIndex(queries, ...input)),
   } satisfies Partial<Catalog>;
@@ -91,10 +96,11 @@ export function indexCatalog(database: Database, scans: Database) {
 
 async function createIndex(
   queries: Queries,
+  note: NoteAct,
   index: CreateIndexInput,
   indexesMax: number,
 ): Promise<CreateIndexResult> {
-  const { id, tenantId, model, modelVersion, metadataSchema } = index;
+  const { id, tenantId, model, modelVersion, metadataSchema, matchFields } = index;
   if (!(await lockTenant(queries, tenantId))) {
     throw new ServiceError('authentication_failed', 'the tenant no longer exists');
   }
@@ -106,24 +112,35 @@ async function createIndex(
   const { maxTokens, overlapTokens, minimumChunkTokens } = index.chunking;
   const chunking = [maxTokens, overlapTokens, minimumChunkTokens];
   const createdAtMs = Date.now();
-  const values = [id, tenantId, name, model, modelVersion, ...chunking, metadataSchema, createdAtMs];
-  await queries.rows(sql.insertIndex, values);
+  const own = [model, modelVersion, ...chunking, metadataSchema, JSON.stringify(matchFields)];
+  await queries.rows(sql.insertIndex, [id, tenantId, name, ...own, createdAtMs]);
+  if (matchFields.length > 0) await note(queries, 'match_fields_changed', tenantId, matchFieldsDetail(index));
   return { outcome: 'created', index: { ...index, status: 'ready', createdAtMs } };
 }
 
-async function renameIndex(
+async function updateIndex(
   queries: Queries,
+  note: NoteAct,
   tenantId: string,
   indexId: string,
-  name: string,
-): Promise<RenameIndexResult> {
+  { name, matchFields }: IndexChange,
+): Promise<UpdateIndexResult> {
   const [index] = await lockForRename(queries, tenantId, [indexId]);
   if (index === undefined) return { outcome: 'index_missing' };
-  const wanted = Buffer.from(name);
-  const others = await queries.rows(sql.nameTaken, [tenantId, wanted, indexId]);
-  if (others.length > 0) return { outcome: 'duplicate_name' };
-  await setName(queries, indexId, wanted);
-  return { outcome: 'renamed', index: toIndexRow({ ...index, name }) };
+  const before = toIndexRow(index);
+  const updated = { ...before, name: name ?? before.name, matchFields: matchFields ?? before.matchFields };
+  if (before.name !== updated.name) {
+    const wanted = Buffer.from(updated.name);
+    const others = await queries.rows(sql.nameTaken, [tenantId, wanted, indexId]);
+    if (others.length > 0) return { outcome: 'duplicate_name' };
+    await setName(queries, indexId, wanted);
+  }
+  const fields = JSON.stringify(updated.matchFields);
+  if (JSON.stringify(before.matchFields) !== fields) {
+    await queries.rows(sql.setMatchFields, [indexId, fields]);
+    await note(queries, 'match_fields_changed', tenantId, matchFieldsDetail(updated));
+  }
+  return { outcome: 'updated', index: updated };
 }
 
 async function swapIndexNames(

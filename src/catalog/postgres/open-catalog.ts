@@ -78,7 +78,7 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
     ...actsBy(actor),
     actingAs: actsBy,
     ...auditCatalog(scans),
-    ...indexCatalog(database, scans),
+    ...indexCatalog(database, scans, actor),
     ...commitCatalog(database),
     ...documentCatalog(database, scans),
     ...segmentCatalog(database, openings, epochs),

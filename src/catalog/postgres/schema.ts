@@ -220,6 +220,12 @@ ALTER TABLE api_keys ADD COLUMN max_concurrent_requests bigint CHECK (max_concur
 ALTER TABLE api_keys ADD COLUMN name text;
 ALTER TABLE api_keys ADD COLUMN last_used_at_ms bigint;`,
   },
+  {
+    // Nodes that know version 7, 8 or 9 write documents without match terms. So match fields are set when none of them is left.
+    worksWith: 7,
+    sql: `
+ALTER TABLE indexes ADD COLUMN match_fields text NOT NULL DEFAULT '[]';`,
+  },
 ];
 
 /** Any number that nothing else in this database locks. */

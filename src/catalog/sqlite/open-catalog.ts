@@ -70,6 +70,7 @@ type Writer = ThreadClient<CatalogOperations & { readonly truncateWal: () => boo
 /** Creates or migrates the databases. Refuses a used directory whose files do not belong together, or that lacks one. */
 export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCatalog> {
   const { directory, owned = false, mustExist = false, onNotice = () => undefined } = options;
+  const { actor = unnamedActor } = options;
   const reserve = new SpaceReserve(directory);
   const file = path.join(directory, catalogFile);
   const { connection, keyPepper } = await openCatalogDatabase(file, { reserve, mustExist });
@@ -99,11 +100,12 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<SqliteCa
   return {
     keyPepper: () => keyPepper,
     ...operating(reads),
-    ...actsBy(options.actor ?? unnamedActor, writer, usage),
-    actingAs: (actor) => actsBy(actor, writer, usage),
-    ...guardedWrites(writer, reserve),
+    ...actsBy(actor, writer, usage),
+    actingAs: (other) => actsBy(other, writer, usage),
+    ...guardedWrites(writer, reserve, actor),
+    updateIndex: (...input) => writer.request('updateIndex', actor, ...input),
     ...documentReads(threads),
-    ...writer.methods('endSession', 'setIndexStatus', 'renameIndex', 'swapIndexNames', 'deleteIndex'),
+    ...writer.methods('endSession', 'setIndexStatus', 'swapIndexNames', 'deleteIndex'),
     ...writer.methods('createSegment', 'sealSegment', 'swapSegments'),
     ...maintenance(threads),
     async noteKeyUse(keyId, atMs) {
@@ -191,12 +193,12 @@ function actsBy(actor: string, writer: Writer, usage: UsageLedger): CatalogActs 
 }
 
 /** Writes that are checked on this thread first. Those that add something are refused on a full disk. */
-function guardedWrites(writer: Writer, reserve: SpaceReserve) {
+function guardedWrites(writer: Writer, reserve: SpaceReserve, actor: string) {
   const ids = new IdPool((count) => writer.request('reserveIds', count), idBlockSize);
   return {
     async createIndex(...input) {
       assertRoom(reserve);
-      return writer.request('createIndex', ...input);
+      return writer.request('createIndex', actor, ...input);
     },
     // An upsert, and a merge, takes ids before it writes to a segment.
     async allocateIds(count) {

@@ -112,6 +112,10 @@ const keyNames = `
 ALTER TABLE api_keys ADD COLUMN name TEXT;
 ALTER TABLE api_keys ADD COLUMN last_used_at_ms INTEGER;`;
 
+/** A JSON array of names. */
+const matchFields = `
+ALTER TABLE indexes ADD COLUMN match_fields TEXT NOT NULL DEFAULT '[]';`;
+
 /** One row per writer: the number of its last committed transaction (see `group-commit.ts`). */
 const commitMarkers = `
 CREATE TABLE commit_markers (
@@ -220,6 +224,7 @@ ${usageDays}`,
     expiry,
     keyLimits,
     keyNames,
+    matchFields,
   ],
 };
 

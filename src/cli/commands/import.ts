@@ -21,6 +21,7 @@ interface ImportWords extends ServiceOptions {
   readonly autoId?: true;
   readonly textField?: string;
   readonly keepText?: string;
+  readonly identifiers?: string;
   readonly cut?: true | number;
   readonly metadataFields?: readonly string[];
   readonly stringFields?: readonly string[] | 'all';
@@ -71,12 +72,13 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
               autoId: options.autoId,
               text: options.textField,
               keepText: options.keepText,
+              identifiers: options.identifiers,
               cut: options.cut,
               metadata: options.metadataFields,
               strings: stringFields,
             },
           },
-          index: { name: options.index, model: options.model },
+          index: { name: options.index, model: options.model, matchField: options.identifiers },
           concurrency: options.concurrency,
           stateFile: options.state,
           stateHome: environment.stateHome,
@@ -110,6 +112,11 @@ function withReadingOptions(command: Command): Command {
       nonBlank,
     )
     .option(
+      '--identifiers <name>',
+      'metadata field that gets the words that look like identifiers, so that searches match them',
+      nonBlank,
+    )
+    .option(
       '--cut [bytes]',
       'cut long documents into several (default: at the most that a document may hold)',
       positiveInteger,
@@ -137,6 +144,8 @@ A document has doc_id (or _id, or id), text, title and metadata. The text that i
 and all other fields become metadata too, and the end lists them. A document with expires_at expires then. The last of
 several documents with the same id stays.
 --keep-text puts the text that is sent into a metadata field, where searches find their passages. Metadata have 16 KiB.
+--identifiers picks words of 3 to 64 characters with a digit, an underscore, an inner dot or camelCase, such as E11.65 or
+read_file: each once, the first 64. They are stored then, as the text is not. A new index has the field in match_fields.
 --cut makes documents ID#1, ID#2, ... of a longer one: it cuts at headings, paragraphs and sentences, and adds part_of, part
 and headings to the metadata. Parts of an earlier import that are no longer there are deleted.
 Arrays of more than 64 numbers, and the text again, stay out of metadata unless --metadata-fields names them.

@@ -2,8 +2,16 @@
 import type { Command } from 'commander';
 import { modelFoldersOf } from '../../app/config.ts';
 import { confirmation } from '../confirm.ts';
+import { CommandFailure } from '../failure.ts';
 import type { ProgramEnvironment } from './environment.ts';
-import { endpointFrom, jsonOption, nonBlank, withServiceOptions, type ServiceOptions } from './options.ts';
+import {
+  endpointFrom,
+  jsonOption,
+  names,
+  nonBlank,
+  withServiceOptions,
+  type ServiceOptions,
+} from './options.ts';
 
 interface FileOptions {
   readonly tenant?: string;
@@ -15,7 +23,7 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
     .description('manage indexes, and check their files')
     .addHelpText(
       'after',
-      '\n`list`, `rename`, `swap` and `delete` call the service with the API key of a tenant. The other commands work on the\n' +
+      '\n`list`, `create`, `update`, `rename`, `swap` and `delete` call the service with the API key of a tenant. The other commands work on the\n' +
         'data directory of this machine, or on a cluster if MAXSIMD_CATALOG_URL is set.',
     );
   addServed(index, environment);
@@ -81,6 +89,8 @@ function addServed(index: Command, environment: ProgramEnvironment): void {
       environment.report(await listIndexes(endpointFrom(options, environment)));
     },
   );
+  addCreate(index, environment);
+  addUpdate(index, environment);
   withServiceOptions(
     index
       .command('rename')
@@ -120,4 +130,46 @@ function addServed(index: Command, environment: ProgramEnvironment): void {
     const confirm = confirmation(options, environment);
     environment.report(await deleteIndex(endpointFrom(options, environment), name, confirm));
   });
+}
+
+const matchFieldsOption = '--match-fields <names>';
+
+function addCreate(index: Command, environment: ProgramEnvironment): void {
+  withServiceOptions(
+    index
+      .command('create')
+      .description('create an index of the tenant')
+      .argument('<name>', 'name', nonBlank)
+      .option('--model <model>', 'NAME or NAME/VERSION (default: that of the service)')
+      .option(matchFieldsOption, 'metadata fields that words of a query match, separated by commas', names),
+    30,
+  ).action(async (name: string, options: ServiceOptions & { model?: string; matchFields?: string[] }) => {
+    const { createIndex } = await import('../index/served-indexes.ts');
+    const { model, matchFields } = options;
+    environment.report(await createIndex(endpointFrom(options, environment), { name, model, matchFields }));
+  });
+}
+
+function addUpdate(index: Command, environment: ProgramEnvironment): void {
+  withServiceOptions(
+    index
+      .command('update')
+      .description('set which metadata fields of an index words of a query match')
+      .argument('<index>', 'name or id')
+      .option(matchFieldsOption, 'these fields, separated by commas, in place of those of before', names)
+      .option('--no-match-fields', 'none'),
+    30,
+  )
+    .addHelpText(
+      'after',
+      '\nDocuments that were written before match once their metadata are written again (`document update`).',
+    )
+    .action(async (name: string, options: ServiceOptions & { matchFields?: string[] | boolean }) => {
+      const { matchFields } = options;
+      if (matchFields === undefined || matchFields === true)
+        throw new CommandFailure('usage_error', 'needs --match-fields NAMES or --no-match-fields');
+      const { setMatchFields } = await import('../index/served-indexes.ts');
+      const wanted = matchFields === false ? [] : matchFields;
+      environment.report(await setMatchFields(endpointFrom(options, environment), name, wanted));
+    });
 }

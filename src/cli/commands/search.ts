@@ -13,6 +13,12 @@ import {
   type ServiceOptions,
 } from './options.ts';
 
+interface MatchOptions {
+  readonly match: boolean;
+  readonly matchFields?: readonly string[];
+  readonly matchWeight?: number;
+}
+
 export function addSearch(program: Command, environment: ProgramEnvironment): void {
   withServiceOptions(
     program
@@ -32,6 +38,9 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
         'leave out results with a lower normalized_score, 0 to 1',
         positiveNumber,
       )
+      .option('--match-fields <names>', 'match_fields of the index that count (default: all)', names)
+      .option('--match-weight <n>', 'weight of words that match a metadata value as a whole', positiveNumber)
+      .option('--no-match', 'no metadata value matches')
       .option('--components', 'show the components of each score')
       .option('--passage <field>', 'show the passages, from the metadata field that holds the text', nonBlank)
       .option('--context <n>', 'characters before and after a passage (with --passage)', countFromZero)
@@ -40,21 +49,22 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
   ).action(
     async (
       query: string,
-      options: ServiceOptions & {
-        index: string;
-        topK?: number;
-        offset?: number;
-        candidateK?: number;
-        filter?: string;
-        where?: string;
-        byDocument?: true;
-        exact?: true;
-        components?: true;
-        minScore?: number;
-        passage?: string;
-        context?: number;
-        fields?: readonly string[];
-      },
+      options: ServiceOptions &
+        MatchOptions & {
+          index: string;
+          topK?: number;
+          offset?: number;
+          candidateK?: number;
+          filter?: string;
+          where?: string;
+          byDocument?: true;
+          exact?: true;
+          components?: true;
+          minScore?: number;
+          passage?: string;
+          context?: number;
+          fields?: readonly string[];
+        },
     ) => {
       const { index, topK, offset, candidateK, filter, where, byDocument, exact, components } = options;
       const { minScore, passage: from, context, fields } = options;
@@ -73,10 +83,19 @@ export function addSearch(program: Command, environment: ProgramEnvironment): vo
           ...(exact === true && { exact: true }),
           ...(components === true && { return_components: true }),
           ...(minScore !== undefined && { min_score: minScore }),
+          ...matchIn(options),
           ...(from !== undefined && { passage: { from, ...(context !== undefined && { context }) } }),
           ...(fields !== undefined && { fields }),
         }),
       );
     },
   );
+}
+
+/** The field `match` of the request. */
+function matchIn({ match, matchFields: fields, matchWeight: weight }: MatchOptions) {
+  if (fields === undefined && weight === undefined) return match ? {} : { match: false as const };
+  if (!match)
+    throw new CommandFailure('usage_error', '--no-match takes no --match-fields and no --match-weight');
+  return { match: { ...(fields !== undefined && { fields }), ...(weight !== undefined && { weight }) } };
 }

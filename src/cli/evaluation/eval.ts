@@ -8,7 +8,7 @@
  * these documents, and the report gives their number.
  */
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
-import { sourceOf } from '../../../clients/typescript/src/cut.ts';
+import { sourceOf } from '../../../clients/typescript/src/import/cut.ts';
 import { ApiError } from '../../../clients/typescript/src/errors.ts';
 import { clientOf, rateLimitHint, requireIndex, type Endpoint } from '../client.ts';
 import { inputError } from '../failure.ts';

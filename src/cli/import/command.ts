@@ -1,5 +1,6 @@
 /** `maxsimd import`: sends the documents of a file, standard input or a directory to an index, through the HTTP API. */
 import type { Readable } from 'node:stream';
+import type { Index } from '../../../clients/typescript/src/types.ts';
 import { clientOf, ensureIndex, rateLimitHint, type Endpoint, type WantedIndex } from '../client.ts';
 import { CommandFailure, Interruption, messageOf } from '../failure.ts';
 import type { CommandResult } from '../output.ts';
@@ -137,6 +138,8 @@ async function importItems(
     },
   });
   const { index, created } = await ensureIndex(client, command.index, command.signal);
+  const unmatched = unmatchedHint(index, command.choice.fields.identifiers);
+  if (unmatched !== undefined && !created) display.say(unmatched);
   const usage = await client.usage({ signal: command.signal });
   hint = rateLimitHint(usage);
   const checkpoint = checkpointOf(command, work.source, client.url, index.id);
@@ -155,12 +158,13 @@ async function importItems(
   let failure: { readonly error: unknown } | undefined;
   let stopped: string | undefined;
   try {
-    const { keepText, cut = false } = command.choice.fields;
+    const { keepText, identifiers, cut = false } = command.choice.fields;
     report.deleted = await runImport({
       client,
       indexId: index.id,
       items,
       keepText,
+      identifiers,
       cut,
       concurrency:
         command.concurrency ?? Math.min(concurrencyMaxByDefault, usage.limits.max_concurrent_requests),
@@ -184,6 +188,16 @@ async function importItems(
   }
   display.stop();
   return { ...resultOf(report, { stopped, stderr: command.stderr }), ...failure };
+}
+
+/** Says that searches of the index do not match the identifiers, unless they do. */
+function unmatchedHint(
+  { name, match_fields: fields = [] }: Index,
+  field: string | undefined,
+): string | undefined {
+  if (field === undefined || fields.includes(field)) return undefined;
+  const all = [...fields, field].join(',');
+  return `maxsimd: searches of the index ${JSON.stringify(name)} do not match the field ${JSON.stringify(field)}: stop this, run maxsimd index update --match-fields ${all}, and import again`;
 }
 
 function checkpointOf(

@@ -4,9 +4,11 @@
  * part of the text, and metadata too. `expires_at` is no metadata: the document expires then.
  */
 import { hash } from 'node:crypto';
-import { cuttingOf, partsOf, type Cutting } from '../../../clients/typescript/src/cut.ts';
+import { cuttingOf, partsOf, type Cutting } from '../../../clients/typescript/src/import/cut.ts';
 import { MaxsimdError } from '../../../clients/typescript/src/errors.ts';
-import type { ImportDocument } from '../../../clients/typescript/src/import.ts';
+import type { ImportDocument } from '../../../clients/typescript/src/import/import.ts';
+import { addedNames } from '../../../clients/typescript/src/import/metadata.ts';
+import { requestPart } from '../../../clients/typescript/src/import/request-part.ts';
 import { instantOf } from '../../index/terms/instant.ts';
 import { documentText } from '../beir/directory.ts';
 import { inputError } from '../failure.ts';
@@ -65,6 +67,8 @@ export class DocumentReader {
   readonly remarks = new Map<string, { rows: number; readonly places: Place[] }>();
   /** Documents that are cut, and the parts of all of them. */
   readonly cut = { documents: 0, parts: 0 };
+  /** Words that look like identifiers, which the client adds to metadata: documents with some, words, and words without room. */
+  readonly identifiers = { documents: 0, words: 0, leftOut: 0 };
   /** Documents that expire, and those of them whose time was over when they were read. */
   readonly expiring = { documents: 0, over: 0 };
   rows = 0;
@@ -73,6 +77,7 @@ export class DocumentReader {
   readonly #docIds = new DocIdSet();
 
   constructor(choice: FieldChoice = {}) {
+    addedNames(choice);
     this.#choice = choice;
     this.#cutting = cuttingOf(choice);
   }
@@ -133,9 +138,10 @@ export class DocumentReader {
     const document = { doc_id: docId, text: fullText, metadata, ...expiry };
     const parts = partsOf(document, this.#cutting);
     if (parts instanceof MaxsimdError) return problem(parts.message);
-    const metadataError = parts.length > 1 ? undefined : problemOfMetadata(document, keepText);
+    const metadataError = parts.length > 1 ? undefined : problemOfMetadata(document, this.#choice);
     if (metadataError !== undefined) return problem(metadataError);
     this.#countCut(parts.length);
+    this.#countIdentifiers(parts);
     this.#countRepeated(docId);
     this.#countExpiring(expiry);
     const textFields = [...(title === '' ? [] : ['title']), ...(text === '' ? [] : [textField])];
@@ -146,6 +152,22 @@ export class DocumentReader {
     if (parts === 1) return;
     this.cut.documents += 1;
     this.cut.parts += parts;
+  }
+
+  #countIdentifiers(parts: readonly ImportDocument[]): void {
+    const field = this.#choice.identifiers;
+    if (field === undefined) return;
+    let words = 0;
+    for (const part of parts) {
+      const sent = requestPart(part, this.#choice);
+      if (sent instanceof MaxsimdError) continue;
+      words += sent.identifiers.kept;
+      this.identifiers.leftOut += sent.identifiers.leftOut;
+    }
+    if (words === 0) return;
+    this.identifiers.documents += 1;
+    this.identifiers.words += words;
+    count(this.sentAsMetadata, field);
   }
 
   #countExpiring({ expires_at: time }: Expiry): void {
@@ -231,13 +253,17 @@ function problemOfText(text: string, isCut: boolean): string | undefined {
     : `the text has ${bytes} bytes, ${textBytesMax} are allowed: --cut makes several documents of it`;
 }
 
-/** `keepText` names the field that the text is added to, if it is. */
+/** Names of fields that the import adds, if it does. */
 function problemOfMetadata(
   { metadata, text }: { readonly metadata: Readonly<Record<string, unknown>>; readonly text: string },
-  keepText: string | undefined,
+  { keepText, identifiers }: FieldChoice,
 ): string | undefined {
-  if (keepText !== undefined && Object.hasOwn(metadata, keepText))
-    return `the row has a field ${JSON.stringify(keepText)} of its own: --keep-text needs another name`;
+  for (const [option, name] of [
+    ['--keep-text', keepText],
+    ['--identifiers', identifiers],
+  ] as const)
+    if (name !== undefined && Object.hasOwn(metadata, name))
+      return `the row has a field ${JSON.stringify(name)} of its own: ${option} needs another name`;
   const kept = keepText === undefined ? {} : { [keepText]: text };
   const bytes = Buffer.byteLength(JSON.stringify({ ...metadata, ...kept }));
   if (bytes <= metadataBytesMax) return undefined;

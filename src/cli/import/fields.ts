@@ -16,6 +16,8 @@ export interface FieldChoice {
   readonly text?: string | undefined;
   /** The metadata field that keeps the text. */
   readonly keepText?: string | undefined;
+  /** The metadata field that gets the words of the text that look like identifiers. */
+  readonly identifiers?: string | undefined;
   /** Whether long documents are cut; a number of bytes of text says where. */
   readonly cut?: boolean | number | undefined;
   /** Further fields that become metadata; `undefined` = all. */

@@ -78,6 +78,8 @@ function documentOf(report: ImportReport, seconds: number): object {
     repeated_doc_ids: reader.repeated,
     cut_documents: reader.cut.documents,
     parts: reader.cut.parts,
+    identifiers: reader.identifiers.words,
+    identifiers_left_out: reader.identifiers.leftOut,
     expiring_documents: reader.expiring.documents,
     expired_documents: reader.expiring.over,
     fields_as_metadata: Object.fromEntries(reader.sentAsMetadata),
@@ -134,6 +136,7 @@ function textOf(
     ...(reader.cut.documents === 0
       ? []
       : [['cut', `${reader.cut.documents} documents into ${reader.cut.parts} parts`] as const]),
+    ...identifiersOf(reader).map((text) => ['identifiers', text] as const),
     ...expiryOf(reader).map((text) => ['expiry', text] as const),
     ...(sentAsMetadata.size === 0
       ? []
@@ -148,6 +151,12 @@ function textOf(
     ...(position.tokens.documents === 0 ? [] : [['unknown', unknownTokens(position.tokens)] as const]),
     ['time', `${seconds.toFixed(1)} s`],
   ]);
+}
+
+function identifiersOf({ identifiers: { words, documents, leftOut } }: DocumentReader): readonly string[] {
+  const kept = words === 0 ? [] : [`${words} in ${documents} documents`];
+  const others = leftOut === 0 ? [] : [`${leftOut} left out, because metadata have at most 16 KiB`];
+  return words + leftOut === 0 ? [] : [[...kept, ...others].join('; ')];
 }
 
 function expiryOf({ expiring: { documents, over } }: DocumentReader): readonly string[] {

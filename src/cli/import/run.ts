@@ -5,7 +5,7 @@
  */
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
 import { ImportError } from '../../../clients/typescript/src/errors.ts';
-import type { ImportBatch, ImportDocument } from '../../../clients/typescript/src/import.ts';
+import type { ImportBatch, ImportDocument } from '../../../clients/typescript/src/import/import.ts';
 import { problemsKeptMax, type ImportPosition } from './checkpoint.ts';
 import { isProblem, type DocumentProblem, type ImportItem, type InputDocument } from './document.ts';
 import { addTokens, tokensOf } from './token-tally.ts';
@@ -16,6 +16,8 @@ export interface ImportRun {
   readonly items: AsyncIterable<ImportItem>;
   readonly concurrency: number;
   readonly keepText: string | undefined;
+  /** The metadata field that gets the words that look like identifiers. */
+  readonly identifiers: string | undefined;
   /** Whether long documents are cut, and at how many bytes. */
   readonly cut: boolean | number;
   readonly start: ImportPosition;
@@ -55,6 +57,7 @@ export async function runImport(run: ImportRun): Promise<number> {
     const { deleted } = await run.client.import(run.indexId, documentsOf(run, rows), {
       concurrency: run.concurrency,
       ...(run.keepText !== undefined && { keepText: run.keepText }),
+      ...(run.identifiers !== undefined && { identifiers: run.identifiers }),
       cut: run.cut,
       resumed: { settled: run.start.documents, failed: run.start.failed },
       signal: run.signal,

@@ -41,7 +41,8 @@ const writes = {
 
 export const readTools: Readonly<Record<string, Tool>> = {
   list_indexes: tool({
-    description: 'Lists the indexes, oldest first.',
+    description:
+      'Lists the indexes, oldest first. A search finds documents whose text in one of the `match_fields` stands in the query, such as a code or a part number.',
     annotations: reads,
     input: z.strictObject({}),
     output: z.object({ indexes: z.array(z.object({ id: z.string(), name: z.string() })) }),
@@ -49,7 +50,7 @@ export const readTools: Readonly<Record<string, Tool>> = {
   }),
   search: tool({
     description:
-      'Finds the best chunks of an index for a question in plain words. A higher score is better; it has no fixed range.',
+      'Finds the best chunks of an index for a question in plain words. A higher score is better; it has no fixed range. Words of the question that match a value of the `match_fields` of the index as a whole, such as a code, raise its documents.',
     annotations: reads,
     input: z.strictObject({
       index: IndexName,
@@ -69,6 +70,12 @@ export const readTools: Readonly<Record<string, Tool>> = {
         .max(1)
         .exactOptional()
         .describe('Results with a lower normalized_score are left out.'),
+      explain: z
+        .boolean()
+        .exactOptional()
+        .describe(
+          'Adds to each result `maxsim`, and `matches`: the values of `match_fields` that words of the query match, with their part of the score. At most 100 chunks: 10 results that are grouped.',
+        ),
       text_field: z
         .string()
         .min(1)
@@ -88,10 +95,10 @@ export const readTools: Readonly<Record<string, Tool>> = {
         }),
       ),
     }),
-    run: async (client, { index, text_field: from = 'text', ...asked }, signal) => {
-      const search = { ...asked, passage: { from } };
+    run: async (client, { index, text_field: from = 'text', explain, ...asked }, signal) => {
+      const search = { ...asked, passage: { from }, return_components: explain === true };
       const answer = await client.search(await idOf(client, index, signal), search, { signal });
-      return { ...answer, results: answer.results.map((result) => withoutText(result, from)) };
+      return { ...answer, results: answer.results.map((result) => explained(withoutText(result, from))) };
     },
   }),
   get_document: tool({
@@ -159,8 +166,17 @@ export const writeTools: Readonly<Record<string, Tool>> = {
   }),
 };
 
+/** An agent gets the score without bonuses, and the bonuses. The other components say little to it. */
+function explained({ components, chunks, ...others }: Partial<Result>): object {
+  return {
+    ...others,
+    ...(components && { maxsim: components.maxsim, matches: components.matches ?? [] }),
+    ...(chunks && { chunks: chunks.map(explained) }),
+  };
+}
+
 /** The passage stands for the text, which would fill the context of an agent. */
-function withoutText(result: Result, field: string): object {
+function withoutText(result: Result, field: string): Partial<Result> {
   if (result.passage === null) {
     const { passage: _none, ...others } = result;
     return others;

@@ -68,6 +68,21 @@ export function expiryValue(timestamp: string | undefined): string {
   return new Date(time.getTime() - 60_000 * time.getTimezoneOffset()).toISOString().slice(0, 19);
 }
 
+export function MatchFieldsField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+  return (
+    <Field name="Match fields (separated by commas)">
+      <input {...tied(value, onChange)} />
+    </Field>
+  );
+}
+
+export function namesIn(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+}
+
 export function Choice({
   name,
   value,

@@ -1,6 +1,6 @@
 /**
- * Shows why a chunk has its score: for each word of the query, the most similar words of the chunk. Their similarities add up
- * to the score. A result with a passage has the words. For others a person may paste the text, or sees positions alone.
+ * Shows why a chunk has its score: for each word of the query, the most similar words of the chunk, and the metadata values that
+ * words of the query match as a whole. Their similarities and bonuses add up to the score. A result with a passage has the words. For others a person may paste the text, or sees positions alone.
  */
 import { useState } from 'preact/hooks';
 import type { Api, Result, Spans } from '../api.ts';
@@ -122,7 +122,38 @@ export function Alignment({ api, indexId, query, result, text, onText }: Alignme
           ],
         }))}
       />
+      <Bonuses query={query} matches={result.components?.matches ?? []} />
     </div>
+  );
+}
+
+/** The metadata values that words of the query match. */
+function Bonuses({
+  query,
+  matches,
+}: {
+  query: string;
+  matches: NonNullable<NonNullable<Result['components']>['matches']>;
+}) {
+  if (matches.length === 0) return null;
+  const points = codePointsOf(query);
+  return (
+    <Table
+      name="Metadata values that match as a whole"
+      columns={[
+        { name: 'Words of the query' },
+        { name: 'Metadata value' },
+        { name: 'Adds to the score', number: true },
+      ]}
+      rows={matches.map(({ field, value, start, end, bonus }) => ({
+        key: String(start),
+        cells: [
+          query.slice(points.unitOf(start), points.unitOf(end)),
+          `${field}: ${value}`,
+          bonus.toFixed(3),
+        ],
+      }))}
+    />
   );
 }
 

@@ -76,7 +76,12 @@ export function IndexView({ api, indexId, tab, search, mayChange }: IndexViewPro
             <EmptyIndex index={row} mayChange={mayChange} />
           )}
           <div class="stacked" hidden={current !== ''}>
-            <SearchView api={api} indexId={indexId} search={latest.current} />
+            <SearchView
+              api={api}
+              indexId={indexId}
+              search={latest.current}
+              mayMatch={(row.match_fields ?? []).length > 0}
+            />
           </div>
           {current === 'documents' &&
             (docId === undefined ? (

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Activity, Api, Index, IndexContents } from '../api.ts';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
-import { Choice, Field, focusAtFirst, submitted, tied } from '../parts/field.tsx';
+import { Choice, Field, focusAtFirst, MatchFieldsField, namesIn, submitted, tied } from '../parts/field.tsx';
 import { UsageMeters } from '../parts/meter.tsx';
 import { MinutePlots } from '../parts/minute-plots.tsx';
 import { bytes, count } from '../format.ts';
@@ -120,11 +120,16 @@ function IndexCard({
 function NewIndex({ api, onCancel }: { api: Api; onCancel: () => void }) {
   const [name, setName] = useState('');
   const [model, setModel] = useState('');
+  const [matchFields, setMatchFields] = useState('');
   const models = useLoaded(async () => (await api.models()).body.data);
   const byDefault = models.result?.find(({ is_default: isDefault }) => isDefault);
   const others = models.result?.filter((one) => one !== byDefault) ?? [];
   const create = useWork(async () => {
-    const { body } = await api.createIndex({ name, ...(model === '' ? {} : { model }) });
+    const { body } = await api.createIndex({
+      name,
+      ...(model === '' ? {} : { model }),
+      ...(matchFields === '' ? {} : { match_fields: namesIn(matchFields) }),
+    });
     location.hash = `#/indexes/${body.id}/documents`;
   });
   return (
@@ -143,6 +148,7 @@ function NewIndex({ api, onCancel }: { api: Api; onCancel: () => void }) {
           ]}
           onChange={setModel}
         />
+        <MatchFieldsField value={matchFields} onChange={setMatchFields} />
       </div>
       <p class="quiet" id="languages">
         The list has the models that this service serves. An index keeps its model. bge-small-maxsim and

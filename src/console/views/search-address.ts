@@ -12,6 +12,8 @@ export interface Wanted {
   readonly conditions: Conditions;
   readonly grouped: boolean;
   readonly exact: boolean;
+  /** Whether words of the query match the match fields of the index. */
+  readonly matches: boolean;
 }
 
 /** Parameters have the names of the fields of a search. Those that are absent have their defaults. */
@@ -26,11 +28,12 @@ export function wantedIn(search: string): Wanted {
     conditions: where === null ? noConditions : conditionsIn(where),
     grouped: parameters.get('group_by_document') === 'true',
     exact: parameters.get('exact') === 'true',
+    matches: parameters.get('match') !== 'false',
   };
 }
 
 /** The request of a search. Throws an error that says which condition is wrong. */
-export function bodyOf({ query, topK, candidateK, offset, conditions, grouped, exact }: Wanted) {
+export function bodyOf({ query, topK, candidateK, offset, conditions, grouped, exact, matches }: Wanted) {
   const where = whereOf(conditions);
   return {
     query,
@@ -40,6 +43,7 @@ export function bodyOf({ query, topK, candidateK, offset, conditions, grouped, e
     ...(where === undefined ? {} : { where }),
     ...(grouped ? { group_by_document: true } : {}),
     ...(exact ? { exact: true } : {}),
+    ...(matches ? {} : { match: false }),
   };
 }
 

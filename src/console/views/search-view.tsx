@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Answer, Api, JsonObject, Ranked } from '../api.ts';
 import { ConditionsEditor } from '../parts/conditions.tsx';
@@ -31,12 +32,14 @@ export interface SearchViewProps {
   readonly indexId: string;
   /** The search in the address. Submitting the form changes the address, and a changed address searches. */
   readonly search: string;
+  /** Whether the index has match fields. */
+  readonly mayMatch: boolean;
 }
 
-export function SearchView({ api, indexId, search: address }: SearchViewProps) {
+export function SearchView({ api, indexId, search: address, mayMatch }: SearchViewProps) {
   const [wanted, setWanted] = useState(() => wantedIn(address));
   const want = (change: Partial<Wanted>): void => setWanted({ ...wanted, ...change });
-  const { query, conditions, grouped, exact, topK, candidateK } = wanted;
+  const { query, conditions } = wanted;
   const textField = useTextField(api, indexId);
   const search = useSearch({ api, indexId, search: address }, textField);
   const submit = useWork(async () => {
@@ -69,27 +72,9 @@ export function SearchView({ api, indexId, search: address }: SearchViewProps) {
           value={conditions}
           onChange={(changed) => want({ conditions: changed })}
         />
-        <div class="row options">
-          <Field name="Results">
-            <input type="number" min="1" max="100" {...tied(topK, (text) => want({ topK: text }))} />
-          </Field>
-          <Field name="Candidates">
-            <input
-              type="number"
-              min="1"
-              max="500"
-              placeholder="default"
-              {...tied(candidateK, (text) => want({ candidateK: text }))}
-            />
-          </Field>
+        <SearchOptions of={wanted} want={want} mayMatch={mayMatch}>
           {textField.fields.length > 0 && <TextFieldChoice {...textField} />}
-          <Check
-            name="one result a document"
-            value={grouped}
-            onChange={(value) => want({ grouped: value })}
-          />
-          <Check name="exact" value={exact} onChange={(value) => want({ exact: value })} />
-        </div>
+        </SearchOptions>
       </form>
       <Failure of={submit.failure ?? search.failure} />
       {found !== undefined && (
@@ -110,9 +95,44 @@ export function SearchView({ api, indexId, search: address }: SearchViewProps) {
   );
 }
 
+function SearchOptions({
+  of: { topK, candidateK, grouped, exact, matches },
+  want,
+  mayMatch,
+  children,
+}: {
+  of: Wanted;
+  want: (change: Partial<Wanted>) => void;
+  mayMatch: boolean;
+  children: ComponentChildren;
+}) {
+  return (
+    <div class="row options">
+      <Field name="Results">
+        <input type="number" min="1" max="100" {...tied(topK, (text) => want({ topK: text }))} />
+      </Field>
+      <Field name="Candidates">
+        <input
+          type="number"
+          min="1"
+          max="500"
+          placeholder="default"
+          {...tied(candidateK, (text) => want({ candidateK: text }))}
+        />
+      </Field>
+      {children}
+      <Check name="one result a document" value={grouped} onChange={(value) => want({ grouped: value })} />
+      <Check name="exact" value={exact} onChange={(value) => want({ exact: value })} />
+      {mayMatch && (
+        <Check name="match codes and names" value={matches} onChange={(value) => want({ matches: value })} />
+      )}
+    </div>
+  );
+}
+
 /** Searches as the address says, also whenever it changes. */
 function useSearch(
-  { api, indexId, search: address }: SearchViewProps,
+  { api, indexId, search: address }: Omit<SearchViewProps, 'mayMatch'>,
   { name: textField, isKnown }: { readonly name: string; readonly isKnown: boolean },
 ) {
   const search = useWork<Found>(async () => {

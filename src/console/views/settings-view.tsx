@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Api, Index } from '../api.ts';
 import { Fact } from '../parts/fact.tsx';
 import { Failure } from '../parts/failure.tsx';
-import { Choice, Field, submitted, tied } from '../parts/field.tsx';
+import { Choice, Field, MatchFieldsField, namesIn, submitted, tied } from '../parts/field.tsx';
 import { day } from '../format.ts';
 import { useLoaded, useWork } from '../work.ts';
 
@@ -22,11 +22,13 @@ export function SettingsView(props: SettingsViewProps) {
         <Fact name="Model" value={`${index.model}, version ${index.model_version}`} />
         <Fact name="Chunks" value={`${index.chunking.max_tokens} tokens`} />
         <Fact name="Overlap" value={`${index.chunking.overlap_tokens} tokens`} />
+        <Fact name="Match fields" value={index.match_fields?.join(', ') || 'none'} />
         <Fact name="Created" value={day(index.created_at)} />
       </dl>
       {mayChange ? (
         <>
           <Rename {...props} />
+          <MatchFields {...props} />
           <Swap {...props} />
           <Delete {...props} />
         </>
@@ -57,6 +59,31 @@ function Rename({ api, index, onChange }: SettingsViewProps) {
         </button>
       </div>
       <Failure of={rename.failure} />
+    </form>
+  );
+}
+
+function MatchFields({ api, index, onChange }: SettingsViewProps) {
+  const before = index.match_fields?.join(', ') ?? '';
+  const [fields, setFields] = useState(before);
+  const change = useWork(async () => {
+    await api.updateIndex(index.id, { match_fields: namesIn(fields) });
+    onChange();
+  });
+  return (
+    <form class="panel" aria-label="Match fields" onSubmit={submitted(change)}>
+      <h2>Match fields</h2>
+      <p class="quiet">
+        Metadata fields with codes, part numbers or names. A document whose text in one of them stands in a
+        query gets a bonus. Documents that were written before match once their metadata are written again.
+      </p>
+      <div class="ask">
+        <MatchFieldsField value={fields} onChange={setFields} />
+        <button type="submit" disabled={change.busy || fields === before}>
+          Change
+        </button>
+      </div>
+      <Failure of={change.failure} />
     </form>
   );
 }

@@ -41,6 +41,7 @@ function allIndexes(service: Service): FastifyPluginAsyncZod {
         const create: CreateIndexRequest = {
           name: body.name,
           metadataSchema: body.metadata_schema?.text,
+          matchFields: body.match_fields,
           model: body.model,
           modelVersion: body.model_version,
           chunking: body.chunking && {
@@ -111,22 +112,23 @@ function singleIndex(service: Service): FastifyPluginAsyncZod {
     app.patch('/indexes/:index_id', {
       schema: {
         operationId: 'updateIndex',
-        summary: 'Rename an index, or swap the names of two',
+        summary: 'Rename an index, swap the names of two, or change its match fields',
         description:
           'A swap is one step: a client that looks up one of the names always finds one of the two indexes. Use it to put a newly filled index in the place of an old one. A swap is not idempotent: if the answer is lost, read the names before you send it again.',
         tags: ['indexes'],
         ...addition,
         params: IndexParams,
         body: UpdateIndexBody,
-        response: answers({ 200: [Index, 'The index with its new name.'] }, writeErrors),
+        response: answers({ 200: [Index, 'The index as it is now.'] }, writeErrors),
       },
       handler: async (request, reply) => {
         const { index_id: indexId } = request.params;
-        const { name, swap_name_with: other = '' } = request.body;
+        const { name, swap_name_with: other, match_fields: fields } = request.body;
+        const matchFields = fields === null ? [] : fields;
         const index = await request.scope.run(async (context) =>
-          name === undefined
-            ? service.swapIndexNames(context, indexId, await indexIdAt(service, context, other))
-            : service.renameIndex(context, indexId, name),
+          other === undefined
+            ? service.updateIndex(context, indexId, { name, matchFields })
+            : service.swapIndexNames(context, indexId, await indexIdAt(service, context, other)),
         );
         return reply.type(jsonContentType).send(indexText(index));
       },

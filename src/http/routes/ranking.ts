@@ -20,7 +20,7 @@ function searchRoutes(service: Service): FastifyPluginAsyncZod {
         operationId: 'search',
         summary: 'Find the best chunks for a query',
         description:
-          'Returns references to chunks. The service does not store texts: load them from your own store by `doc_id`. `offset`, `where`, `group_by_document`, `exact`, `passage` and `fields` are additions.',
+          'Returns references to chunks. The service does not store texts: load them from your own store by `doc_id`. `offset`, `where`, `group_by_document`, `exact`, `passage`, `match` and `fields` are additions.',
         tags: ['ranking'],
         params: IndexParams,
         body: SearchBody,
@@ -98,6 +98,7 @@ function searchOf(body: z.output<typeof SearchBody>): SearchRequest {
     exact: body.exact,
     minScore: body.min_score,
     fields: body.fields,
+    match: body.match,
     passage: body.passage && { from: body.passage.from, context: body.passage.context ?? 0 },
   };
 }

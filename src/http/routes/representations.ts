@@ -52,7 +52,11 @@ export function indexText(index: Index): string {
       minimum_chunk_tokens: index.chunking.minimumChunkTokens,
     },
   });
-  const after = JSON.stringify({ status: index.status, created_at: timestamp(index.createdAtMs) });
+  const after = JSON.stringify({
+    status: index.status,
+    created_at: timestamp(index.createdAtMs),
+    match_fields: index.matchFields,
+  });
   return `${before.slice(0, -1)},"metadata_schema":${index.metadataSchema},${after.slice(1)}`;
 }
 
@@ -323,7 +327,7 @@ function passageText(passage: NonNullable<ResultItem['passage']> | null): string
 
 /** Up to 51,200 query tokens an answer. One call of the serialiser takes half as long as a call for each token. */
 function componentsText(components: ResultComponents): string {
-  const { maxsim, similarities, documentTokens, places, candidateScore, candidateRank } = components;
+  const { maxsim, similarities, documentTokens, places, candidateScore, candidateRank, matches } = components;
   const body: z.output<typeof ComponentsSchema> = {
     maxsim,
     per_query_token: Array.from(similarities, (similarity, tokenIndex) => ({
@@ -335,6 +339,7 @@ function componentsText(components: ResultComponents): string {
     })),
     candidate_score: candidateScore,
     candidate_rank: candidateRank,
+    matches: matches && [...matches],
   };
   return JSON.stringify(body);
 }

@@ -42,9 +42,14 @@ export const requestExamples: Readonly<Record<string, Readonly<Record<string, Ex
         chunking: { max_tokens: 128, overlap_tokens: 16, minimum_chunk_tokens: 8 },
       },
     },
+    match: {
+      summary: 'For documents with part numbers in their metadata',
+      value: { name: 'parts', match_fields: ['part_number', 'maker.codes'] },
+    },
   },
   updateIndex: {
     rename: { summary: 'Another name', value: { name: 'handbook-2' } },
+    match: { summary: 'Match fields', value: { match_fields: ['part_number'] } },
   },
   updateDocument: {
     plain: { summary: 'Other metadata', value: { metadata: { kind: 'insect', checked: true } } },

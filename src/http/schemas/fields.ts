@@ -8,6 +8,7 @@ import { CustomerObject } from '../body/json-body.ts';
 import {
   docIdLengthMax,
   indexNamePrefix,
+  matchFieldsMax,
   documentsMax,
   fieldNamesMax,
   metadataDepthMax,
@@ -46,21 +47,26 @@ export function codePointString(lengthMax: number) {
 
 export const Name = codePointString(nameLengthMax).meta({ minLength: 1, maxLength: nameLengthMax });
 
-export const FieldNames = z
-  .array(codePointString(nameLengthMax))
-  .max(fieldNamesMax)
-  .superRefine((fields, context) => {
-    for (const [at, field] of fields.entries()) {
-      if (fields.indexOf(field) < at) addIssue(context, 'duplicate', 'must be unique', [at]);
-      if (field.split('.').length > metadataDepthMax) {
-        addIssue(context, 'too_deep', `must be a path of at most ${metadataDepthMax} names`, [at]);
+function fieldNames(most: number) {
+  return z
+    .array(codePointString(nameLengthMax))
+    .max(most)
+    .superRefine((fields, context) => {
+      for (const [at, field] of fields.entries()) {
+        if (fields.indexOf(field) < at) addIssue(context, 'duplicate', 'must be unique', [at]);
+        if (field.split('.').length > metadataDepthMax) {
+          addIssue(context, 'too_deep', `must be a path of at most ${metadataDepthMax} names`, [at]);
+        }
       }
-    }
-  })
-  .meta({
-    description: `Metadata fields, at most ${fieldNamesMax}, of at most ${nameLengthMax} code points. \`author.name\` is the field \`name\` of the object \`author\`, except in documents with a top-level field of that very name.`,
-    example: ['kind'],
-  });
+    });
+}
+
+export const FieldNames = fieldNames(fieldNamesMax).meta({
+  description: `Metadata fields, at most ${fieldNamesMax}, of at most ${nameLengthMax} code points. \`author.name\` is the field \`name\` of the object \`author\`, except in documents with a top-level field of that very name.`,
+  example: ['kind'],
+});
+
+export const MatchFields = fieldNames(matchFieldsMax);
 
 export const DocId = codePointString(docIdLengthMax)
   .superRefine((docId, context) => {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { addition } from './addition.ts';
-import { deletedMax, fieldNamesMax, pageItemsMax } from '../limits.ts';
+import { deletedMax, fieldNamesMax, matchFieldsMax, pageItemsMax } from '../limits.ts';
 import { Filter, Hint, Where } from './ranking.ts';
 import {
   Count,
@@ -10,6 +10,7 @@ import {
   FieldNames,
   IndexAddress,
   IndexId,
+  MatchFields,
   Metadata,
   Name,
   RequestUsage,
@@ -56,6 +57,10 @@ export const CreateIndexBody = z
       'A description of your metadata for people: any object of at most 16 KiB and 16 levels. It is returned as it was sent, and nothing is checked against it. Default `{}`.',
     ).optional(),
     chunking: ChunkingOptions.optional(),
+    match_fields: MatchFields.optional().meta({
+      ...addition,
+      description: `Metadata fields with codes, part numbers or names, at most ${matchFieldsMax}. \`part.number\` is the field \`number\` of the object \`part\`. A document whose text in one of them (a string, or one in an array, of at most 256 bytes) stands as a whole in a query gets a bonus. Upper and lower case, spaces and signs do not count: \`E11.65\` is \`e1165\`. Default: none.`,
+    }),
     if_exists: z
       .enum(['return'])
       .optional()
@@ -106,6 +111,14 @@ export const Index = z
     metadata_schema: returnedObject('As it was sent.'),
     status: z.enum(['creating', 'ready', 'error']),
     created_at: Timestamp,
+    match_fields: z
+      .array(z.string())
+      .optional()
+      .meta({
+        ...addition,
+        description:
+          'Metadata fields that words of a query match. Empty if there are none. Absent from services of an earlier release.',
+      }),
     recall: Recall.nullable()
       .optional()
       .meta({
@@ -137,14 +150,20 @@ export const UpdateIndexBody = z
     }),
     swap_name_with: IndexAddress.optional().meta({
       description:
-        'Another index: its `id`, or `name:` and its name. The two indexes exchange their names in one step.',
+        'Another index: its `id`, or `name:` and its name. The two indexes exchange their names in one step. Their match fields stay with their ids.',
     }),
+    match_fields: MatchFields.nullable()
+      .optional()
+      .meta({
+        description: `Replaces the match fields, at most ${matchFieldsMax}; null or an empty list: it has none. Documents that were written before match once their metadata are written again. In a cluster 503 while a node of an earlier release is left.`,
+      }),
   })
-  .superRefine(({ name, swap_name_with: other }, context) => {
-    if ((name === undefined) === (other === undefined))
-      addIssue(context, 'invalid', 'must have one of `name` and `swap_name_with`');
+  .superRefine(({ name, swap_name_with: other, match_fields: matchFields }, context) => {
+    const changes = name !== undefined || matchFields !== undefined;
+    if (changes === (other !== undefined))
+      addIssue(context, 'invalid', 'must have `name`, `match_fields` or both, or `swap_name_with` alone');
   })
-  .meta({ id: 'UpdateIndex', description: 'Exactly one of the two fields.' });
+  .meta({ id: 'UpdateIndex', description: '`name`, `match_fields` or both, or `swap_name_with` alone.' });
 
 export const Deleted = z
   .strictObject({ deleted: z.boolean().meta({ description: 'Whether something was removed.' }) })

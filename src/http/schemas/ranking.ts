@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { addition } from './addition.ts';
-import { candidateKMax, chunksOfDocumentMax, passagePointsMax, topKDefault } from '../../service/contract.ts';
+import {
+  candidateKMax,
+  chunksOfDocumentMax,
+  matchWeightDefault,
+  matchWeightMax,
+  passagePointsMax,
+  topKDefault,
+} from '../../service/contract.ts';
 import {
   fieldNamesMax,
   filterFieldsMax,
@@ -15,6 +22,7 @@ import {
 import {
   Documents,
   FieldNames,
+  MatchFields,
   Name,
   Query,
   RequestUsage,
@@ -82,7 +90,7 @@ export const NormalizedScore = z
   .meta({
     ...addition,
     description:
-      'MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.',
+      'The score as a share of the greatest MaxSim that the query could reach, at most 1. Without bonuses of `match`, 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.',
   });
 
 export const MinScore = z
@@ -113,6 +121,31 @@ const SubmittedPassageOptions = z.strictObject({ context: Context }).meta({
   description: 'Adds the passage to each result: the part of the submitted text at its `text_range`.',
 });
 
+const MatchOptions = z
+  .strictObject({
+    fields: MatchFields.min(1)
+      .optional()
+      .meta({
+        description: 'Some of the `match_fields` of the index. Default: all.',
+        example: ['code'],
+      }),
+    weight: z
+      .number()
+      .positive()
+      .max(matchWeightMax)
+      .optional()
+      .meta({
+        description: `A factor on the bonuses, above 0 and at most ${matchWeightMax}. Default ${matchWeightDefault}.`,
+      }),
+  })
+  .meta({ id: 'MatchOptions', ...addition });
+
+const MatchWanted = z.union([z.literal(false), MatchOptions], { error: 'must be false or an object' }).meta({
+  ...addition,
+  description:
+    'How words of the query match values of the `match_fields` of the index as a whole. A document with such a value gets a bonus, which grows with the weight of the words and with the rarity of the value. Default: all `match_fields` count. `false` switches it off. An object is 422 if the index has no `match_fields`.',
+});
+
 const searchFields = {
   query: Query,
   top_k: TopK,
@@ -139,6 +172,7 @@ const searchFields = {
         'Scores every chunk that matches, instead of `candidate_k` of them. The time grows with their number. A search that would cost more than a request may is 422. Default false.',
     }),
   passage: PassageOptions.optional(),
+  match: MatchWanted.optional(),
   fields: FieldNames.optional().meta({
     ...addition,
     description: `Metadata fields that the results hold, at most ${fieldNamesMax}. \`author.name\` is the field \`name\` of the object \`author\`, which then has no other. Default: all. A passage may come from another field.`,
@@ -235,15 +269,41 @@ const TokenMatch = z
     description: 'A token of the query, and the token of the chunk that is most similar to it.',
   });
 
+const Match = z
+  .strictObject({
+    field: z.string().meta({ description: 'The metadata field, as `match_fields` names it.' }),
+    value: z.string().meta({ description: 'The value, or the item of an array.' }),
+    start: z.int().min(0),
+    end: z.int().min(1),
+    bonus: z.number().meta({ description: 'Its part of `score`.' }),
+  })
+  .meta({
+    id: 'Match',
+    ...addition,
+    description:
+      'Words of the query that match a metadata value as a whole. `start` and `end` are their place in the query, in Unicode code points.',
+  });
+
 export const Components = z
   .strictObject({
-    maxsim: z.number().meta({ description: 'Sum of the best similarities of the query tokens.' }),
+    maxsim: z.number().meta({
+      description:
+        'Sum of the best similarities of the query tokens. `score` is this and the bonuses of `matches`.',
+    }),
     per_query_token: z.array(TokenMatch),
     candidate_score: z
       .number()
       .optional()
       .meta({ description: 'Approximate score by which the chunk became a candidate.' }),
     candidate_rank: z.int().min(0).optional(),
+    matches: z
+      .array(Match)
+      .optional()
+      .meta({
+        ...addition,
+        description:
+          'In the order of the query. Of a document with several chunks the best one has them. Absent without `match_fields`, with `match: false`, and in answers of `/v1/score`.',
+      }),
   })
   .meta({ id: 'Components' });
 

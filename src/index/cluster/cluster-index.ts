@@ -195,6 +195,8 @@ export class ClusterIndex implements OpenIndex {
         this.#ask(matching, head, asker, (asked) => whole(() => native.matching(asked))),
       tokenVectors: (matching, asker = alone) =>
         this.#ask(matching, head, asker, (asked) => whole(() => native.tokenVectors(asked))),
+      countSpans: (counting, asker = alone) =>
+        this.#ask(counting, head, asker, (asked) => whole(() => native.countSpans(asked))),
       countValues: (counting, asker = alone) =>
         this.#ask(counting, head, asker, (asked) => slicedCount(native, asked)),
       findValue: (object, field, key) => native.findValue(object, field, key),

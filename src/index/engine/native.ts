@@ -199,6 +199,28 @@ export interface ValueCounts {
   readonly versionIds: Float64Array;
 }
 
+/** Spans of a query's words. A document has a span if it carries any of its terms. There are at most 512. */
+export interface NativeSpans {
+  /** Match terms, 16 bytes each, span by span. */
+  readonly terms: Uint8Array;
+  /** How many terms each span has: 1 to 8. */
+  readonly termCounts: Uint32Array;
+}
+
+export interface NativeSpanCounting extends NativeMatching, NativeSpans {}
+
+/** One value for each span, except for `documents`. */
+export interface NativeSpanCounts {
+  /** The live documents, before the filter. */
+  readonly documents: number;
+  /** The live documents that have the span, before the filter. Above max(100, 1 percent of `documents`) it is only at least this number. */
+  readonly spanDocuments: Float64Array;
+  /** The chunks of those documents that pass the filter; 0 where `spanDocuments` is above that bound. */
+  readonly chunks: Float64Array;
+  /** The token vectors of these chunks. */
+  readonly tokenVectors: Float64Array;
+}
+
 export interface PausedCount {
   /** For the next call. */
   readonly paused: object;
@@ -222,6 +244,11 @@ export interface NativeSearch extends NativeMatching {
   readonly plan?: 'auto' | 'exact' | 'codes' | 'lists' | 'graph';
   /** Runs on one thread of low priority. */
   readonly background?: boolean;
+  /**
+   * At most 64 spans. Every chunk of a document that has one is scored, and its best chunk gets the bonuses of the document's
+   * spans, finite and not negative, on top.
+   */
+  readonly match?: NativeSpans & { readonly bonuses: Float32Array };
 }
 
 /**
@@ -232,11 +259,18 @@ export interface NativeSearchResult {
   readonly versionIds: Float64Array;
   readonly chunkIndexes: Uint32Array;
   readonly scores: Float32Array;
+  /** Present when the search had `match`: the scores without bonuses. */
+  readonly maxsims?: Float32Array;
+  /** Present likewise: u32 [results x 2], the spans that gave a result its bonus, a bit each. The first pair's word has spans 0 to 31. */
+  readonly matched?: Uint32Array;
   /** u32 [results x 2]: start and end of each chunk in its text; 0 and 0 if that is unknown. */
   readonly chunkRanges: Uint32Array;
   /** The number of chunks that were scored exactly. */
   readonly candidateCount: number;
-  /** Present when components were asked for and candidates were preselected. */
+  /**
+   * Present when components were asked for and candidates were preselected. A chunk that was scored for a span alone has NaN and
+   * 2**32 - 1.
+   */
   readonly candidateScores?: Float32Array;
   readonly candidateRanks?: Uint32Array;
   /** Present when components were asked for: [results x query rows]. */
@@ -352,6 +386,8 @@ export interface NativeIndex {
   matching(matching: NativeMatching): Promise<Float64Array>;
   /** The number of token vectors of the live matching chunks. */
   tokenVectors(matching: NativeMatching): Promise<number>;
+  /** Counts the documents that have each span, and the chunks that a search with it would score. */
+  countSpans(counting: NativeSpanCounting): Promise<NativeSpanCounts>;
   /** Visible records (`recordsSeenSince`) whose values of the needed fields the engine does not know. */
   recordsWithoutValues(segmentId: number, generation: number, needed: NeededValues): Promise<SeenRecords>;
   /** Takes the metadata of these records, as compact JSON, and keeps the values of the needed fields. */

@@ -1,7 +1,7 @@
 /** Gives operations an index by its id: its row, which is cached for moments, and the open index. It also erases indexes. */
 import type { RowShape } from '../../contracts/row-shape.ts';
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
-import type { Catalog, IndexRow } from '../../catalog/contract.ts';
+import type { Catalog, IndexChange, IndexRow } from '../../catalog/contract.ts';
 import { ServiceError, invalid } from '../../errors.ts';
 import type { IndexHead } from '../../contracts/index-state.ts';
 import type { CommitWork, IndexStore, OpenIndex } from '../../index/contract.ts';
@@ -9,6 +9,7 @@ import type { RecallReport } from '../../index/recall/index-recall.ts';
 import { otherModel } from '../../index/local-store.ts';
 import { HotCache } from '../hot-cache.ts';
 import { InFlight } from '../in-flight.ts';
+import { assertKnownEverywhere } from '../node-report.ts';
 import { OpenCache, type Opening, type SharedMemory } from '../open-cache.ts';
 
 const rowsMax = 10_000;
@@ -22,7 +23,7 @@ export interface IndexesDeps {
   readonly nowMs: () => number;
   readonly onRemovalError: (indexId: string, error: unknown) => void;
   /** Present where other processes write, make and erase indexes, too. */
-  readonly shared?: Pick<ClusterCatalog, 'readHead'>;
+  readonly shared?: Pick<ClusterCatalog, 'readHead' | 'listNodes'>;
 }
 
 export class Indexes {
@@ -66,9 +67,12 @@ export class Indexes {
 
   /** The recent row of an index that can be searched and written. */
   async usableRow(tenantId: string, indexId: string): Promise<IndexRow> {
-    const row = await this.recentRow(tenantId, indexId);
-    if (row.status === 'error') throw new ServiceError('internal_error', 'the index is damaged');
-    return row;
+    return usable(await this.recentRow(tenantId, indexId));
+  }
+
+  /** The row of an index that is about to be written. Its match fields are those of now, also if another process set them. */
+  async writableRow(tenantId: string, indexId: string): Promise<IndexRow> {
+    return usable(await this.row(tenantId, indexId));
   }
 
   /** Where other processes write, too: the head of the index after the call. 404 if the index has gone. */
@@ -147,12 +151,23 @@ export class Indexes {
     throw missingIndex();
   }
 
-  async rename(tenantId: string, indexId: string, name: string): Promise<IndexRow> {
-    const renamed = await this.#deps.catalog.renameIndex(tenantId, indexId, name);
+  /**
+   * A node of an earlier release would write documents without match terms.
+   * @throws {ServiceError} `service_unavailable` while there is one.
+   */
+  async assertMatchable(matchFields: readonly string[]): Promise<void> {
+    const { shared } = this.#deps;
+    if (matchFields.length > 0 && shared !== undefined)
+      await assertKnownEverywhere(shared, 'match_fields', 'match fields');
+  }
+
+  async update(tenantId: string, indexId: string, change: IndexChange): Promise<IndexRow> {
+    await this.assertMatchable(change.matchFields ?? []);
+    const updated = await this.#deps.catalog.updateIndex(tenantId, indexId, change);
     this.#rows.forget(rowKey(tenantId, indexId));
-    if (renamed.outcome === 'index_missing') throw missingIndex();
-    if (renamed.outcome === 'duplicate_name') throw duplicateName();
-    return renamed.index;
+    if (updated.outcome === 'index_missing') throw missingIndex();
+    if (updated.outcome === 'duplicate_name') throw duplicateName();
+    return updated.index;
   }
 
   async swapNames(tenantId: string, indexId: string, otherId: string): Promise<IndexRow> {
@@ -233,6 +248,11 @@ export class Indexes {
     await this.#open.closeAll();
     await this.#removals.idle();
   }
+}
+
+function usable(row: IndexRow): IndexRow {
+  if (row.status === 'error') throw new ServiceError('internal_error', 'the index is damaged');
+  return row;
 }
 
 export function missingIndex(): ServiceError {

@@ -39,6 +39,8 @@ export interface QueryWork {
   readonly queryTokensMax?: number;
   /** Absent while the index is not known. */
   readonly scored?: Scored;
+  /** The token vectors that it scores beside these, because words of the query match their documents. */
+  readonly matchedTokenVectors?: number;
 }
 
 /** In units. */
@@ -49,9 +51,15 @@ export interface QueryCost {
   readonly engine: number;
 }
 
-export function costOf({ query, queryTokensMax = Infinity, scored }: QueryWork): QueryCost {
+export function costOf({
+  query,
+  queryTokensMax = Infinity,
+  scored,
+  matchedTokenVectors = 0,
+}: QueryWork): QueryCost {
   const encoding = Math.min(queryTokensMax, estimatedTokens(query));
-  return { encoding, engine: unitsOfSearch + (scored === undefined ? 0 : workOfScored(scored, encoding)) };
+  const scoring = scored === undefined ? 0 : workOfScored(scored, encoding);
+  return { encoding, engine: unitsOfSearch + scoring + scoringWork(matchedTokenVectors, encoding) };
 }
 
 /** An exact search reads far more token vectors than fit into caches. With short queries memory sets the time. */

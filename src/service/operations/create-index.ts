@@ -28,6 +28,8 @@ export async function createIndex(
     const existing = indexId === undefined ? undefined : await catalog.getIndex(tenantId, indexId);
     if (existing?.name === request.name) return agreeing(existing, request);
   }
+  const { matchFields = [] } = request;
+  await deps.indexes.assertMatchable(matchFields);
   const model = await chooseModel(deps.encoders, deps.modelOfMoment, request, context);
   const created = await catalog.createIndex(
     {
@@ -38,6 +40,7 @@ export async function createIndex(
       modelVersion: model.version,
       chunking: chunkingOf(model, request.chunking),
       metadataSchema: request.metadataSchema ?? '{}',
+      matchFields,
     },
     indexesMax,
   );
@@ -53,12 +56,13 @@ export async function createIndex(
  * @throws {ServiceError} `validation_error` with each field of the request that the index has otherwise.
  */
 function agreeing(index: IndexRow, request: CreateIndexRequest): CreatedIndex {
-  const { model, modelVersion, metadataSchema, chunking = {} } = request;
+  const { model, modelVersion, metadataSchema, matchFields, chunking = {} } = request;
   const issues: Issue[] = [];
+  const differs = (path: string, existing: unknown): void => {
+    issues.push({ path, message: `the index exists with ${JSON.stringify(existing)}`, code: 'differs' });
+  };
   const compare = <Value>(path: string, given: Value | undefined, existing: Value): void => {
-    if (given === undefined || given === existing) return;
-    const message = `the index exists with ${JSON.stringify(existing)}`;
-    issues.push({ path, message, code: 'differs' });
+    if (given !== undefined && given !== existing) differs(path, existing);
   };
   compare('model', model, index.model);
   compare('model_version', modelVersion, index.modelVersion);
@@ -68,9 +72,17 @@ function agreeing(index: IndexRow, request: CreateIndexRequest): CreatedIndex {
   if (metadataSchema !== undefined && !areEqualObjects(metadataSchema, index.metadataSchema)) {
     issues.push({ path: 'metadata_schema', message: 'the index exists with another', code: 'differs' });
   }
+  if (matchFields !== undefined && !haveEqualItems(matchFields, index.matchFields)) {
+    differs('match_fields', index.matchFields);
+  }
   const [first] = issues;
   if (first === undefined) return { ...index, isNew: false };
   throw new ServiceError('validation_error', `${first.path}: ${first.message}`, { issues });
+}
+
+/** Whether two lists without doubles have the same items, in any order. */
+function haveEqualItems(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((item) => other.includes(item));
 }
 
 /**

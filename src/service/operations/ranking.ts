@@ -4,7 +4,7 @@ import { unpackRowPlaces } from '../../encoder/protocol/row-places.ts';
 import type { ResultComponents, TextRange } from '../contract.ts';
 
 export interface ScoredRows {
-  readonly score: number;
+  readonly maxsim: number;
   /** The place of the result in `similarities`. */
   readonly position: number;
   readonly queryRows: number;
@@ -22,14 +22,16 @@ export interface ScoredRows {
 export function componentsOf(scored: ScoredRows): ResultComponents | undefined {
   const { position, queryRows, similarities, documentTokens } = scored;
   if (similarities === undefined || documentTokens === undefined) return undefined;
-  const candidateScore = scored.candidateScores?.[position];
-  const candidateRank = scored.candidateRanks?.[position];
+  // A chunk that is here for a word of the query alone was no candidate.
+  const isCandidate = !Number.isNaN(scored.candidateScores?.[position]);
+  const candidateScore = isCandidate ? scored.candidateScores?.[position] : undefined;
+  const candidateRank = isCandidate ? scored.candidateRanks?.[position] : undefined;
   const [first, end] = [position * queryRows, (position + 1) * queryRows];
   const { textRange, rowPlaces } = scored;
   const places = textRange && rowPlaces ? unpackRowPlaces(textRange.start, rowPlaces) : [];
   const matched = documentTokens.subarray(first, end);
   return {
-    maxsim: scored.score,
+    maxsim: scored.maxsim,
     similarities: similarities.subarray(first, end),
     documentTokens: matched,
     places: Array.from(matched, (row) => places[row]),
@@ -48,25 +50,28 @@ export function textRangeAt(
 }
 
 /** The sum of the lengths of the query's rows: the MaxSim of a chunk that has each of them. Rows of MASK tokens count too. */
-export function weightOf({ vectors, rows }: Pick<EncodedQuery, 'vectors' | 'rows'>): number {
+export function weightOf(query: Pick<EncodedQuery, 'vectors' | 'rows'>): number {
+  return rowLengths(query).reduce((sum, length) => sum + length, 0);
+}
+
+/** f64 [rows] */
+export function rowLengths({ vectors, rows }: Pick<EncodedQuery, 'vectors' | 'rows'>): Float64Array {
   const dim = vectors.length / rows;
-  let weight = 0;
-  for (let row = 0; row < rows; row++) {
+  return Float64Array.from({ length: rows }, (_, row) => {
     let square = 0;
     for (let at = row * dim; at < (row + 1) * dim; at++) square += vectors[at]! ** 2;
-    weight += Math.sqrt(square);
-  }
-  return weight;
+    return Math.sqrt(square);
+  });
 }
 
 /** More digits than this say nothing about rows of few bits. */
 const normalizedSteps = 1e6;
 
 /**
- * MaxSim as a share of the weight of its query, from 0 to 1. Stored rows have a length of about 1, so the rounding of rows may
- * bring a sum above the weight.
+ * A score as a share of the weight of its query, from 0 to 1. Stored rows have a length of about 1, so the rounding of rows may
+ * bring a sum above the weight, and so may bonuses.
  */
-export function normalizedScore(maxsim: number, weight: number): number {
-  const share = weight === 0 ? 0 : Math.min(1, Math.max(0, maxsim / weight));
+export function normalizedScore(score: number, weight: number): number {
+  const share = weight === 0 ? 0 : Math.min(1, Math.max(0, score / weight));
   return Math.round(share * normalizedSteps) / normalizedSteps;
 }

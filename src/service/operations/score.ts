@@ -235,7 +235,7 @@ async function bestChunk(
     textRange,
     components: componentsOf({
       ...explained,
-      score,
+      maxsim: score,
       position: 0,
       queryRows: query.rows,
       textRange,

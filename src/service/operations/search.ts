@@ -5,7 +5,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { StoredDocument } from '../../catalog/contract.ts';
 import { rowsLeft } from '../../contracts/row-shape.ts';
-import type { EncodedQuery, EncoderModel } from '../../encoder/protocol/contract.ts';
+import type { EncodedQuery, EncodeOptions, EncoderModel } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, unavailable } from '../../errors.ts';
 import type { Asker, IndexReader } from '../../index/contract.ts';
 import type { NativeMatching, NativeSearchResult } from '../../index/engine/native.ts';
@@ -29,8 +29,17 @@ import {
 import { componentsOf, normalizedScore, textRangeAt, weightOf } from './ranking.ts';
 import { readableIndex, type ReadableIndex } from './read-index.ts';
 import type { Place } from '../limits/fair-queue.ts';
+import { takingTurns } from '../limits/turns.ts';
 import { assertAffordable, costOf, longWork, sliceWork, type QueryCost } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
+import {
+  matchesOf,
+  plannedMatch,
+  wantedMatch,
+  weighedMatch,
+  type PlannedMatch,
+  type WeighedMatch,
+} from '../match/match.ts';
 import { shownResults, textInField, wantsHighlights } from '../passages/shown-results.ts';
 import { hintFor } from '../hints/hints.ts';
 import { assertUnexpired, unexpired } from './unexpired.ts';
@@ -61,32 +70,32 @@ export async function runSearches(
 ): Promise<Searched> {
   const filters = await filtersOf(searches);
   const { row, model, read } = await readableIndex(deps, context, indexId);
-  const costs = await costsOf(deps, context, { searches, filters, row, model, read });
-  const work = sumOf(costs, ({ encoding, engine }) => encoding + engine);
+  const plans = await plansOf(deps, context, { searches, filters, row, model, read });
+  const work = sumOf(plans, ({ cost }) => cost.encoding + cost.engine);
   assertAffordable(work, searches.some(({ path }) => path !== '') ? 'queries' : 'query');
   const hold = await deps.allowance.open(context.tenant);
   const place = deps.engineQueue.enter(context.tenant.id, work);
   try {
-    const queries = await encodeQueries(deps, context, { model, hold, searches });
+    const queries = await encodeQueries(deps, context, { model, hold, searches, plans });
     assertWanted(context, deps.nowMs());
     const answers = await unexpired(deps, context, row, () =>
       read(async (reader) => {
         const found: RankedResponse[] = [];
         for (const [number, search] of searches.entries()) {
-          const query = queries[number];
-          assertInvariant(query !== undefined, 'every query was encoded');
+          const encoded = queries[number];
+          assertInvariant(encoded !== undefined, 'every query was encoded');
           assertWanted(context, deps.nowMs());
           // A request looks for the reason of an empty answer once.
           const maySeek = found.every(({ results }) => results.length > 0);
-          const ask = { ...filters[number], ...sizesOf(search), search, query, maySeek };
-          const asker = searchAsker(context, place, costs[number]?.engine ?? 0);
+          const ask = { ...filters[number], ...sizesOf(search), search, ...encoded, maySeek };
+          const asker = searchAsker(context, place, plans[number]?.cost.engine ?? 0);
           found.push(await searchOnce(deps, context, indexId, reader, asker, ask));
         }
         return found;
       }),
     );
     const shown = await shownAnswers(deps, context, searches, { queries, answers });
-    const inputTokens = sumOf(queries, (query) => query.inputTokens);
+    const inputTokens = sumOf(queries, ({ query }) => query.inputTokens);
     assertWanted(context, deps.nowMs());
     await timed(context, 'usage', () =>
       deps.usage.record(context, {
@@ -113,13 +122,13 @@ async function shownAnswers(
   deps: OperationDeps,
   context: RequestContext,
   searches: readonly PlacedSearch[],
-  found: { readonly queries: readonly EncodedQuery[]; readonly answers: readonly RankedResponse[] },
+  found: { readonly queries: readonly WeighedQuery[]; readonly answers: readonly RankedResponse[] },
 ): Promise<readonly RankedResponse[]> {
   const shown: RankedResponse[] = [];
   for (const [number, search] of searches.entries()) {
     const answer = found.answers[number];
     assertInvariant(answer !== undefined, 'every search has an answer');
-    const wanted = { ...search, spans: found.queries[number]?.spans, textOf: textInField(search) };
+    const wanted = { ...search, spans: found.queries[number]?.query.spans, textOf: textInField(search) };
     shown.push({ ...answer, results: await shownResults(deps, context, answer.results, wanted) });
   }
   return shown;
@@ -149,8 +158,15 @@ export function filtersFor(
   };
 }
 
-/** The cost of each search. For an exact search the engine counts what it would score. */
-async function costsOf(
+/** A search, as far as it is known before its query is encoded. */
+interface PlannedSearch {
+  readonly cost: QueryCost;
+  /** Absent for a search that matches no words. */
+  readonly match: PlannedMatch | undefined;
+}
+
+/** The index counts the documents that words of the queries match, and what exact searches would score. */
+async function plansOf(
   deps: OperationDeps,
   context: RequestContext,
   {
@@ -163,24 +179,31 @@ async function costsOf(
     readonly searches: readonly PlacedSearch[];
     readonly filters: readonly Filters[];
   },
-): Promise<readonly QueryCost[]> {
+): Promise<readonly PlannedSearch[]> {
   const queryTokensMax = model.windowTokensMax;
-  const costs: QueryCost[] = [];
+  const wanted = searches.map((search) => wantedMatch(search, row.matchFields, search.path));
+  const plans: PlannedSearch[] = [];
   for (const [number, search] of searches.entries()) {
     const { query } = search;
+    const within = () => ({ ...filters[number], timeoutMs: timeLeftMs(context, deps.nowMs()) });
+    const asker = askerOf(deps, context);
+    const match =
+      wanted[number] &&
+      (await plannedMatch(wanted[number], query, (spans) =>
+        read((reader) => reader.countSpans({ ...within(), ...spans }, asker)),
+      ));
     if (search.exact === true) {
-      const ask = { ...filters[number], timeoutMs: timeLeftMs(context, deps.nowMs()) };
-      const asker = askerOf(deps, context);
-      const tokenVectors = await read((reader) => reader.tokenVectors(ask, asker));
-      costs.push(costOf({ query, queryTokensMax, scored: { tokenVectors } }));
+      const tokenVectors = await read((reader) => reader.tokenVectors(within(), asker));
+      plans.push({ match, cost: costOf({ query, queryTokensMax, scored: { tokenVectors } }) });
     } else {
       const { candidateK } = sizesOf(search);
       const grouped = search.groupByDocument === true;
       const scored = { candidateK, grouped, chunkRowsMax: rowsLeft(row.chunking.maxTokens, model) };
-      costs.push(costOf({ query, queryTokensMax, scored }));
+      const matchedTokenVectors = match?.tokenVectors ?? 0;
+      plans.push({ match, cost: costOf({ query, queryTokensMax, scored, matchedTokenVectors }) });
     }
   }
-  return costs;
+  return plans;
 }
 
 /** A long search gives way, and takes several turns. Each is a piece of its own. */
@@ -211,10 +234,11 @@ async function searchOnce(
     readonly candidateK: number;
     readonly search: PlacedSearch;
     readonly query: EncodedQuery;
+    readonly match: WeighedMatch | undefined;
     readonly maySeek: boolean;
   },
 ): Promise<RankedResponse> {
-  const { search, query, maySeek, ...wanted } = ask;
+  const { search, query, match, maySeek, ...wanted } = ask;
   const asked = {
     ...wanted,
     query: query.vectors,
@@ -222,6 +246,7 @@ async function searchOnce(
     components: search.returnComponents,
     ...(search.groupByDocument === true ? { grouped: true } : {}),
     ...(search.exact === true ? { plan: 'exact' as const } : {}),
+    ...(match?.asked === undefined ? {} : { match: match.asked }),
     timeoutMs: timeLeftMs(context, deps.nowMs()),
   };
   const found = await timed(context, 'engine', () => reader.search(asked, asker));
@@ -237,7 +262,12 @@ async function searchOnce(
     throw unavailable('a document that was found cannot be read', new Error(cause), 30);
   }
   assertUnexpired(deps, versions.values());
-  const results = resultItems(found, versions, query, search.minScore);
+  const results = await resultItems(deps, context, found, {
+    versions,
+    query,
+    match,
+    minScore: search.minScore,
+  });
   const usage = requestUsage(context, deps.nowMs(), {
     inputTokens: query.inputTokens,
     documentCount: 0,
@@ -273,8 +303,14 @@ async function encodeQueries(
     model,
     hold,
     searches,
-  }: { readonly model: EncoderModel; readonly hold: TokenHold; readonly searches: readonly PlacedSearch[] },
-): Promise<readonly EncodedQuery[]> {
+    plans,
+  }: {
+    readonly model: EncoderModel;
+    readonly hold: TokenHold;
+    readonly searches: readonly PlacedSearch[];
+    readonly plans: readonly PlannedSearch[];
+  },
+): Promise<readonly WeighedQuery[]> {
   const options = encodeOptions(context, model);
   const texts = searches.map(({ query }) => query);
   const bytes = BigInt(sumOf(texts, (text) => Buffer.byteLength(text)));
@@ -284,37 +320,66 @@ async function encodeQueries(
   }
   const queries = await timed(context, 'encode', () =>
     Promise.all(
-      searches.map((search) => {
-        const located = wantsHighlights(search);
-        const query = { text: search.query, path: `${search.path}query` };
-        return encodedQuery(deps, context, query, { ...options, located });
-      }),
+      searches.map((search, number) => weighedQuery(deps, context, search, plans[number]?.match, options)),
     ),
   );
   // The queries ran side by side, so the slowest says where the time went.
-  const stages = queries.map((query) => encoderStages(query.timings));
+  const stages = queries.map(({ query }) => encoderStages(query.timings));
   const msOf = (one: (typeof stages)[number]) => sumOf(Object.values(one), (ms) => ms);
   context.timings.noteParts('encode', stages.toSorted((a, b) => msOf(b) - msOf(a))[0] ?? {});
   // A tokenizer whose normalisation adds characters could exceed the bytes. The rest is reserved now.
-  const tokens = BigInt(sumOf(queries, (query) => query.inputTokens));
+  const tokens = BigInt(sumOf(queries, ({ query }) => query.inputTokens));
   if (tokens > hold.reserved) hold.reserve(tokens - hold.reserved);
   return queries;
+}
+
+/** An encoded query, and the bonuses of its words. */
+interface WeighedQuery {
+  readonly query: EncodedQuery;
+  readonly match: WeighedMatch | undefined;
+}
+
+async function weighedQuery(
+  deps: OperationDeps,
+  context: RequestContext,
+  search: PlacedSearch,
+  match: PlannedMatch | undefined,
+  options: EncodeOptions,
+): Promise<WeighedQuery> {
+  const matches = match !== undefined && match.spans.length > 0;
+  const { query: text, path } = search;
+  const located = matches || wantsHighlights(search);
+  const query = await encodedQuery(deps, context, { text, path: `${path}query` }, { ...options, located });
+  // Encoders of earlier releases say the places in a call of its own.
+  const places = matches ? (query.spans ?? (await deps.encoders.locateTokens({ text }, options))) : undefined;
+  return { query, match: match && weighedMatch(match, text, query, places) };
 }
 
 function sumOf<T>(values: readonly T[], numberOf: (value: T) => number): number {
   return values.reduce((sum, value) => sum + numberOf(value), 0);
 }
 
-function resultItems(
+async function resultItems(
+  { nowMs }: OperationDeps,
+  context: RequestContext,
   found: NativeSearchResult,
-  versions: ReadonlyMap<number, StoredDocument>,
-  query: EncodedQuery,
-  minScore = 0,
-): ResultItem[] {
+  {
+    versions,
+    query,
+    match,
+    minScore = 0,
+  }: WeighedQuery & {
+    readonly versions: ReadonlyMap<number, StoredDocument>;
+    readonly minScore: number | undefined;
+  },
+): Promise<ResultItem[]> {
   const items: ResultItem[] = [];
   const { rows: queryRows } = query;
   const weight = weightOf(query);
+  const giveWay = takingTurns();
   for (const [position, versionId] of found.versionIds.entries()) {
+    await giveWay();
+    assertWanted(context, nowMs());
     const version = versions.get(versionId);
     assertInvariant(version !== undefined, 'every result was resolved');
     const chunkIndex = found.chunkIndexes[position] ?? 0;
@@ -323,7 +388,9 @@ function resultItems(
     if (normalized < minScore) continue;
     const textRange = textRangeAt(found.chunkRanges, { chunk: position, fields: 2 });
     const rowPlaces = found.rowPlaces?.[position];
-    const components = componentsOf({ ...found, score, position, queryRows, textRange, rowPlaces });
+    const maxsim = found.maxsims?.[position] ?? score;
+    const components = componentsOf({ ...found, maxsim, position, queryRows, textRange, rowPlaces });
+    const matches = match && components && matchesOf(match, found, { position, metadata: version.metadata });
     items.push({
       docId: version.docId,
       chunkId: chunkIdOf(versionId, chunkIndex),
@@ -332,7 +399,9 @@ function resultItems(
       normalizedScore: normalized,
       ...(textRange === undefined ? {} : { textRange }),
       metadata: version.metadata,
-      ...(components === undefined ? {} : { components }),
+      ...(components === undefined
+        ? {}
+        : { components: { ...components, ...(matches === undefined ? {} : { matches }) } }),
     });
   }
   return items;

@@ -9,7 +9,7 @@ import type { CommitUpsertResult, DocumentVersion } from '../../contracts/docume
 import type { StoredDocument } from '../../catalog/contract.ts';
 import { assertInvariant, invalid } from '../../errors.ts';
 import { mergePatch } from '../../index/terms/merge-patch.ts';
-import { metadataTerms } from '../../index/terms/metadata-terms.ts';
+import { recordTerms } from '../../index/terms/match-terms.ts';
 import { monthOf } from '../calendar-month.ts';
 import {
   metadataBytesMax,
@@ -33,7 +33,8 @@ export async function updateDocument(
   update: DocumentUpdate,
 ): Promise<StoredDocument> {
   const { indexId, docId } = update;
-  const { id } = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
+  const row = await timed(context, 'index', () => deps.indexes.writableRow(context.tenant.id, indexId));
+  const { id, matchFields } = row;
   for (;;) {
     assertWanted(context, deps.nowMs());
     const live = await deps.catalog.findDocument(id, docId);
@@ -42,7 +43,8 @@ export async function updateDocument(
       throw missingDocument();
     }
     const changed = changedBy(update, live);
-    const outcome = await replace(deps, context, indexId, { live, changed });
+    const terms = recordTerms(changed.metadata, matchFields);
+    const outcome = await replace(deps, context, indexId, { live, changed, terms });
     if (outcome === 'index_missing') throw missingIndex();
     if (outcome === 'committed') return { docId, chunkCount: live.chunkCount, ...changed };
     assertInvariant(outcome === 'document_changed', `an update of metadata has the outcome ${outcome}`);
@@ -70,11 +72,17 @@ function mergedMetadata(stored: JsonObjectText, patch: JsonObjectText): JsonObje
   throw invalid('metadata_merge', message, 'too_big');
 }
 
+interface Replacement {
+  readonly live: DocumentVersion;
+  readonly changed: Changed;
+  readonly terms: Uint8Array;
+}
+
 async function replace(
   deps: OperationDeps,
   context: RequestContext,
   indexId: string,
-  { live, changed }: { readonly live: DocumentVersion; readonly changed: Changed },
+  { live, changed, terms }: Replacement,
 ): Promise<CommitUpsertResult['outcome']> {
   const { docId, versionId: replaces, chunkCount, tokenVectors } = live;
   return await deps.indexes.useWithoutModel({ id: indexId, tenantId: context.tenant.id }, async (index) => {
@@ -86,9 +94,7 @@ async function replace(
     const [versionId] = await deps.catalog.allocateIds(1);
     assertInvariant(versionId !== undefined, 'one id was asked for');
     return await index.write(async (writer) => {
-      await timed(context, 'append', () =>
-        writer.append({ ...record, versionId, terms: metadataTerms(changed.metadata) }),
-      );
+      await timed(context, 'append', () => writer.append({ ...record, versionId, terms }));
       assertWanted(context, deps.nowMs());
       return await timed(context, 'commit', () =>
         commitVersions(deps, context, {

@@ -10,7 +10,7 @@ import type { IndexRow, Tenant } from '../../catalog/contract.ts';
 import type { CommitUpsertResult } from '../../contracts/document-commits.ts';
 import type { EncodedDocument, EncoderModel, EncodeTimings } from '../../encoder/protocol/contract.ts';
 import { assertInvariant, invalid, type ServiceError } from '../../errors.ts';
-import { metadataTerms } from '../../index/terms/metadata-terms.ts';
+import { recordTerms } from '../../index/terms/match-terms.ts';
 import type { IndexWriter } from '../../index/contract.ts';
 import { monthOf } from '../calendar-month.ts';
 import type {
@@ -54,7 +54,7 @@ export async function upsertDocuments(
   documents: readonly DocumentInput[],
   expiry: DocumentExpiry = {},
 ): Promise<UpsertResponse> {
-  const row = await timed(context, 'index', () => deps.indexes.usableRow(context.tenant.id, indexId));
+  const row = await timed(context, 'index', () => deps.indexes.writableRow(context.tenant.id, indexId));
   const model = await modelOfIndex(deps.encoders, row, context);
   const hold = await deps.allowance.open(context.tenant);
   try {
@@ -101,6 +101,13 @@ export async function upsertDocuments(
   } finally {
     hold.release(tokensLeftBehind(context));
   }
+}
+
+interface AppendInput {
+  readonly versionId: number;
+  readonly input: DocumentInput;
+  readonly document: EncodedDocument;
+  readonly terms: Uint8Array;
 }
 
 interface EncodeInput {
@@ -157,7 +164,10 @@ async function encodeInto(
     }
     const versionId = versionIds[document.documentIndex];
     assertInvariant(versionId !== undefined, 'every document has a version id');
-    const version = await timed(context, 'append', () => appendDocument(writer, versionId, input, document));
+    const terms = recordTerms(input.metadata, row.matchFields);
+    const version = await timed(context, 'append', () =>
+      appendDocument(writer, { versionId, input, document, terms }),
+    );
     prepared.versions.push(version);
     const { inputTokens, unknownTokens = 0 } = document;
     prepared.inputTokens += inputTokens;
@@ -179,9 +189,7 @@ async function encodeInto(
 
 async function appendDocument(
   writer: IndexWriter,
-  versionId: number,
-  input: DocumentInput,
-  document: EncodedDocument,
+  { versionId, input, document, terms }: AppendInput,
 ): Promise<UnplacedVersion> {
   const { chunkRows, vectors, scales, chunkRanges, rowPlaces } = document;
   await writer.append({
@@ -189,7 +197,7 @@ async function appendDocument(
     chunkRows,
     vectors,
     scales,
-    terms: metadataTerms(input.metadata),
+    terms,
     ...(chunkRanges && rowPlaces ? { chunkRanges, rowPlaces } : {}),
   });
   return {

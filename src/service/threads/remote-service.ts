@@ -22,7 +22,7 @@ const kinds = {
   listIndexes: 'operation',
   listIndexPage: 'operation',
   getIndex: 'operation',
-  renameIndex: 'operation',
+  updateIndex: 'operation',
   swapIndexNames: 'operation',
   describeIndex: 'operation',
   contents: 'operation',

@@ -76,6 +76,8 @@ describe.each(archives)('%s', (archive) => {
         code: 'authentication_failed',
       });
       expect(await answersOf(stage, tenant, index)).toEqual(answers);
+      const row = await stage.service.getIndex(contextOf(tenant, stage.clock.ms), index.id);
+      expect(row.matchFields).toEqual([]);
       if (readingKey !== undefined) {
         const reading = await stage.service.admit(`Bearer ${readingKey}`);
         reading.permit.release();

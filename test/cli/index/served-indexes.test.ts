@@ -23,7 +23,31 @@ describe('index list', () => {
     expect(exitCode).toBe(0);
     expect(document.data).toEqual(api.indexes);
     const { stdout } = await runHere(['index', 'list'], options);
-    expect(stdout).toMatch(/^name +index +status +model +created\nbooks +0{8}-\S+ +ready +words\/1 +2026-/);
+    expect(stdout).toMatch(
+      /^name +index +status +model +created +match fields\nbooks +0{8}-\S+ +ready +words\/1 +2026-/,
+    );
+  });
+});
+
+describe('index create and index update', () => {
+  it('set and clear match fields', async () => {
+    const more = ['--model', 'words/1', '--match-fields', 'code, part.number'];
+    const { document } = await runJsonHere(['index', 'create', 'parts', ...more], options);
+    expect(document).toMatchObject({ name: 'parts', match_fields: ['code', 'part.number'] });
+    expect(api.requests.at(-1)?.body).toEqual({
+      name: 'parts',
+      model: 'words',
+      model_version: '1',
+      match_fields: ['code', 'part.number'],
+    });
+    const { stdout } = await runHere(['index', 'list'], options);
+    expect(stdout).toMatch(/\nparts .* code, part\.number\n/);
+    const told = await runHere(['index', 'update', 'books', '--match-fields', 'isbn'], options);
+    expect(told.stdout).toMatch(/^index books \(0{8}-\S+\) has the match fields isbn now\n/);
+    const cleared = await runHere(['index', 'update', 'books', '--no-match-fields'], options);
+    expect(cleared.stdout).toContain('has no match fields now');
+    expect(api.indexes[0]).toMatchObject({ name: 'books', match_fields: [] });
+    expect((await runHere(['index', 'update', 'books'], options)).exitCode).toBe(2);
   });
 });
 

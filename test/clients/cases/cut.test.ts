@@ -1,7 +1,7 @@
 /** How the clients cut long documents. The client of Python has the same cases. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { cuttingOf, partsOf } from '../../../clients/typescript/src/cut.ts';
+import { cuttingOf, partsOf } from '../../../clients/typescript/src/import/cut.ts';
 import { MaxsimdError } from '../../../clients/typescript/src/errors.ts';
 import { announceRandom } from '../../support/running/random.ts';
 

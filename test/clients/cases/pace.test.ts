@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Pace, type LateBatch } from '../../../clients/typescript/src/pace.ts';
+import { Pace, type LateBatch } from '../../../clients/typescript/src/import/pace.ts';
 
 interface Step {
   readonly stored?: number;

@@ -66,15 +66,19 @@ const clients = (): readonly Client[] => cluster.nodes.map(({ url }) => connect(
 const document = (id: number) => ({
   doc_id: `d${id}`,
   text: `a short text about number ${id} and little else`,
+  metadata: { code: `N${id}.65` },
 });
 const foundBy = async (client: Client, indexId: string): Promise<readonly string[]> =>
   (await find(client, indexId, { query: 'a number', top_k: 100 })).results
     .map(({ doc_id: docId }) => docId)
     .toSorted();
+/** The best document for a code that stands in metadata alone. */
+const bestFor = async (client: Client, indexId: string, code: string): Promise<string | undefined> =>
+  (await find(client, indexId, { query: `which text is ${code}?`, top_k: 1 })).results[0]?.doc_id;
 
 it('lose nothing that was answered when a node dies, its disk goes, and the database restarts', async () => {
   const [one, two, three] = clients();
-  const { id } = await makeIndex(one!);
+  const { id } = await makeIndex(one!, { match_fields: ['code'] });
   const stored: string[] = [];
   const add = async (client: Client, count: number): Promise<void> => {
     const documents = Array.from({ length: count }, (_value, place) => document(stored.length + place));
@@ -84,7 +88,10 @@ it('lose nothing that was answered when a node dies, its disk goes, and the data
   };
   await add(one!, 3);
   await add(two!, 2);
-  for (const client of [one!, two!, three!]) expect(await foundBy(client, id)).toEqual(stored);
+  for (const client of [one!, two!, three!]) {
+    expect(await foundBy(client, id)).toEqual(stored);
+    expect(await bestFor(client, id, 'n3-65')).toBe('d3');
+  }
 
   const [node] = cluster.nodes;
   node!.kill('SIGKILL');
@@ -94,6 +101,7 @@ it('lose nothing that was answered when a node dies, its disk goes, and the data
   await rm(path.join(node!.directory, 'data'), { recursive: true });
   await node!.start();
   expect(await foundBy(one!, id)).toEqual(stored);
+  expect(await bestFor(one!, id, 'N 6 65')).toBe('d6');
 
   await cluster.postgres.stop('SIGQUIT');
   expect((await two!.search(id, { query: 'a number' })).status).toBe(503);

@@ -13,7 +13,7 @@ import { Load } from '../../support/cluster/history/load.ts';
 import { newKeyedTenant } from '../../support/cluster/history/tenants.ts';
 import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
-import { connect } from '../../support/running/client.ts';
+import { connect, expectError } from '../../support/running/client.ts';
 import { hangMs } from '../../support/running/eventually.ts';
 import { find, makeIndex, put } from '../../support/running/requests.ts';
 import { seededRandom } from '../../../bench/lib/seeded-random.ts';
@@ -67,7 +67,7 @@ async function startNext(migration: 'expanding' | 'lying'): Promise<HttpNode> {
   return new HttpNode(node);
 }
 
-it('a new index has the newest version of the model that every node serves', async () => {
+it('a new index has the newest version of the model that every node serves, and match fields once every node knows them', async () => {
   const { client, catalog } = await startClient();
   const makeNext = async (): Promise<string> => (await makeIndex(client)).model_version;
   expect(await makeNext()).toBe('2');
@@ -83,10 +83,23 @@ it('a new index has the newest version of the model that every node serves', asy
   const beats = setInterval(() => void beat(), nodeLiveMs / 5);
   await expect.poll(makeNext, { timeout: hangMs }).toBe('1');
   const index = await makeIndex(client);
+  const change = (body: object) => client.send('PATCH', `/v1/indexes/${index.id}`, { body });
+  for (const refused of [
+    await client.createIndex({ name: 'codes', match_fields: ['code'] }),
+    await change({ match_fields: ['code'] }),
+  ]) {
+    expect(expectError(refused, 503, 'service_unavailable').message).toContain(
+      '1 of 2 nodes run an earlier release',
+    );
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+  }
+  for (const body of [{ match_fields: null }, { match_fields: [] }, { name: 'animals' }])
+    expect((await change(body)).status).toBe(200);
   await put(client, index.id, [{ doc_id: 'bee', text: 'Honey bees dance.' }]);
   expect((await find(client, index.id, { query: 'insects' })).results).toMatchObject([{ doc_id: 'bee' }]);
   clearInterval(beats);
   await catalog.leave(old.id);
+  expect((await change({ match_fields: ['code'] })).body).toMatchObject({ match_fields: ['code'] });
   await expect.poll(makeNext, { timeout: hangMs }).toBe('2');
   expect((await find(client, index.id, { query: 'insects' })).results).toMatchObject([{ doc_id: 'bee' }]);
 });

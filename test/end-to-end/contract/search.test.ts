@@ -61,6 +61,7 @@ describe('Search an index', () => {
       where: null,
       offset: null,
       passage: null,
+      match: null,
       fields: null,
     };
     const { results } = await find(client, library, nulls);

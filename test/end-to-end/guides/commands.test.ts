@@ -31,3 +31,25 @@ test('the commands of imports find what the page says', async () => {
   const { data } = expectReply(await client.listIndexes(), indexList);
   expect(data.map(({ name }) => name)).toEqual(['handbook', 'notes', 'manuals']);
 });
+
+test('the commands of codes and names find what the page says', async () => {
+  const { key } = await stage.newTenant();
+  const printed = await runCommands(await documentCommands('guide/codes.md'), repositoryRoot, {
+    MAXSIMD_URL: stage.server.url,
+    MAXSIMD_API_KEY: key,
+    XDG_STATE_HOME: await newDirectory(),
+  });
+  const results = [...printed.matchAll(/^\{.*"results":.*$/gm)].map(
+    ([answer]) => (JSON.parse(answer) as { readonly results: readonly CodeResult[] }).results,
+  );
+  expect(results.map(([first]) => first?.doc_id)).toEqual(['2', '1', '3']);
+  expect(results[0]).toHaveLength(1);
+  expect(results[1]?.[0]?.components?.matches).toMatchObject([{ field: 'part', value: 'NE-555P' }]);
+  expect(printed).toMatch(/^identifiers +3 in 1 documents$/m);
+  expect(printed).toMatch(/^ +1 +[\d.]+ +page 1 /m);
+});
+
+interface CodeResult {
+  readonly doc_id: string;
+  readonly components?: { readonly matches: readonly object[] };
+}

@@ -108,6 +108,8 @@ function indexCalls(): readonly Call[] {
     ['publish', [random.integer(2, 1000), columns(2, [0]), noLifespans]],
     ['search', [clusters.search(1, { filterTerms: term(1), components: true })]],
     ['beginSearch', [clusters.search(1, { filterTerms: term(1), components: true })]],
+    ['search', [clusters.search(1, { match: { ...spans(), bonuses: Float32Array.of(1, 2) } })]],
+    ['countSpans', [{ generation: 1, timeoutMs: 1_000, filterTerms: term(1), ...spans() }]],
     ['recordsWithoutValues', [1, 1, { fields: ['"a"'] }]],
     ['addValues', [1, { fields: ['"a"'] }, Uint32Array.of(0, 1), ['{"a":1}', '{}']]],
     ['saveValues', [1, { fields: ['"a"'] }]],
@@ -116,6 +118,10 @@ function indexCalls(): readonly Call[] {
     ['verifyRecord', [1, 0]],
     ['segments', []],
   ];
+}
+
+function spans() {
+  return { terms: Uint8Array.of(...term(1), ...term(2), ...term(3)), termCounts: Uint32Array.of(2, 1) };
 }
 
 function searchCalls(): readonly Call[] {

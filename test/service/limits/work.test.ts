@@ -17,6 +17,7 @@ const dearest: QueryWork = {
   query: 'x'.repeat(8 << 10),
   queryTokensMax: 510,
   scored: { candidateK: 500, chunkRowsMax: 510, grouped: true },
+  matchedTokenVectors: 2_000 * 510,
 };
 
 it('the dearest search of the contract is affordable, and so are 32 usual ones', () => {
@@ -38,9 +39,15 @@ it('a query costs the encoder its tokens, no more than the model reads, whatever
   });
 });
 
+it('the engine is asked for the rows of documents that match, besides', () => {
+  const { engine } = costOf({ ...dearest, matchedTokenVectors: 0 });
+  expect(costOf(dearest).engine - engine).toBeCloseTo((2_000 * 510 * 510) / 2 ** 18);
+});
+
 it('the engine is asked for the rows of the candidates', () => {
   const ofRows = (chunkRowsMax: number): number =>
-    costOf({ ...dearest, scored: { candidateK: 500, chunkRowsMax, grouped: true } }).engine - unitsOfSearch;
+    costOf({ ...dearest, scored: { candidateK: 500, chunkRowsMax, grouped: true }, matchedTokenVectors: 0 })
+      .engine - unitsOfSearch;
   expect(ofRows(510)).toBeCloseTo(3 * ofRows(170));
 });
 

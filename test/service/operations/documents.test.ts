@@ -1,7 +1,9 @@
 /** Upserting and deleting documents. */
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { looseKey } from '../../../src/index/terms/loose-keys.ts';
+import { termsOfKeys } from '../../../src/index/terms/match-terms.ts';
 import {
   documentsOf,
   openServiceStage,
@@ -14,6 +16,48 @@ beforeAll(async () => {
   stage = await openServiceStage();
 });
 afterAll(() => stage[Symbol.asyncDispose]());
+
+describe('records', () => {
+  it('have the terms of the match fields that their index has when they are written', async () => {
+    const { service, directory } = stage;
+    const tenant = await stage.newTenant();
+    const make = async (matchFields: readonly string[]) =>
+      (await service.createIndex(tenant.context(), { name: matchFields.join(), matchFields })).id;
+    const [parts, plain] = [await make(['part.number']), await make([])];
+    const put = (indexId: string, docId: string, metadata: object) =>
+      service.upsertDocuments(
+        tenant.context(),
+        indexId,
+        documentsOf({ [docId]: 'words' }, JSON.stringify(metadata)),
+      );
+    const hasTerm = async (indexId: string, field: string, text: string): Promise<boolean> => {
+      const folder = path.join(directory, 'segments', indexId);
+      const segments = (await readdir(folder)).filter((name) => name.endsWith('.seg'));
+      const contents = await Promise.all(segments.map((name) => readFile(path.join(folder, name))));
+      return contents.some((content) =>
+        content.includes(Buffer.from(termsOfKeys([looseKey(text)!], [field]))),
+      );
+    };
+    const metadata = { part: { number: ['E11.65', 'N 7'] }, code: 'X-1' };
+    for (const id of [parts, plain]) await put(id, 'a', metadata);
+    for (const text of ['e11 65', 'N7']) {
+      expect(await hasTerm(parts, 'part.number', text)).toBe(true);
+      expect(await hasTerm(plain, 'part.number', text)).toBe(false);
+    }
+    expect(await hasTerm(parts, 'code', 'x1')).toBe(false);
+    await service.updateIndex(tenant.context(), parts, { matchFields: ['code'] });
+    expect(await hasTerm(parts, 'code', 'x1')).toBe(false);
+    await service.updateDocument(tenant.context(), parts, 'a', { expiresAtMs: null });
+    expect(await hasTerm(parts, 'code', 'x1')).toBe(true);
+    await service.updateDocument(tenant.context(), parts, 'a', { metadataMerge: '{"code":"X-2"}' });
+    expect(await hasTerm(parts, 'code', 'x2')).toBe(true);
+    await put(parts, 'b', { code: 'Y', part: { number: 'Z9' } });
+    expect([await hasTerm(parts, 'code', 'Y'), await hasTerm(parts, 'part.number', 'Z9')]).toEqual([
+      true,
+      false,
+    ]);
+  });
+});
 
 describe('upserting', () => {
   it('is refused before inference when the stored-document allowance cannot hold it', async () => {

@@ -72,6 +72,28 @@ describe('searching', () => {
     expect((await tenant.search(indexId, '東京', { topK: 1 })).results[0]).toMatchObject({ textRange });
   });
 
+  it('matches metadata values also where an encoder says the places of words in a call of its own', async () => {
+    const { id } = await stage.service.createIndex(tenant.context(), {
+      name: 'codes',
+      matchFields: ['code'],
+    });
+    const documents = ['A-1', 'B-2', 'C-3'].map((code) => ({
+      docId: code,
+      text: `some words ${code}`,
+      metadata: JSON.stringify({ code }),
+    }));
+    await stage.service.upsertDocuments(tenant.context(), id, documents);
+    const search = () => tenant.search(id, 'what is b2', { returnComponents: true });
+    const { results } = await search();
+    const matches = results.flatMap(({ docId, components }) =>
+      components!.matches!.map(({ value, start, end }) => [docId, value, start, end]),
+    );
+    expect(matches).toEqual([['B-2', 'B-2', 8, 10]]);
+    stage.encoder.locates = false;
+    onTestFinished(() => void (stage.encoder.locates = true));
+    expect((await search()).results).toEqual(results);
+  });
+
   it('that fails is not charged', async () => {
     const own = await stage.newTenant();
     const indexId = await own.createIndex();

@@ -42,7 +42,7 @@ const tokensOfDocument = 10;
 
 export class ApiDouble {
   readonly requests: SeenRequest[] = [];
-  readonly indexes: { readonly id: string; name: string }[] = [];
+  readonly indexes: { readonly id: string; name: string; match_fields: readonly string[] }[] = [];
   readonly documents = new Map<string, { text: string; metadata: unknown }>();
   /** Query text -> document ids of the result chunks, in order. */
   readonly rankings = new Map<string, readonly string[]>();
@@ -69,7 +69,7 @@ export class ApiDouble {
     await once(this.#server, 'close');
   }
 
-  addIndex(name: string, id: string): object {
+  addIndex(name: string, id: string, matchFields: readonly string[] = []): object {
     const index = {
       id,
       name,
@@ -77,6 +77,7 @@ export class ApiDouble {
       model_version: '1',
       status: 'ready',
       created_at: '2026-11-22T12:00:00.000Z',
+      match_fields: matchFields,
     };
     this.indexes.push(index);
     return index;
@@ -152,7 +153,7 @@ export class ApiDouble {
         return { body: { data: this.indexes } };
       case 'POST /v1/indexes': {
         const id = `00000000-0000-4000-8000-${String(this.indexes.length).padStart(12, '0')}`;
-        return { status: 201, body: this.addIndex(request.body.name, id) };
+        return { status: 201, body: this.addIndex(request.body.name, id, request.body.match_fields) };
       }
       case 'GET /v1/indexes/ID': {
         const given = decodeURIComponent(address.split('/').at(-1) ?? '');
@@ -166,7 +167,8 @@ export class ApiDouble {
         const other = this.indexes.find(({ id }) => id === request.body.swap_name_with);
         if (index === undefined) return errorReply(404, 'not_found');
         const { name } = index;
-        index.name = other?.name ?? request.body.name;
+        index.name = other?.name ?? request.body.name ?? name;
+        if (request.body.match_fields !== undefined) index.match_fields = request.body.match_fields;
         if (other !== undefined) other.name = name;
         return { body: index };
       }

@@ -28,6 +28,7 @@ export const index = z.strictObject({
   metadata_schema: customerObject,
   status: z.enum(['creating', 'ready', 'error']),
   created_at: timestamp,
+  match_fields: z.array(z.string()).max(8),
   /** Present only in the answer for one index. */
   recall: z
     .strictObject({
@@ -101,6 +102,18 @@ const components = z.strictObject({
   ),
   candidate_score: z.number().optional(),
   candidate_rank: count.optional(),
+  /** An addition of ours. */
+  matches: z
+    .array(
+      z.strictObject({
+        field: z.string(),
+        value: z.string(),
+        start: count,
+        end: z.int().min(1),
+        bonus: z.number().positive(),
+      }),
+    )
+    .optional(),
 });
 
 export const resultItem = z.strictObject({

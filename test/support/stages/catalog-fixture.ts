@@ -44,6 +44,7 @@ export function indexInput(tenantId: string, name: string): CreateIndexInput {
     modelVersion: '1',
     chunking: { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 },
     metadataSchema: '{"type":"object"}',
+    matchFields: [],
   };
 }
 

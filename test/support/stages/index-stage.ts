@@ -377,6 +377,7 @@ async function newIndexOf(catalog: SqliteCatalog): Promise<Pick<Stage, 'tenantId
       modelVersion: '1',
       chunking: { maxTokens: 256, overlapTokens: 32, minimumChunkTokens: 16 },
       metadataSchema: '{}',
+      matchFields: [],
     },
     10,
   );

@@ -120,6 +120,7 @@ class AsyncMaxsimd:
         model: str | None = None,
         metadata_schema: Mapping[str, Any] | None = None,
         chunking: ChunkingOptionsInput | Mapping[str, Any] | None = None,
+        match_fields: Sequence[str] | None = None,
         if_exists: Literal["return"] | None = None,
     ) -> Index:
         """Sent again after 503 (a model that is being loaded), not after a lost answer: the name may be taken by then.
@@ -130,7 +131,8 @@ class AsyncMaxsimd:
         Example:
             index = await client.create_index("handbook", metadata_schema={"kind": "string"})
         """
-        return await self._send(calls.create_index(name, model, metadata_schema, chunking, if_exists))
+        call = calls.create_index(name, model, metadata_schema, chunking, match_fields, if_exists)
+        return await self._send(call)
 
     async def list_indexes(self) -> list[Index]:
         """All of them, oldest first.
@@ -163,6 +165,14 @@ class AsyncMaxsimd:
             await client.swap_index_names(index_id, newer_id)
         """
         return await self._send(calls.swap_index_names(index_id, other_id))
+
+    async def set_match_fields(self, index_id: UUID | str, match_fields: Sequence[str]) -> Index:
+        """The metadata fields that words of a query match, in place of those of before; none for an empty list.
+
+        Example:
+            await client.set_match_fields(index_id, ["part_number"])
+        """
+        return await self._send(calls.set_match_fields(index_id, match_fields))
 
     async def delete_index(self, index_id: UUID | str) -> Deleted:
         """Sent once: a second one would be refused as not found.
@@ -312,12 +322,15 @@ class AsyncMaxsimd:
         return_components: bool | None = None,
         min_score: float | None = None,
         passage: Mapping[str, Any] | None = None,
+        match: Mapping[str, Any] | Literal[False] | None = None,
         fields: Sequence[str] | None = None,
     ) -> Ranked:
         """The best chunks, or with `group_by_document` the best documents, best first.
 
         `offset` leaves out so many of the best: the next page. With `passage={"from": "text"}` each chunk has its
         `passage`, from the metadata field that holds the text. With `fields` the results have these metadata fields alone.
+        Words of the query that match a value of the index's `match_fields` raise its documents; `match={"weight": 1}` raises
+        them more, and `match=False` not.
 
         Example:
             ranked = await client.search(index_id, "how do insects communicate?", top_k=3, where={"kind": "insect"})
@@ -334,6 +347,7 @@ class AsyncMaxsimd:
             "return_components": return_components,
             "min_score": min_score,
             "passage": passage,
+            "match": match,
             "fields": fields,
         }
         return await self._send(calls.search(index_id, {"query": query, **options}))
@@ -403,12 +417,18 @@ class AsyncMaxsimd:
         concurrency: int = 2,
         on_progress: Callable[[ImportProgress], None] | None = None,
         keep_text: str | None = None,
+        identifiers: str | None = None,
         cut: bool | int = False,
     ) -> ImportReport:
         """Any number of documents, in batches, `concurrency` at once.
 
         `keep_text` names the metadata field that keeps the text of each document, so that searches show passages. Metadata
         have at most 16 KiB; a document with more is refused, or cut with `cut`.
+
+        `identifiers` names the metadata field that gets the words of each text that look like identifiers: 3 to 64 characters
+        with a digit, an underscore, an inner dot or camelCase, at most 64 a document. Create the index with this field in
+        `match_fields`, and searches find these words as a whole. They are then stored, which the text is not. Words for which
+        the 16 KiB of metadata have no room are left out.
 
         `cut` makes documents `ID#1`, `ID#2` and so on of a longer one, at headings of Markdown, paragraphs and sentences, with
         `part_of`, `part` and `headings` in their metadata. `True` cuts at what a document may hold: 16 KiB of metadata with
@@ -423,7 +443,8 @@ class AsyncMaxsimd:
             report = await client.import_documents(index_id, [{"doc_id": "bee", "text": "Honey bees dance."}])
             print(report.documents, report.failed)
         """
-        return await Import(self, index_id, concurrency, on_progress, Intake(keep_text, cut)).run(documents)
+        intake = Intake(keep_text, identifiers, cut)
+        return await Import(self, index_id, concurrency, on_progress, intake).run(documents)
 
     async def _id_of(self, index_id: UUID | str, *, is_patient: bool = False) -> UUID | str:
         """For work of several requests, between which a name may go to another index."""

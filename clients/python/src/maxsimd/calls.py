@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime, time
 from enum import Enum
@@ -80,10 +80,12 @@ def create_index(
     model: str | None,
     metadata_schema: Mapping[str, Any] | None,
     chunking: ChunkingOptionsInput | Mapping[str, Any] | None,
+    match_fields: Sequence[str] | None,
     if_exists: Literal["return"] | None,
 ) -> Call[Index]:
     given = {"name": name, "model": model, "metadata_schema": metadata_schema, "chunking": chunking}
-    body = _body({**given, "if_exists": if_exists})
+    fields = None if match_fields is None else list(match_fields)
+    body = _body({**given, "match_fields": fields, "if_exists": if_exists})
     return Call("POST", "/v1/indexes", Index, is_safe=if_exists is not None, is_unique=True, body=body)
 
 
@@ -102,6 +104,10 @@ def get_index(index_id: UUID | str) -> Call[Index]:
 def rename_index(index_id: UUID | str, name: str) -> Call[Index]:
     # By its old name the index is not found a second time.
     return Call("PATCH", _index_path(index_id), Index, is_safe=not is_name(index_id), body=_body({"name": name}))
+
+
+def set_match_fields(index_id: UUID | str, match_fields: Sequence[str]) -> Call[Index]:
+    return Call("PATCH", _index_path(index_id), Index, is_safe=True, body=_body({"match_fields": list(match_fields)}))
 
 
 def swap_index_names(index_id: UUID | str, other_id: UUID | str) -> Call[Index]:

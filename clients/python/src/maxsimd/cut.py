@@ -7,7 +7,6 @@ Its id is `ID#1`, `ID#2` and so on, and its metadata say where it comes from: `p
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -15,31 +14,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from .added import METADATA_BYTES_MAX, AddedFields, assert_free, json_bytes, utf8
 from .errors import MaxsimdError
+from .identifiers import SPACES
 from .models import StoredDocument
 
 PART_FIELDS = ("part_of", "part")
 """Metadata of a part that say which one it is."""
 CUT_BYTES_MIN = 1024
 TEXT_BYTES_MAX = 100 * 1024
-METADATA_BYTES_MAX = 16 * 1024
 _DOC_ID_LENGTH_MAX = 255
 _HEADING_LENGTH_MAX = 100
 _PART_DIGITS_MAX = 8
 """Bytes of the longest `part` in metadata, beyond one digit."""
+_IDENTIFIERS_BYTES = 1024
+"""Bytes of metadata that a part with its text leaves for its identifiers. Most texts of this size need no more."""
 
-_SPACES = "\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000\ufeff"
-"""White space as ECMAScript has it, so that both clients cut alike."""
-_SPACE = f"[{_SPACES}]"
-_NOT_BREAK = f"[{_SPACES.replace(chr(10), '')}]"
+_SPACE = f"[{SPACES}]"
+_NOT_BREAK = f"[{SPACES.replace(chr(10), '')}]"
 _PARAGRAPH = re.compile(rf"\n{_NOT_BREAK}*\n{_SPACE}*")
 _CLOSING = "\"')\\]\u201d\u2019"
 _SENTENCE = re.compile(rf"[.!?\u2026][{_CLOSING}]*{_SPACE}+|[\u3002\uff01\uff1f][{_CLOSING}\u300d]*|\n")
 _WORD = re.compile(rf"{_SPACE}+")
-_NO_SPACE = re.compile(f"[^{_SPACES}]")
+_NO_SPACE = re.compile(f"[^{SPACES}]")
 _LINE = re.compile(r"[^\n]+")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
-_HEADING = re.compile(rf" {{0,3}}(#{{1,6}})[ \t]+([^{_SPACES}][^\n]*)\Z")
+_HEADING = re.compile(rf" {{0,3}}(#{{1,6}})[ \t]+([^{SPACES}][^\n]*)\Z")
 _CLOSING_SIGNS = re.compile(r"(?<![ \t])[ \t]+#+\Z")
 
 
@@ -47,18 +47,23 @@ _CLOSING_SIGNS = re.compile(r"(?<![ \t])[ \t]+#+\Z")
 class Cutting:
     bytes: int
     """Bytes of UTF-8 that the text of a document has at most."""
-    keep_text: str | None
-    """The metadata field that keeps the text. The metadata of a part then have at most 16 KiB with it."""
+    added: AddedFields
+    """The metadata fields that the import adds. If one keeps the text, the metadata of a part have at most 16 KiB with it."""
+
+    @property
+    def metadata_bytes(self) -> int:
+        """Bytes that the metadata of a part have at most with its text, if a field keeps it."""
+        return METADATA_BYTES_MAX - (0 if self.added.identifiers is None else _IDENTIFIERS_BYTES)
 
     @staticmethod
-    def of(cut: bool | int, keep_text: str | None) -> Cutting | None:
+    def of(cut: bool | int, added: AddedFields) -> Cutting | None:
         """None without a cut. Raises a `MaxsimdError` where `cut` is no number of bytes."""
         if cut is False:
             return None
         size = TEXT_BYTES_MAX if cut is True else cut
         if not isinstance(size, int) or not CUT_BYTES_MIN <= size <= TEXT_BYTES_MAX:
             raise MaxsimdError(f"cut: bytes of text from {CUT_BYTES_MIN} to {TEXT_BYTES_MAX}, or True")
-        return Cutting(size, keep_text)
+        return Cutting(size, added)
 
 
 @dataclass(frozen=True)
@@ -85,8 +90,7 @@ def cut_document(document: Mapping[str, Any], cutting: Cutting) -> list[Mapping[
     text = document.get("text")
     if not isinstance(text, str) or _fits(document, text, cutting):
         return [document]
-    kept = () if cutting.keep_text is None else (cutting.keep_text,)
-    assert_free(document, ("part_of", "part", "headings", *kept))
+    assert_free(document, ("part_of", "part", "headings", *cutting.added.names))
     boundaries = _boundaries_of(text)
     parts: list[Mapping[str, Any]] = []
     start = _after_space(text, 0)
@@ -101,19 +105,11 @@ def cut_document(document: Mapping[str, Any], cutting: Cutting) -> list[Mapping[
         part_id = f"{doc_id}#{number}"
         if len(part_id) > _DOC_ID_LENGTH_MAX:
             raise MaxsimdError(f"the id of a part has more than {_DOC_ID_LENGTH_MAX} characters")
-        part = text[start:end].rstrip(_SPACES)
+        part = text[start:end].rstrip(SPACES)
         parts.append({**document, "doc_id": part_id, "text": part, "metadata": metadata})
         start = _after_space(text, end)
     # A text of spaces alone has no parts. The service refuses it.
     return parts or [document]
-
-
-def assert_free(document: Mapping[str, Any], fields: Iterable[str]) -> None:
-    """Raises a `MaxsimdError` if the metadata have one of the fields that this import adds."""
-    metadata = document.get("metadata") or {}
-    for field in fields:
-        if field in metadata:
-            raise MaxsimdError(f"metadata.{field}: the import adds a field of this name")
 
 
 class StaleParts:
@@ -163,32 +159,25 @@ def _source_of(document: StoredDocument) -> tuple[str, int]:
 
 
 def _fits(document: Mapping[str, Any], text: str, cutting: Cutting) -> bool:
-    if len(_utf8(text)) > cutting.bytes:
+    if len(utf8(text)) > cutting.bytes:
         return False
-    if cutting.keep_text is None:
+    keep_text = cutting.added.keep_text
+    if keep_text is None:
         return True
-    return _json_bytes({**(document.get("metadata") or {}), cutting.keep_text: text}) <= METADATA_BYTES_MAX
+    return json_bytes({**(document.get("metadata") or {}), keep_text: text}) <= cutting.metadata_bytes
 
 
 def _room_of(metadata: Mapping[str, Any], cutting: Cutting) -> tuple[int, float]:
     """Bytes that the text of a part may have: of its own, and as a string of JSON."""
-    if cutting.keep_text is None:
+    keep_text = cutting.added.keep_text
+    if keep_text is None:
         return cutting.bytes, float("inf")
-    rest = METADATA_BYTES_MAX - _PART_DIGITS_MAX - _json_bytes({**metadata, cutting.keep_text: ""})
+    rest = cutting.metadata_bytes - _PART_DIGITS_MAX - json_bytes({**metadata, keep_text: ""})
     if rest < CUT_BYTES_MIN:
         raise MaxsimdError(
             f"the other metadata leave {max(0, rest)} bytes for the text, and at least {CUT_BYTES_MIN} are needed"
         )
     return cutting.bytes, rest
-
-
-def _json_bytes(value: Any) -> int:
-    # What is no JSON is refused when the document is encoded.
-    return len(_utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)))
-
-
-def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _end_of_part(text: str, start: int, boundaries: _Boundaries, room: tuple[int, float]) -> int:
@@ -242,10 +231,10 @@ def _headings_of(text: str) -> list[_Heading]:
     above: list[_Heading] = []
     fence: str | None = None
     for match in _LINE.finditer(text):
-        line = match[0].rstrip(_SPACES)
+        line = match[0].rstrip(SPACES)
         mark = _FENCE.match(line)
         if fence is not None:
-            if mark is not None and mark[1].startswith(fence) and line.strip(_SPACES) == mark[1]:
+            if mark is not None and mark[1].startswith(fence) and line.strip(SPACES) == mark[1]:
                 fence = None
             continue
         if mark is not None:

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .added import AddedFields, add_fields, assert_free
 from .calls import Document, document_json, plain, time_text
-from .cut import Cutting, StaleParts, assert_free, cut_document
+from .cut import Cutting, StaleParts, cut_document
 from .errors import APIError, MaxsimdError
 from .models import DocumentFailure, UpsertResult
 from .pace import Pace
@@ -38,6 +39,8 @@ class ImportReport:
     failed: list[DocumentFailure] = field(default_factory=list)
     deleted: int = 0
     """Documents that were deleted because `cut` left them behind."""
+    identifiers_left_out: int = 0
+    """Identifiers for which the metadata of their documents had no room."""
 
     def add(self, answer: UpsertResult) -> None:
         self.documents += answer.upserted_documents
@@ -55,17 +58,19 @@ class Item:
     json: bytes
     expires_at: str | None
     """No part of the document in a request."""
+    identifiers_left_out: int = 0
 
 
 class Intake:
     """Makes items of the documents of an import.
 
-    `keep_text` is the metadata field that keeps the text. With `cut` a long document becomes several.
+    `keep_text` is the metadata field that keeps the text, and `identifiers` the one that gets the words that look like
+    identifiers. With `cut` a long document becomes several.
     """
 
-    def __init__(self, keep_text: str | None = None, cut: bool | int = False) -> None:
-        self._keep_text = keep_text
-        self._cutting = Cutting.of(cut, keep_text)
+    def __init__(self, keep_text: str | None = None, identifiers: str | None = None, cut: bool | int = False) -> None:
+        self._added = AddedFields(keep_text, identifiers)
+        self._cutting = Cutting.of(cut, self._added)
         self.stale_parts = None if self._cutting is None else StaleParts()
         """None: nothing is cut, so nothing is left behind."""
 
@@ -93,10 +98,9 @@ class Intake:
         doc_id, expiry = str(document.get("doc_id", "")), document.get("expires_at")
         stored = {name: field for name, field in document.items() if name != "expires_at"}
         try:
-            if self._keep_text is not None:
-                assert_free(stored, (self._keep_text,))
-                stored["metadata"] = {**(stored.get("metadata") or {}), self._keep_text: stored.get("text")}
-            return Item(doc_id, document_json(stored), None if expiry is None else time_text(expiry))
+            assert_free(stored, self._added.names)
+            left_out = add_fields(stored, self._added)
+            return Item(doc_id, document_json(stored), None if expiry is None else time_text(expiry), left_out)
         except MaxsimdError as error:
             return _failure(doc_id, str(error))
 
@@ -168,6 +172,7 @@ class Batches:
 
     def put(self, batch: Batch) -> None:
         self.report.failed.extend(batch.failed)
+        self.report.identifiers_left_out += sum(item.identifiers_left_out for item in batch.items.values())
         self._waiting.append(batch)
 
     def next(self) -> Batch | None:

@@ -52,6 +52,28 @@ class PassageOptionsInput(BaseModel):
     ] = None
 
 
+class MatchOptionsInput(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    fields: Annotated[
+        list[str] | None,
+        Field(
+            description="Some of the `match_fields` of the index. Default: all.",
+            max_length=8,
+            min_length=1,
+        ),
+    ] = None
+    weight: Annotated[
+        float | None,
+        Field(
+            description="A factor on the bonuses, above 0 and at most 10. Default 0.5.",
+            gt=0.0,
+            le=10.0,
+        ),
+    ] = None
+
+
 class QueryItemInput(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
@@ -121,6 +143,12 @@ class QueryItemInput(BaseModel):
         ),
     ] = None
     passage: PassageOptionsInput | None = None
+    match: Annotated[
+        Literal[False] | MatchOptionsInput | None,
+        Field(
+            description="How words of the query match values of the `match_fields` of the index as a whole. A document with such a value gets a bonus, which grows with the weight of the words and with the rarity of the value. Default: all `match_fields` count. `false` switches it off. An object is 422 if the index has no `match_fields`."
+        ),
+    ] = None
     fields: Annotated[
         list[str] | None,
         Field(
@@ -247,9 +275,22 @@ class TokenMatch(BaseModel):
     similarity: float
 
 
+class Match(BaseModel):
+    field: Annotated[
+        str, Field(description="The metadata field, as `match_fields` names it.")
+    ]
+    value: Annotated[str, Field(description="The value, or the item of an array.")]
+    start: Annotated[int, Field(ge=0)]
+    end: Annotated[int, Field(ge=1)]
+    bonus: Annotated[float, Field(description="Its part of `score`.")]
+
+
 class Components(BaseModel):
     maxsim: Annotated[
-        float, Field(description="Sum of the best similarities of the query tokens.")
+        float,
+        Field(
+            description="Sum of the best similarities of the query tokens. `score` is this and the bonuses of `matches`."
+        ),
     ]
     per_query_token: list[TokenMatch]
     candidate_score: Annotated[
@@ -257,6 +298,12 @@ class Components(BaseModel):
         Field(description="Approximate score by which the chunk became a candidate."),
     ] = None
     candidate_rank: Annotated[int | None, Field(ge=0)] = None
+    matches: Annotated[
+        list[Match] | None,
+        Field(
+            description="In the order of the query. Of a document with several chunks the best one has them. Absent without `match_fields`, with `match: false`, and in answers of `/v1/score`."
+        ),
+    ] = None
 
 
 class PassageHighlight(BaseModel):
@@ -301,7 +348,7 @@ class QueryChunk(BaseModel):
     normalized_score: Annotated[
         float | None,
         Field(
-            description="MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.",
+            description="The score as a share of the greatest MaxSim that the query could reach, at most 1. Without bonuses of `match`, 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.",
             ge=0.0,
             le=1.0,
         ),
@@ -327,7 +374,7 @@ class Result(BaseModel):
     normalized_score: Annotated[
         float | None,
         Field(
-            description="MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.",
+            description="The score as a share of the greatest MaxSim that the query could reach, at most 1. Without bonuses of `match`, 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.",
             ge=0.0,
             le=1.0,
         ),
@@ -362,7 +409,7 @@ class QueryResult(BaseModel):
     normalized_score: Annotated[
         float | None,
         Field(
-            description="MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.",
+            description="The score as a share of the greatest MaxSim that the query could reach, at most 1. Without bonuses of `match`, 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.",
             ge=0.0,
             le=1.0,
         ),
@@ -487,6 +534,12 @@ class Index(BaseModel):
     metadata_schema: Annotated[dict[str, Any], Field(description="As it was sent.")]
     status: Literal["creating", "ready", "error"]
     created_at: Annotated[AwareDatetime, Field(description="ISO 8601, UTC.")]
+    match_fields: Annotated[
+        list[str] | None,
+        Field(
+            description="Metadata fields that words of a query match. Empty if there are none. Absent from services of an earlier release."
+        ),
+    ] = None
     recall: Annotated[
         Recall | None,
         Field(

@@ -2,20 +2,23 @@
 import type {
   CreateIndexInput,
   CreateIndexResult,
+  IndexChange,
   IndexRow,
   IndexStatus,
-  RenameIndexResult,
+  UpdateIndexResult,
 } from '../../contract.ts';
+import { matchFieldsDetail } from '../../audit-detail.ts';
 import { ServiceError } from '../../../errors.ts';
 import { indexColumns, toIndexRow, type IndexColumns } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
+import { auditLog } from './audit-log.ts';
 
 /** Stands for a name while two indexes swap theirs. No index has an empty name. */
 const nobodysName = '';
 
 const insertIndexSql = `INSERT INTO indexes (id, tenant_id, name, model, model_version, max_tokens, overlap_tokens,
-    minimum_chunk_tokens, metadata_schema, status, created_at_ms)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?)`;
+    minimum_chunk_tokens, metadata_schema, match_fields, status, created_at_ms)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?)`;
 
 type OwnIndex = IndexColumns & { readonly index_key: number; readonly documents_stored: number };
 
@@ -31,6 +34,8 @@ export function indexOperations(connection: Connection) {
   const selectIndex = connection.prepare<[string, string], OwnIndex>(
     `SELECT ${indexColumns}, index_key, documents_stored FROM indexes WHERE id = ? AND tenant_id = ?`,
   );
+  const note = auditLog(connection);
+  const updateMatchFields = connection.prepare('UPDATE indexes SET match_fields = ? WHERE id = ?');
   const updateName = connection.prepare('UPDATE indexes SET name = ? WHERE id = ?');
   const updateStatus = connection.prepare('UPDATE indexes SET status = ? WHERE id = ?');
   const schedulePurge = connection.prepare('INSERT INTO purges (index_key) VALUES (?)');
@@ -40,8 +45,8 @@ export function indexOperations(connection: Connection) {
   );
 
   return {
-    createIndex(index: CreateIndexInput, indexesMax: number): CreateIndexResult {
-      const { id, tenantId, name, model, modelVersion, metadataSchema } = index;
+    createIndex(actor: string, index: CreateIndexInput, indexesMax: number): CreateIndexResult {
+      const { id, tenantId, name, model, modelVersion, metadataSchema, matchFields } = index;
       if (tenantExists.get(tenantId) === undefined) {
         throw new ServiceError('authentication_failed', 'the tenant no longer exists');
       }
@@ -51,7 +56,10 @@ export function indexOperations(connection: Connection) {
       const { maxTokens, overlapTokens, minimumChunkTokens } = index.chunking;
       const chunking = [maxTokens, overlapTokens, minimumChunkTokens];
       const createdAtMs = Date.now();
-      insertIndex.run(id, tenantId, name, model, modelVersion, ...chunking, metadataSchema, createdAtMs);
+      const fields = JSON.stringify(matchFields);
+      const own = [model, modelVersion, ...chunking, metadataSchema, fields];
+      insertIndex.run(id, tenantId, name, ...own, createdAtMs);
+      if (matchFields.length > 0) note(actor, 'match_fields_changed', tenantId, matchFieldsDetail(index));
       return { outcome: 'created', index: { ...index, status: 'ready', createdAtMs } };
     },
 
@@ -59,13 +67,30 @@ export function indexOperations(connection: Connection) {
       updateStatus.run(status, indexId);
     },
 
-    renameIndex(tenantId: string, indexId: string, name: string): RenameIndexResult {
+    updateIndex(
+      actor: string,
+      tenantId: string,
+      indexId: string,
+      { name, matchFields }: IndexChange,
+    ): UpdateIndexResult {
       const index = selectIndex.get(indexId, tenantId);
       if (index === undefined) return { outcome: 'index_missing' };
-      if (index.name !== name && indexOfName.get(tenantId, name) !== undefined)
-        return { outcome: 'duplicate_name' };
-      updateName.run(name, indexId);
-      return { outcome: 'renamed', index: toIndexRow({ ...index, name }) };
+      const before = toIndexRow(index);
+      const updated = {
+        ...before,
+        name: name ?? before.name,
+        matchFields: matchFields ?? before.matchFields,
+      };
+      if (before.name !== updated.name) {
+        if (indexOfName.get(tenantId, updated.name) !== undefined) return { outcome: 'duplicate_name' };
+        updateName.run(updated.name, indexId);
+      }
+      const fields = JSON.stringify(updated.matchFields);
+      if (JSON.stringify(before.matchFields) !== fields) {
+        updateMatchFields.run(fields, indexId);
+        note(actor, 'match_fields_changed', tenantId, matchFieldsDetail(updated));
+      }
+      return { outcome: 'updated', index: updated };
     },
 
     swapIndexNames(tenantId: string, indexId: string, otherId: string): IndexRow | undefined {

@@ -5,14 +5,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { IndexPlace, IndexRow, ModelVersionUse, Page, Tenant, TenantPlace } from '../../contract.ts';
 import type { Connection } from '../connection.ts';
-import {
-  indexColumns,
-  tenantColumns,
-  toIndexRow,
-  toTenant,
-  type IndexColumns,
-  type TenantColumns,
-} from '../../rows.ts';
+import { tenantColumns, toIndexRow, toTenant, type IndexColumns, type TenantColumns } from '../../rows.ts';
 
 type NameColumns = Pick<IndexColumns, 'id' | 'name' | 'created_at_ms'> & { readonly index_key: number };
 
@@ -46,8 +39,9 @@ function tenantReads(catalog: Connection) {
 }
 
 function indexReads(catalog: Connection) {
+  // The table of an earlier release lacks columns of this one.
   const index = catalog.prepare<[string, string], IndexColumns>(
-    `SELECT ${indexColumns} FROM indexes WHERE id = ? AND tenant_id = ?`,
+    'SELECT * FROM indexes WHERE id = ? AND tenant_id = ?',
   );
   const idOfName = catalog
     .prepare<[string, string], string>('SELECT id FROM indexes WHERE tenant_id = ? AND name = ?')
@@ -60,9 +54,7 @@ function indexReads(catalog: Connection) {
     `SELECT index_key, id, name, created_at_ms FROM indexes WHERE tenant_id = ? AND (created_at_ms, id) > (?, ?)
      ORDER BY created_at_ms, id LIMIT ?`,
   );
-  const indexByKey = catalog.prepare<[number], IndexColumns>(
-    `SELECT ${indexColumns} FROM indexes WHERE index_key = ?`,
-  );
+  const indexByKey = catalog.prepare<[number], IndexColumns>('SELECT * FROM indexes WHERE index_key = ?');
   const modelVersions = catalog.prepare<[], ModelVersionUse>(
     `SELECT model, model_version AS modelVersion, count(*) AS indexes FROM indexes
      GROUP BY model, model_version ORDER BY indexes DESC, model, model_version`,

@@ -7,12 +7,13 @@
  * `Pace` says how many batches are in flight, and how many documents each has. A batch that comes late is sent again, perhaps
  * in parts, when its turn comes: the first in the input goes first.
  */
-import { assertFree, cuttingOf, partsOf, StaleParts, type Cutting } from './cut.ts';
-import { jsonText } from './encoding.ts';
-import { ApiError, ImportError, MaxsimdError } from './errors.ts';
+import { ApiError, ImportError, MaxsimdError } from '../errors.ts';
+import { isBroken, LateError } from '../retry.ts';
+import type { Document, StoredDocument, UpsertResult } from '../types.ts';
+import { cuttingOf, partsOf, StaleParts, type Cutting } from './cut.ts';
+import { addedNames, type AddedFields } from './metadata.ts';
 import { Pace } from './pace.ts';
-import { isBroken, LateError } from './retry.ts';
-import type { Document, StoredDocument, UpsertResult } from './types.ts';
+import { bytesOf, requestPart, type RequestPart } from './request-part.ts';
 
 const bodyBytesMax = 5 * 1024 * 1024;
 /** Batches that wait for an earlier one to be settled are bounded too. */
@@ -33,6 +34,13 @@ export interface ImportOptions {
    * document with more is refused, or cut with `cut`.
    */
   readonly keepText?: string;
+  /**
+   * The metadata field that gets the words of each text that look like identifiers: 3 to 64 characters with a digit, an
+   * underscore, an inner dot or camelCase, at most 64 a document. Create the index with this field in `match_fields`, and
+   * searches find these words as a whole. They are then stored, which the text is not. Words for which the 16 KiB of metadata
+   * have no room are left out.
+   */
+  readonly identifiers?: string;
   /**
    * Cuts longer documents at headings of Markdown, paragraphs and sentences into documents `ID#1`, `ID#2` and so on, with
    * `part_of`, `part` and `headings` in their metadata. `true`: at what a document may hold, 16 KiB of metadata with
@@ -80,6 +88,8 @@ export interface ImportReport {
   readonly failed: readonly ImportFailure[];
   /** Documents that were deleted because `cut` left them behind. */
   readonly deleted: number;
+  /** Identifiers for which the metadata of their documents had no room. */
+  readonly identifiersLeftOut: number;
 }
 
 export interface ImportCalls {
@@ -127,7 +137,7 @@ function newEnd(): { readonly promise: Promise<void>; readonly resolve: () => vo
 }
 
 export class Import {
-  readonly #keepText: string | undefined;
+  readonly #added: AddedFields;
   readonly #calls: ImportCalls;
   readonly #onProgress: ImportOptions['onProgress'];
   readonly #callerSignal: AbortSignal | undefined;
@@ -137,7 +147,13 @@ export class Import {
   readonly #pace: Pace;
   /** In the order of the input, until they are settled. */
   readonly #batches: Batch[] = [];
-  readonly #report = { documents: 0, chunks: 0, failed: [] as ImportFailure[], deleted: 0 };
+  readonly #report = {
+    documents: 0,
+    chunks: 0,
+    failed: [] as ImportFailure[],
+    deleted: 0,
+    identifiersLeftOut: 0,
+  };
   readonly #cutting: Cutting | undefined;
   /** Absent where nothing is cut: then no ids are remembered, however many documents there are. */
   readonly #staleParts: StaleParts | undefined;
@@ -152,9 +168,10 @@ export class Import {
   #ended = newEnd();
 
   constructor(calls: ImportCalls, options: ImportOptions) {
-    const { concurrency = 2, keepText, onProgress, signal, resumed = { settled: 0, failed: 0 } } = options;
+    const { concurrency = 2, onProgress, signal, resumed = { settled: 0, failed: 0 } } = options;
+    addedNames(options);
     this.#calls = calls;
-    this.#keepText = keepText;
+    this.#added = options;
     this.#cutting = cuttingOf(options);
     this.#staleParts = this.#cutting && new StaleParts();
     this.#resumed = resumed;
@@ -219,7 +236,7 @@ export class Import {
     document: ImportDocument,
     place: { readonly isLast: boolean; readonly partOf?: string; readonly refusal?: MaxsimdError },
   ): Promise<void> {
-    const part = place.refusal ?? requestPart(document, this.#keepText);
+    const part = place.refusal ?? requestPart(document, this.#added);
     const { isLast, partOf } = place;
     if (!this.#fits(document.doc_id, part)) await this.#start();
     const item = { docId: document.doc_id, partOf, isLast };
@@ -228,6 +245,7 @@ export class Import {
       return;
     }
     if (unrefused(this.#next).length === 0) this.#next.expiresAt = part.expiresAt;
+    this.#report.identifiersLeftOut += part.identifiers.leftOut;
     this.#next.items.push({ ...item, json: part.json, refusal: undefined });
     this.#bytes += bytesOf(part);
   }
@@ -408,41 +426,6 @@ function failuresOf({ items, answer }: Batch): readonly ImportFailure[] {
     if (error === undefined) return [];
     return [{ doc_id: docId, ...(partOf !== undefined && { part_of: partOf }), error }];
   });
-}
-
-/** Throws a `MaxsimdError` where the time is none. */
-export function timeText(time: Date | string): string {
-  if (typeof time === 'string') return time;
-  try {
-    return time.toISOString();
-  } catch (error) {
-    const words = 'expires_at: this is no time: pass a Date, or a string such as 2030-01-01T00:00:00Z';
-    throw new MaxsimdError(words, { cause: error });
-  }
-}
-
-interface RequestPart {
-  readonly expiresAt: string | undefined;
-  readonly json: string;
-}
-
-/** A document in a request, which its expiry is no part of. An error says why no request can carry it. */
-function requestPart(document: ImportDocument, keepText: string | undefined): RequestPart | MaxsimdError {
-  try {
-    const { expires_at: expiry, ...rest } = document;
-    const expiresAt = expiry === undefined || expiry === null ? undefined : timeText(expiry);
-    if (keepText !== undefined) assertFree(document, [keepText]);
-    const kept = keepText === undefined ? {} : { metadata: { ...rest.metadata, [keepText]: rest.text } };
-    return { expiresAt, json: jsonText({ ...rest, ...kept }) };
-  } catch (error) {
-    if (error instanceof MaxsimdError) return error;
-    throw error;
-  }
-}
-
-/** With the comma. */
-function bytesOf({ json }: RequestPart): number {
-  return Buffer.byteLength(json) + 1;
 }
 
 /** Items that the issues of a refused request name, each with its first issue. */

@@ -3,30 +3,34 @@
  * paragraph, else at the end of a sentence, else between words. Its id is `ID#1`, `ID#2` and so on, and its metadata say
  * where it comes from: `part_of`, `part` (from 1) and, below headings, `headings` (from the outermost).
  */
-import { jsonText } from './encoding.ts';
-import { MaxsimdError } from './errors.ts';
-import type { Document, StoredDocument } from './types.ts';
+import { MaxsimdError } from '../errors.ts';
+import type { Document, StoredDocument } from '../types.ts';
+import { addedNames, assertFree, jsonBytes, metadataBytesMax, type AddedFields } from './metadata.ts';
 
-interface CutOptions {
+interface CutOptions extends AddedFields {
   readonly cut?: boolean | number | undefined;
-  readonly keepText?: string | undefined;
 }
 
 export interface Cutting {
   /** Bytes of UTF-8 that the text of a document has at most. */
   readonly bytes: number;
-  /** The metadata field that keeps the text. The metadata of a part then have at most 16 KiB with it. */
+  /** The metadata field that keeps the text. */
   readonly keepText: string | undefined;
+  /** Bytes that the metadata of a part have at most with its text, if a field keeps it. */
+  readonly metadataBytes: number;
+  /** All metadata fields that the import adds to a part. */
+  readonly added: readonly string[];
 }
 
 const cutBytesMin = 1024;
 const textBytesMax = 100 * 1024;
-const metadataBytesMax = 16 * 1024;
 const docIdLengthMax = 255;
 /** Code points of a heading in metadata. */
 const headingLengthMax = 100;
 /** Bytes of the longest `part` in metadata, beyond one digit. */
 const partDigitsMax = 8;
+/** Bytes of metadata that a part with its text leaves for its identifiers. Most texts of this size need no more. */
+const identifiersBytes = 1024;
 
 /** A heading of Markdown. */
 interface Heading {
@@ -46,12 +50,14 @@ interface Boundaries {
 }
 
 /** Throws a `MaxsimdError` where `cut` is no number of bytes. */
-export function cuttingOf({ cut = false, keepText }: CutOptions): Cutting | undefined {
+export function cuttingOf({ cut = false, keepText, identifiers }: CutOptions): Cutting | undefined {
   if (cut === false) return undefined;
   const bytes = cut === true ? textBytesMax : cut;
   if (!Number.isInteger(bytes) || bytes < cutBytesMin || bytes > textBytesMax)
     throw new MaxsimdError(`cut: bytes of text from ${cutBytesMin} to ${textBytesMax}, or true`);
-  return { bytes, keepText };
+  const metadataBytes = metadataBytesMax - (identifiers === undefined ? 0 : identifiersBytes);
+  const added = ['part_of', 'part', 'headings', ...addedNames({ keepText, identifiers })];
+  return { bytes, keepText, metadataBytes, added };
 }
 
 /** The document itself if it is short enough, or the error that says why it cannot be cut. */
@@ -71,12 +77,7 @@ export function partsOf<Given extends Document>(
 function cutDocument<Given extends Document>(document: Given, cutting: Cutting): readonly Given[] {
   const { doc_id: docId, text } = document;
   if (typeof text !== 'string' || fits(document, text, cutting)) return [document];
-  assertFree(document, [
-    'part_of',
-    'part',
-    'headings',
-    ...(cutting.keepText === undefined ? [] : [cutting.keepText]),
-  ]);
+  assertFree(document, cutting.added);
   const boundaries = boundariesOf(text);
   const parts: Given[] = [];
   for (let start = afterSpace(text, 0); start < text.length;) {
@@ -109,16 +110,10 @@ export function sourceOf(
     : { docId, part: 0 };
 }
 
-/** Throws a `MaxsimdError` if the metadata have one of the fields that this import adds. */
-export function assertFree({ metadata }: Document, fields: readonly string[]): void {
-  const taken = fields.find((field) => Object.hasOwn(metadata ?? {}, field));
-  if (taken !== undefined) throw new MaxsimdError(`metadata.${taken}: the import adds a field of this name`);
-}
-
-function fits(document: Document, text: string, { bytes, keepText }: Cutting): boolean {
+function fits(document: Document, text: string, { bytes, keepText, metadataBytes }: Cutting): boolean {
   if (Buffer.byteLength(text) > bytes) return false;
   if (keepText === undefined) return true;
-  return jsonBytes({ ...document.metadata, [keepText]: text }) <= metadataBytesMax;
+  return jsonBytes({ ...document.metadata, [keepText]: text }) <= metadataBytes;
 }
 
 /** Bytes that the text of a part may have: of its own, and as a string of JSON. */
@@ -127,18 +122,14 @@ interface Room {
   readonly jsonBytes: number;
 }
 
-function roomOf(metadata: object, { bytes, keepText }: Cutting): Room {
+function roomOf(metadata: object, { bytes, keepText, metadataBytes }: Cutting): Room {
   if (keepText === undefined) return { bytes, jsonBytes: Infinity };
-  const rest = metadataBytesMax - partDigitsMax - jsonBytes({ ...metadata, [keepText]: '' });
+  const rest = metadataBytes - partDigitsMax - jsonBytes({ ...metadata, [keepText]: '' });
   if (rest < cutBytesMin)
     throw new MaxsimdError(
       `the other metadata leave ${Math.max(0, rest)} bytes for the text, and at least ${cutBytesMin} are needed`,
     );
   return { bytes, jsonBytes: rest };
-}
-
-function jsonBytes(value: object): number {
-  return Buffer.byteLength(jsonText(value));
 }
 
 /** Beyond the room only where one character is larger. */
