@@ -143,7 +143,10 @@ export type AuditAct =
   | 'login_refused'
   | 'match_fields_changed';
 
-/** One act on a tenant or a key, or one of a tenant on its index. The log has no name and no secret, because it stays when the tenant is erased. */
+/**
+ * One act on a tenant or a key, or of a tenant on its index. The log has no name and no secret, because it stays when the
+ * tenant is erased.
+ */
 export interface AuditEntry {
   readonly id: number;
   readonly atMs: number;

@@ -5,7 +5,7 @@ import { unavailable } from '../errors.ts';
 import type { FollowedIndex } from '../index/contract.ts';
 import type { BlobCache } from '../index/storage/blob-cache.ts';
 
-/** What this release may do only once every node knows it. */
+/** This release may do these only once every node knows them. */
 export const knownHere = ['match_fields'] as const;
 export type Known = (typeof knownHere)[number];
 

@@ -6,7 +6,6 @@ import { unlimitedAllowances } from '../../src/service/limits/unlimited.ts';
 import {
   DocumentWriter,
   generousLimits,
-  indexInput,
   month,
   newIndex,
   newTenant,
@@ -373,31 +372,6 @@ export function describeAdministration(current: () => CatalogUnderTest): void {
       expect(new Set(entries.map(({ actor }) => actor))).toEqual(new Set(['conformance']));
       const ids = entries.map((entry) => entry.id);
       expect(ids).toEqual(ids.toSorted((one, other) => other - one));
-    });
-
-    it('has changes of match fields, at most ten of a tenant in an hour', async () => {
-      const under = current();
-      const { id } = await newTenant(under.catalog);
-      const other = await newTenant(under.catalog);
-      const input = { ...indexInput(id, 'codes'), matchFields: ['a', 'b'] };
-      await under.catalog.createIndex(input, 10);
-      await under.catalog.createIndex(indexInput(id, 'without'), 10);
-      const set = (matchFields: readonly string[]) =>
-        under.catalog.updateIndex(id, input.id, { matchFields });
-      await set(['a']);
-      await set(['a']);
-      await under.catalog.updateIndex(id, input.id, { name: 'more codes' });
-      await set([]);
-      const entries = await under.catalog.listAudit({ limit: 100, tenantId: id });
-      expect(entries.map(({ act, detail }) => [act, detail])).toEqual([
-        ...[0, 1, 2].map((fields) => ['match_fields_changed', { index_id: input.id, match_fields: fields }]),
-        ['tenant_created', expect.anything()],
-      ]);
-      for (let round = 0; round < 12; round += 1) await set([`field ${round}`]);
-      const acts = await actsOn(under.catalog, id);
-      expect(acts.filter((act) => act === 'match_fields_changed')).toHaveLength(10);
-      await under.catalog.createIndex({ ...indexInput(other.id, 'codes'), matchFields: ['a'] }, 10);
-      expect(await actsOn(under.catalog, other.id)).toEqual(['match_fields_changed', 'tenant_created']);
     });
 
     it('names the actor of each act', async () => {

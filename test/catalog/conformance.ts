@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Catalog, IndexChange } from '../../src/catalog/contract.ts';
+import type { Catalog } from '../../src/catalog/contract.ts';
 import { describeAdministration } from './administration-conformance.ts';
 import { describeDocuments } from './document-conformance.ts';
 import { describeExpiry } from './expiry-conformance.ts';
@@ -18,6 +18,7 @@ import {
   newTenant,
   usageOf,
 } from '../support/stages/catalog-fixture.ts';
+import { describeMatchFields } from './match-fields-conformance.ts';
 import { describeModel } from './model-conformance.ts';
 import { describeSegments } from './segment-conformance.ts';
 
@@ -46,6 +47,7 @@ export function describeCatalog(name: string, start: () => Promise<CatalogUnderT
     describeAdministration(current);
     describeDocuments(current);
     describeExpiry(current);
+    describeMatchFields(current);
     describeSegments(current);
     describeModel(current);
   });
@@ -311,40 +313,6 @@ function describeIndexes(current: () => CatalogUnderTest): void {
       expect(await catalog.createIndex(indexInput(one.id, index.name), 10)).toMatchObject({
         outcome: 'created',
       });
-    });
-
-    it('have match fields, which change by themselves or with the name, and stay with the id', async () => {
-      const under = current();
-      const { catalog } = under;
-      const { id: tenantId } = await newTenant(catalog);
-      const fields = ['part.number', 'Größe\0"1"', '書籍 📚'];
-      const input = { ...indexInput(tenantId, 'first'), matchFields: fields };
-      const created = await catalog.createIndex(input, 10);
-      expect(created).toMatchObject({ outcome: 'created', index: { matchFields: fields } });
-      const other = await newIndex(catalog, tenantId);
-      expect(other.matchFields).toEqual([]);
-      await catalog.swapIndexNames(tenantId, input.id, other.id);
-      await under.reopen();
-      const first = await under.catalog.getIndex(tenantId, input.id);
-      expect(first).toMatchObject({ name: other.name, matchFields: fields });
-      expect(await under.catalog.listIndexes(tenantId)).toEqual([first, { ...other, name: 'first' }]);
-
-      const update = (change: IndexChange) => under.catalog.updateIndex(tenantId, input.id, change);
-      const outcome = 'updated';
-      expect(await update({ matchFields: ['code'] })).toEqual({
-        outcome,
-        index: { ...first, matchFields: ['code'] },
-      });
-      expect(await update({ name: 'code' })).toMatchObject({
-        index: { name: 'code', matchFields: ['code'] },
-      });
-      expect(await update({ name: 'none', matchFields: [] })).toMatchObject({
-        index: { name: 'none', matchFields: [] },
-      });
-      expect(await update({ name: 'first', matchFields: ['code'] })).toEqual({ outcome: 'duplicate_name' });
-      const last = { ...first, name: 'none', matchFields: [] };
-      expect(await update({})).toEqual({ outcome, index: last });
-      expect(await under.catalog.getIndex(tenantId, input.id)).toEqual(last);
     });
 
     it('swap names, so that a name never means neither', async () => {

@@ -23,8 +23,8 @@ export function addIndex(program: Command, environment: ProgramEnvironment): voi
     .description('manage indexes, and check their files')
     .addHelpText(
       'after',
-      '\n`list`, `create`, `update`, `rename`, `swap` and `delete` call the service with the API key of a tenant. The other commands work on the\n' +
-        'data directory of this machine, or on a cluster if MAXSIMD_CATALOG_URL is set.',
+      '\n`list`, `create`, `update`, `rename`, `swap` and `delete` call the service with the API key of a tenant. The other\n' +
+        'commands work on the data directory of this machine, or on a cluster if MAXSIMD_CATALOG_URL is set.',
     );
   addServed(index, environment);
   withFileOptions(

@@ -20,23 +20,22 @@ const insertIndexSql = `INSERT INTO indexes (id, tenant_id, name, model, model_v
     minimum_chunk_tokens, metadata_schema, match_fields, status, created_at_ms)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?)`;
 
+const indexOfNameSql = `SELECT ${indexColumns} FROM indexes WHERE tenant_id = ? AND name = ?`;
+const selectIndexSql = `SELECT ${indexColumns}, index_key, documents_stored FROM indexes WHERE id = ? AND tenant_id = ?`;
+const updateNameSql = 'UPDATE indexes SET name = ? WHERE id = ?';
+
 type OwnIndex = IndexColumns & { readonly index_key: number; readonly documents_stored: number };
 
 export function indexOperations(connection: Connection) {
   const tenantExists = connection.prepare<[string], number>('SELECT 1 FROM tenants WHERE id = ?').pluck();
-  const indexOfName = connection.prepare<[string, string], IndexColumns>(
-    `SELECT ${indexColumns} FROM indexes WHERE tenant_id = ? AND name = ?`,
-  );
+  const indexOfName = connection.prepare<[string, string], IndexColumns>(indexOfNameSql);
   const countIndexes = connection
     .prepare<[string], number>('SELECT count(*) FROM indexes WHERE tenant_id = ?')
     .pluck();
   const insertIndex = connection.prepare(insertIndexSql);
-  const selectIndex = connection.prepare<[string, string], OwnIndex>(
-    `SELECT ${indexColumns}, index_key, documents_stored FROM indexes WHERE id = ? AND tenant_id = ?`,
-  );
+  const selectIndex = connection.prepare<[string, string], OwnIndex>(selectIndexSql);
   const note = auditLog(connection);
-  const updateMatchFields = connection.prepare('UPDATE indexes SET match_fields = ? WHERE id = ?');
-  const updateName = connection.prepare('UPDATE indexes SET name = ? WHERE id = ?');
+  const updateName = connection.prepare(updateNameSql);
   const updateStatus = connection.prepare('UPDATE indexes SET status = ? WHERE id = ?');
   const schedulePurge = connection.prepare('INSERT INTO purges (index_key) VALUES (?)');
   const deleteIndexRow = connection.prepare('DELETE FROM indexes WHERE index_key = ?');
@@ -45,6 +44,8 @@ export function indexOperations(connection: Connection) {
   );
 
   return {
+    updateIndex: updateOperation(connection),
+
     createIndex(actor: string, index: CreateIndexInput, indexesMax: number): CreateIndexResult {
       const { id, tenantId, name, model, modelVersion, metadataSchema, matchFields } = index;
       if (tenantExists.get(tenantId) === undefined) {
@@ -67,32 +68,6 @@ export function indexOperations(connection: Connection) {
       updateStatus.run(status, indexId);
     },
 
-    updateIndex(
-      actor: string,
-      tenantId: string,
-      indexId: string,
-      { name, matchFields }: IndexChange,
-    ): UpdateIndexResult {
-      const index = selectIndex.get(indexId, tenantId);
-      if (index === undefined) return { outcome: 'index_missing' };
-      const before = toIndexRow(index);
-      const updated = {
-        ...before,
-        name: name ?? before.name,
-        matchFields: matchFields ?? before.matchFields,
-      };
-      if (before.name !== updated.name) {
-        if (indexOfName.get(tenantId, updated.name) !== undefined) return { outcome: 'duplicate_name' };
-        updateName.run(updated.name, indexId);
-      }
-      const fields = JSON.stringify(updated.matchFields);
-      if (JSON.stringify(before.matchFields) !== fields) {
-        updateMatchFields.run(fields, indexId);
-        note(actor, 'match_fields_changed', tenantId, matchFieldsDetail(updated));
-      }
-      return { outcome: 'updated', index: updated };
-    },
-
     swapIndexNames(tenantId: string, indexId: string, otherId: string): IndexRow | undefined {
       const index = selectIndex.get(indexId, tenantId);
       const other = selectIndex.get(otherId, tenantId);
@@ -111,5 +86,38 @@ export function indexOperations(connection: Connection) {
       subtractStored.run(index.documents_stored, tenantId);
       return true;
     },
+  };
+}
+
+function updateOperation(connection: Connection) {
+  const selectIndex = connection.prepare<[string, string], IndexColumns>(selectIndexSql);
+  const indexOfName = connection.prepare<[string, string], IndexColumns>(indexOfNameSql);
+  const updateName = connection.prepare(updateNameSql);
+  const updateMatchFields = connection.prepare('UPDATE indexes SET match_fields = ? WHERE id = ?');
+  const note = auditLog(connection);
+  return (
+    actor: string,
+    tenantId: string,
+    indexId: string,
+    { name, matchFields }: IndexChange,
+  ): UpdateIndexResult => {
+    const index = selectIndex.get(indexId, tenantId);
+    if (index === undefined) return { outcome: 'index_missing' };
+    const before = toIndexRow(index);
+    const updated = {
+      ...before,
+      name: name ?? before.name,
+      matchFields: matchFields ?? before.matchFields,
+    };
+    if (before.name !== updated.name) {
+      if (indexOfName.get(tenantId, updated.name) !== undefined) return { outcome: 'duplicate_name' };
+      updateName.run(updated.name, indexId);
+    }
+    const fields = JSON.stringify(updated.matchFields);
+    if (JSON.stringify(before.matchFields) !== fields) {
+      updateMatchFields.run(fields, indexId);
+      note(actor, 'match_fields_changed', tenantId, matchFieldsDetail(updated));
+    }
+    return { outcome: 'updated', index: updated };
   };
 }

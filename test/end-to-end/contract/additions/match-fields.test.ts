@@ -18,7 +18,7 @@ async function patched(client: Client, id: string, body: object): Promise<Index>
   return expectReply(await patch(client, id, body), index);
 }
 
-/** What is refused, and the path that the answer names. */
+/** Refused fields, and the path that the answer names. */
 const refused = [
   [[...eight, 'ninth'], 'match_fields'],
   [['a', 'b', 'a'], 'match_fields.2'],
