@@ -97,6 +97,10 @@ describe('the command line', () => {
     [['search', 'x', '--index', 'i', '--key', 'k', '--filter', '{'], /--filter is not valid JSON/],
     [['search', 'x', '--index', 'i', '--key', 'k', '--where', '[]'], /--where must be a JSON object/],
     [
+      ['search', 'x', '--index', 'i', '--key', 'k', '--no-match', '--match-weight', '1'],
+      /--no-match takes no/,
+    ],
+    [
       ['search', 'x', '--index', 'i', '--key', 'k', '--where', '{"a":{"lt":1,"lt":2}}'],
       /--where: a\.lt occurs twice in one object/,
     ],

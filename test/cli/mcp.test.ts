@@ -107,6 +107,9 @@ async function readAll(client: Client): Promise<void> {
   expect(both.results).toEqual([]);
   const grouped = await call(client, 'search', { ...narrow, group_by_document: true });
   expect(grouped.results).toMatchObject([long]);
+  const { results: why } = await call(client, 'search', { ...narrow, explain: true });
+  expect(why[0]).toMatchObject({ maxsim: why[0].score, matches: [] });
+  expect(why[0]).not.toHaveProperty('components');
   const inField = await call(client, 'search', { ...narrow, top_k: 1, text_field: 'body' });
   expect(inField.results).toMatchObject([{ passage: { text: expect.stringMatching(/\w/) } }]);
   expect(inField.results[0].metadata).toEqual({ place: 8 });

@@ -69,7 +69,7 @@ function kindOf(point: string): Kind {
   return rest.test(point) ? 'rest' : 'neutral';
 }
 
-/** The first words. Signs between two scripts stay with the ASCII letters: in `«C++»とは` they are `C++»`. */
+/** The first words of a query. Signs between two scripts belong to the ASCII letters: `C++、とは` is `C++、` and `とは`. */
 function wordsOf(query: string): readonly Word[] {
   const words: Word[] = [];
   let start: number | undefined;

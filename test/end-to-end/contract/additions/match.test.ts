@@ -187,7 +187,7 @@ describe('A document matches', () => {
     await put(
       stage.client,
       id,
-      'a b: c'.map((docId) => ({ doc_id: docId, text, metadata: { code: `${docId}-77` } })),
+      ['a', 'b', 'c'].map((docId) => ({ doc_id: docId, text, metadata: { code: `${docId}-77` } })),
     );
     expectInvalid(await stage.client.search(id, { query: 'a', match: {} }), 'match');
     const fields = async (match: readonly string[] | null) =>
