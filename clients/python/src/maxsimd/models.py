@@ -795,7 +795,7 @@ class RerankResult(BaseModel):
     normalized_score: Annotated[
         float | None,
         Field(
-            description="MaxSim as a share of the most that the query could reach: 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.",
+            description="The score as a share of the greatest MaxSim that the query could reach, at most 1. Without bonuses of `match`, 1 = every token of the query has its like. It is no probability, and compares answers to different queries of one model only roughly. Absent from services of an earlier release.",
             ge=0.0,
             le=1.0,
         ),
