@@ -12,7 +12,7 @@
 #include "store/postings.h"
 #include "store/recent_terms.h"
 #include "store/record.h"
-#include "runtime/stable_vector.h"
+#include "files/stable_vector.h"
 
 #include <atomic>
 #include <cstdint>
