@@ -124,9 +124,7 @@ MetadataFilter takeFilter(const Napi::Value& terms, const Napi::Value& where, co
 
 }  // namespace
 
-uint64_t takeSegmentId(const Napi::Value& value, const std::string& name) {
-  return takeInteger(value, name);
-}
+uint64_t takeSegmentId(const Napi::Value& value, const std::string& name) { return takeInteger(value, name); }
 
 Deadline takeTimeout(const Napi::Value& value, const std::string& name) {
   const double timeout = takePositive(value, name);

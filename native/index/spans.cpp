@@ -25,12 +25,13 @@ std::vector<Carrier> carriersOf(const Selection& selection, const Spans& spans, 
     return selection.chunks->chunks.test(segment.record(record).firstChunk);
   };
   std::vector<uint64_t> found(spans.terms.size());
-  const auto visit = [&](size_t term, std::span<const uint32_t> records) {
+  const auto visit = [&](size_t term, const std::vector<uint32_t>& records) {
     for (const uint32_t record : records) {
       if (found[term] > most) return;
       if (!isSelected(record)) continue;
       ++found[term];
-      for (uint32_t s = spans.begins[term]; s < spans.begins[term + 1]; ++s) carriers.push_back({record, spans.spans[s]});
+      for (uint32_t s = spans.begins[term]; s < spans.begins[term + 1]; ++s)
+        carriers.push_back({record, spans.spans[s]});
     }
   };
   const Checkpoint checkpoint = [&deadline] { deadline.check(); };

@@ -1,6 +1,9 @@
 #include "store/postings.h"
 
+#include "kernels/cache_lines.h"
+
 #include <algorithm>
+#include <utility>
 
 namespace maxsimd {
 namespace {
@@ -44,6 +47,30 @@ std::string readHeader(const File& file, uint64_t bytes, PostingsHeader& header)
   return bytes == expected ? "" : "not as long as its header says";
 }
 
+/// Terms are hashes, spread evenly. So the place of one follows from its first bytes, up to the square root of the number
+/// of terms, and from there up to that of the distance, and so on (interpolation search: Perl, Itai and Avni,
+/// Communications of the ACM 21, 1978). Each step is taken for all terms before the next, so that the processor fetches the
+/// lines of many at once.
+constexpr int interpolations = 2;
+
+uint64_t firstBytes(const Term& term) {
+  uint64_t bytes = 0;
+  for (size_t b = 0; b < sizeof bytes; ++b) bytes = bytes << 8 | term[b];
+  return bytes;
+}
+
+/// The first key that is not less. Steps away from `place` double until they pass it.
+std::span<const Term>::iterator lowerBoundNear(std::span<const Term> keys, size_t place, const Term& term) {
+  auto at = keys.begin() + long(place);
+  long step = 1;
+  if (*at < term) {
+    for (; step < keys.end() - at && at[step] < term; step *= 2) at += step;
+    return std::lower_bound(at + 1, at + std::min<long>(step + 1, keys.end() - at), term);
+  }
+  for (; step <= at - keys.begin() && !(at[-step] < term); step *= 2) at -= step;
+  return std::lower_bound(at - std::min<long>(step, at - keys.begin()), at, term);
+}
+
 }  // namespace
 
 SealedPostings::SealedPostings(std::shared_ptr<const Mapping> mapping, uint32_t records)
@@ -63,7 +90,8 @@ bool SealedPostings::readDirectory(uint32_t terms, uint32_t postings, uint32_t c
   return offsets_.front() == 0 && offsets_.back() == postings && std::is_sorted(offsets_.begin(), offsets_.end());
 }
 
-std::shared_ptr<const SealedPostings> SealedPostings::open(const std::string& segmentPath, const SegmentIdentity& owner) {
+std::shared_ptr<const SealedPostings> SealedPostings::open(const std::string& segmentPath,
+                                                           const SegmentIdentity& owner) {
   try {
     const File file = File::openReadOnly(pathOf(segmentPath));
     const uint64_t bytes = file.size();
@@ -128,19 +156,38 @@ bool SealedPostings::intact(size_t term, std::span<const uint32_t> records) cons
          (records.empty() || records.back() < records_);
 }
 
-std::optional<std::vector<uint32_t>> SealedPostings::find(const Term& term) const {
-  const auto found = std::lower_bound(keys_.begin(), keys_.end(), term);
-  std::vector<uint32_t> carrying;
-  if (found != keys_.end() && *found == term) {
-    const size_t t = size_t(found - keys_.begin());
-    const auto records = list(t);
-    if (!records) return std::nullopt;
-    if (!checked_[t].load(std::memory_order_relaxed)) {
-      if (!intact(t, *records)) return std::nullopt;
-      checked_[t].store(true, std::memory_order_relaxed);
+std::optional<std::vector<size_t>> SealedPostings::find(std::span<const Term> terms) const {
+  if (keys_.empty()) return std::vector<size_t>(terms.size(), nowhere);
+  const double last = double(keys_.size() - 1), perKey = double(keys_.size()) * 0x1p-64;
+  std::vector<size_t> places;
+  const auto guess = [&](double place) {
+    places.push_back(size_t(std::clamp(place, 0.0, last)));
+    loadLines(keys_[places.back()]);
+  };
+  for (const Term& term : terms) guess(double(firstBytes(term)) * perKey);
+  for (int step = 0; step < interpolations; ++step) {
+    const std::vector<size_t> before = std::exchange(places, {});
+    for (size_t t = 0; t < terms.size(); ++t) {
+      const double ahead = double(firstBytes(terms[t])) - double(firstBytes(keys_[before[t]]));
+      guess(double(before[t]) + ahead * perKey);
     }
-    carrying.assign(records->begin(), records->end());
   }
+  for (size_t t = 0; t < terms.size(); ++t) {
+    const auto found = lowerBoundNear(keys_, places[t], terms[t]);
+    places[t] = found != keys_.end() && *found == terms[t] ? size_t(found - keys_.begin()) : nowhere;
+  }
+  if (mapping_->failure()) return std::nullopt;
+  return places;
+}
+
+std::optional<std::vector<uint32_t>> SealedPostings::records(size_t place) const {
+  const auto records = list(place);
+  if (!records) return std::nullopt;
+  if (!checked_[place].load(std::memory_order_relaxed)) {
+    if (!intact(place, *records)) return std::nullopt;
+    checked_[place].store(true, std::memory_order_relaxed);
+  }
+  std::vector<uint32_t> carrying(records->begin(), records->end());
   if (mapping_->failure()) return std::nullopt;
   return carrying;
 }

@@ -61,8 +61,11 @@ class SealedPostings {
   static std::shared_ptr<const SealedPostings> save(const std::string& segmentPath, const SegmentIdentity& owner,
                                                     std::vector<Posting> postings);
 
-  /// The records that carry the term; `nullopt` if its postings are damaged or cannot be read.
-  std::optional<std::vector<uint32_t>> find(const Term& term) const;
+  static constexpr size_t nowhere = SIZE_MAX;
+  /// Where each of these terms stands; `nowhere` for one that no record carries. `nullopt` if that cannot be read.
+  std::optional<std::vector<size_t>> find(std::span<const Term> terms) const;
+  /// The records that carry the term at a place, ascending; `nullopt` if its postings are damaged or cannot be read.
+  std::optional<std::vector<uint32_t>> records(size_t place) const;
   uint64_t fileBytes() const { return mapping_->bytes(); }
 
  private:

@@ -2,6 +2,7 @@
 
 #include "kernels/contract.h"
 #include "files/error.h"
+#include "store/recent_terms.h"
 #include "store/sections.h"
 
 #include <unistd.h>
@@ -379,7 +380,8 @@ std::vector<Posting> Segment::collectPostings(const Checkpoint& checkpoint) cons
   return postings;
 }
 
-std::optional<std::vector<uint32_t>> Segment::carriersOf(const Term& term, uint32_t recordCount) const {
+bool Segment::visitLists(std::span<const Term> terms, uint32_t recordCount, const Checkpoint& checkpoint,
+                         const VisitCarriers& visit) const {
   std::shared_ptr<const SealedPostings> sealed;
   std::shared_ptr<RecentTerms> recent;
   {
@@ -387,39 +389,50 @@ std::optional<std::vector<uint32_t>> Segment::carriersOf(const Term& term, uint3
     sealed = sealedPostings_;
     recent = recentTerms_;
   }
-  if (recent != nullptr) return recentCarriers(*recent, term, recordCount);
-  if (sealed == nullptr) return std::nullopt;
-  auto records = sealed->find(term);
-  if (!records) {
-    const std::unique_lock lock(postingsMutex_);
-    if (sealedPostings_ == sealed) sealedPostings_ = nullptr;
-    return std::nullopt;
+  if (recent != nullptr) {
+    visitRecent(*recent, terms, recordCount, checkpoint, visit);
+    return true;
   }
-  records->erase(std::lower_bound(records->begin(), records->end(), recordCount), records->end());
-  return records;
+  if (sealed == nullptr) return false;
+  const auto places = sealed->find(terms);
+  bool usable = places.has_value();
+  // One list at a time, because all lists together may be many times as long as the segment.
+  for (size_t t = 0; t < terms.size() && usable; ++t) {
+    if ((*places)[t] == SealedPostings::nowhere) {
+      visit(t, {});
+      continue;
+    }
+    checkpoint();
+    auto records = sealed->records((*places)[t]);
+    usable = records.has_value();
+    if (!usable) break;
+    records->erase(std::lower_bound(records->begin(), records->end(), recordCount), records->end());
+    visit(t, std::move(*records));
+  }
+  if (usable) return true;
+  const std::unique_lock lock(postingsMutex_);
+  if (sealedPostings_ == sealed) sealedPostings_ = nullptr;
+  return false;
 }
 
-std::vector<uint32_t> Segment::recentCarriers(RecentTerms& recent, const Term& term, uint32_t recordCount) const {
+void Segment::visitRecent(RecentTerms& recent, std::span<const Term> terms, uint32_t recordCount,
+                          const Checkpoint& checkpoint, const VisitCarriers& visit) const {
+  checkpoint();
   const auto mapping = this->mapping();
   const RecentTerms::TermsOf termsOfRecord = [&](uint32_t record) -> std::optional<std::span<const Term>> {
     if (!metaIntact(*mapping, record)) return std::nullopt;
     return termsOf(view(*mapping, record), records_[record].terms);
   };
-  std::vector<uint32_t> carriers = recent.find(term, recordCount, termsOfRecord, [&] { requireRead(*mapping); });
-  std::erase_if(carriers, [&](uint32_t record) {
-    const auto terms = termsOfRecord(record);
-    return terms && std::find(terms->begin(), terms->end(), term) == terms->end();
-  });
-  requireRead(*mapping);
-  return carriers;
-}
-
-std::vector<uint32_t> Segment::damagedBelow(uint32_t recordCount) const {
-  std::vector<uint32_t> damaged;
-  for (uint32_t r = 0; r < recordCount; ++r) {
-    if (knownDamaged(r)) damaged.push_back(r);
+  const RecentTerms::Check check = [&] { requireRead(*mapping); };
+  for (size_t t = 0; t < terms.size(); ++t) {
+    std::vector<uint32_t> carriers = recent.find(terms[t], recordCount, termsOfRecord, check);
+    std::erase_if(carriers, [&](uint32_t record) {
+      const auto all = termsOfRecord(record);
+      return all && std::find(all->begin(), all->end(), terms[t]) == all->end();
+    });
+    if (!carriers.empty()) check();
+    visit(t, std::move(carriers));
   }
-  return damaged;
 }
 
 template <typename Body>
@@ -457,19 +470,12 @@ std::vector<uint32_t> Segment::recordsCarrying(std::span<const Term> terms, uint
 std::vector<uint32_t> Segment::visitCarriers(std::span<const Term> terms, uint32_t recordCount,
                                              const Checkpoint& checkpoint, const VisitCarriers& visit) const {
   const bool isRecent = !sealed();
-  bool known = true;
-  // One list at a time, because all lists together may be many times as long as the segment.
-  for (size_t t = 0; t < terms.size() && known; ++t) {
-    checkpoint();
-    const auto carriers = carriersOf(terms[t], recordCount);
-    known = carriers.has_value();
-    if (known) visit(t, *carriers);
-  }
-  if (known) return isRecent ? damagedBelow(recordCount) : std::vector<uint32_t>();
+  if (visitLists(terms, recordCount, checkpoint, visit))
+    return isRecent ? damagedBelow(recordCount) : std::vector<uint32_t>();
   return readTerms(recordCount, checkpoint, [&](uint32_t record, std::span<const Term> all) {
     for (const Term& term : all) {
       const auto place = std::lower_bound(terms.begin(), terms.end(), term);
-      if (place != terms.end() && *place == term) visit(size_t(place - terms.begin()), {&record, 1});
+      if (place != terms.end() && *place == term) visit(size_t(place - terms.begin()), {record});
     }
   });
 }
@@ -477,11 +483,9 @@ std::vector<uint32_t> Segment::visitCarriers(std::span<const Term> terms, uint32
 std::vector<uint32_t> Segment::recordsMatching(std::span<const Term> terms, uint32_t recordCount,
                                                const Checkpoint& checkpoint) const {
   std::vector<std::vector<uint32_t>> lists;
-  for (const Term& term : terms) {
-    auto carriers = carriersOf(term, recordCount);
-    if (!carriers) return recordsCarrying(terms, recordCount, checkpoint);
-    lists.push_back(std::move(*carriers));
-  }
+  const bool known = visitLists(terms, recordCount, checkpoint,
+                                [&](size_t, std::vector<uint32_t> records) { lists.push_back(std::move(records)); });
+  if (!known) return recordsCarrying(terms, recordCount, checkpoint);
   std::sort(lists.begin(), lists.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   std::vector<uint32_t> matching = std::move(lists.front());
   for (size_t t = 1; t < lists.size(); ++t) keepCommon(matching, lists[t]);

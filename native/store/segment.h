@@ -10,7 +10,6 @@
 #include "kernels/cache_lines.h"
 #include "store/footer.h"
 #include "store/postings.h"
-#include "store/recent_terms.h"
 #include "store/record.h"
 #include "files/stable_vector.h"
 
@@ -77,6 +76,8 @@ struct PartialCopy {
   std::vector<uint8_t> parts;
 };
 
+class RecentTerms;
+
 class Segment {
  public:
   /// Creates the file and makes its directory entry durable.
@@ -87,8 +88,7 @@ class Segment {
   /// durable. `partial`, for sealed segments only: the file is being fetched, and what needs missing bytes throws
   /// `AbsentParts`.
   static std::shared_ptr<Segment> open(uint64_t id, const std::string& path, RowShape shape, uint32_t recordsReferenced,
-                                       bool sealed, const PartialCopy* partial = nullptr,
-                                       MemoryOwner owner = nobody());
+                                       bool sealed, const PartialCopy* partial = nullptr, MemoryOwner owner = nobody());
 
   uint64_t id() const { return id_; }
   uint32_t dim() const { return shape_.dim; }
@@ -143,7 +143,7 @@ class Segment {
   /// The same term by term: calls visit(place of the term, records that carry it), perhaps several times for a term,
   /// and perhaps with a record twice. Returns damaged records, whose terms are unknown. `terms` are distinct and
   /// ascending.
-  using VisitCarriers = std::function<void(size_t, std::span<const uint32_t>)>;
+  using VisitCarriers = std::function<void(size_t, std::vector<uint32_t>)>;
   std::vector<uint32_t> visitCarriers(std::span<const Term> terms, uint32_t recordCount, const Checkpoint& checkpoint,
                                       const VisitCarriers& visit) const;
 
@@ -197,10 +197,12 @@ class Segment {
   void replaceFailedMapping(bool intact);
   /// The postings of all records. `corrupt` if a live record is damaged.
   std::vector<Posting> collectPostings(const Checkpoint& checkpoint) const;
-  /// The records that carry a term, ascending, with damaged ones in an active segment; `nullopt` if all records must be
-  /// read to tell.
-  std::optional<std::vector<uint32_t>> carriersOf(const Term& term, uint32_t recordCount) const;
-  std::vector<uint32_t> recentCarriers(RecentTerms& recent, const Term& term, uint32_t recordCount) const;
+  /// Calls visit(place of the term, records that carry it, ascending) for each term, in order; in an active segment with
+  /// damaged records. False if all records must be read to tell.
+  bool visitLists(std::span<const Term> terms, uint32_t recordCount, const Checkpoint& checkpoint,
+                  const VisitCarriers& visit) const;
+  void visitRecent(RecentTerms& recent, std::span<const Term> terms, uint32_t recordCount, const Checkpoint& checkpoint,
+                   const VisitCarriers& visit) const;
   std::vector<uint32_t> damagedBelow(uint32_t recordCount) const;
   /// Calls body(record, terms) for each record. Returns the damaged ones.
   template <typename Body>

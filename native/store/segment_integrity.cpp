@@ -39,6 +39,14 @@ bool Segment::dataIntact(const Mapping& mapping, uint32_t record) const {
   return check(mapping, record, dataGood, dataBad);
 }
 
+std::vector<uint32_t> Segment::damagedBelow(uint32_t recordCount) const {
+  std::vector<uint32_t> damaged;
+  for (uint32_t r = 0; r < recordCount; ++r) {
+    if (knownDamaged(r)) damaged.push_back(r);
+  }
+  return damaged;
+}
+
 std::vector<uint8_t> Segment::read(const Mapping& mapping, uint32_t record) const {
   if (!metaIntact(mapping, record) || !dataIntact(mapping, record)) throw unread(mapping, record);
   const RecordView view = this->view(mapping, record);

@@ -40,9 +40,7 @@ struct Evaluated {
   uint64_t spans;
   Key key;
 
-  bool operator<(const Evaluated& other) const {
-    return score != other.score ? score > other.score : key < other.key;
-  }
+  bool operator<(const Evaluated& other) const { return score != other.score ? score > other.score : key < other.key; }
   bool operator==(const Evaluated&) const = default;
 };
 
@@ -132,8 +130,8 @@ class World {
       }
       for (uint32_t c = 0; c < scores.size(); ++c) {
         const bool isBest = c == best;
-        ranking.push_back({isBest ? scores[c] + bonus : scores[c], scores[c], isBest ? spans : 0,
-                           {document.parts.versionId, c}});
+        ranking.push_back(
+            {isBest ? scores[c] + bonus : scores[c], scores[c], isBest ? spans : 0, {document.parts.versionId, c}});
       }
     }
     std::sort(ranking.begin(), ranking.end());
@@ -339,7 +337,8 @@ class World {
 std::vector<Evaluated> pageOf(const std::vector<Evaluated>& ranking, const IndexSearch& request) {
   std::vector<Evaluated> page;
   if (!request.grouped) {
-    for (size_t i = request.skip; i < std::min<size_t>(ranking.size(), request.wanted()); ++i) page.push_back(ranking[i]);
+    for (size_t i = request.skip; i < std::min<size_t>(ranking.size(), request.wanted()); ++i)
+      page.push_back(ranking[i]);
     return page;
   }
   std::vector<std::vector<Evaluated>> groups;

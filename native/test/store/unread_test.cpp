@@ -300,7 +300,8 @@ const Case deadInActive("unread", "an active segment opens beside a damaged reco
       const auto segment = index.snapshot().front().segment;
       const std::vector<Term> terms{term(1)};
       CHECK(segment->recordsMatching(terms, 3, [] {}) == std::vector<uint32_t>{1});
-      CHECK(segment->visitCarriers(terms, 3, [] {}, [](size_t, std::span<const uint32_t>) {}) == std::vector<uint32_t>{1});
+      CHECK(segment->visitCarriers(
+                terms, 3, [] {}, [](size_t, const std::vector<uint32_t>&) {}) == std::vector<uint32_t>{1});
       CHECK(index.seal(1).counts.sealed);
     }
   }
