@@ -1,4 +1,4 @@
-/** What the engine reports of a file that it reads without changing it. */
+/** Reports of files that the engine reads without changing them. */
 import type { RowShape } from '../../contracts/row-shape.ts';
 
 export interface SegmentInspection extends RowShape {
