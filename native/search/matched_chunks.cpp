@@ -69,7 +69,7 @@ void MatchedChunks::addAll(Best& best) {
   std::vector<float> scores;
   for (const Document& document : documents_) {
     const auto first = matched_.begin() + long(document.first), end = matched_.begin() + long(document.end);
-    // Of equal chunks the first.
+    // It is the first of equal chunks.
     const auto top = std::max_element(first, end, [](const auto& a, const auto& b) { return a.maxsim < b.maxsim; });
     top->spans = document.spans;
     for (auto chunk = first; chunk != end; ++chunk)

@@ -56,7 +56,7 @@ class RecentTerms {
   MemoryShare share_;
   /// How many records have been read.
   uint32_t records_ = 0;
-  /// Of these, the ones whose terms could not be told.
+  /// The ones among them whose terms could not be told.
   std::vector<uint32_t> unknown_;
   std::vector<Entry> entries_;
   /// The newest entry of each chain. There is a power of two of them.

@@ -6,7 +6,7 @@ import { defaultIndexSettings } from '../../index/index-settings.ts';
 import { planMerge, type MergePlan } from '../../index/merging/merge-policy.ts';
 import { reportOf, type RecallReport } from '../../index/recall/index-recall.ts';
 import { readRecall, recallFile } from '../../index/recall/recall-file.ts';
-import type { SegmentInspection } from '../../index/engine/native.ts';
+import type { SegmentInspection } from '../../index/engine/inspections.ts';
 import { findInstalled, installedModels } from '../../encoder/model/installed-models.ts';
 import { messageOf } from '../failure.ts';
 import { costsOf, type IndexCosts } from './index-costs.ts';

@@ -12,6 +12,12 @@
 import { createRequire } from 'node:module';
 import { builtFile } from '../../process/installation.ts';
 import type { RowShape } from '../../contracts/row-shape.ts';
+import type {
+  CodesInspection,
+  ColumnInspection,
+  PostingsInspection,
+  SegmentInspection,
+} from './inspections.ts';
 
 export type KernelName = 'scalar' | 'avx2' | 'avxvnni' | 'avx512vnni' | 'amx' | 'neon';
 
@@ -421,47 +427,6 @@ export interface NativeIndex {
   ): Promise<{ readonly damage: string; readonly wholeSegment: boolean }>;
   segments(): readonly SegmentInfo[];
   close(): void;
-}
-
-export interface SegmentInspection extends RowShape {
-  readonly segmentId: number;
-  readonly state: 'active' | 'sealed';
-  readonly fileBytes: number;
-  readonly records: number;
-  readonly chunks: number;
-  readonly tokenVectors: number;
-  /** Bytes of records with headers and padding, and of the directory. The rest is header, trailer and spare space. */
-  readonly recordBytes: number;
-  readonly directoryBytes: number;
-  readonly recordsVerified: number;
-  readonly damaged: readonly { readonly record: number; readonly what: string }[];
-  readonly versionIds: Float64Array;
-}
-
-export interface CodesInspection {
-  readonly centroids: number;
-  /** Summed over all chunks. */
-  readonly codes: number;
-  /** '' = nothing is wrong. */
-  readonly damage: string;
-}
-
-export interface PostingsInspection {
-  readonly terms: number;
-  /** Summed over all terms. */
-  readonly postings: number;
-  /** '' = nothing is wrong. */
-  readonly damage: string;
-}
-
-export interface ColumnInspection {
-  readonly field: string;
-  /** Distinct values. One that goes beyond a block of the file counts again. */
-  readonly values: number;
-  /** Distinct values of each record, summed over all records. An array has one for each item. */
-  readonly items: number;
-  /** '' = nothing is wrong. */
-  readonly damage: string;
 }
 
 export interface NativeEngine {
