@@ -44,7 +44,7 @@ for (const { name: look, ...options } of looks) {
 }
 await browser.close();
 // 128 colours look the same, and take a third of the bytes.
-execFileSync('pngquant', ['--force', '--ext=.png', '--skip-if-larger', '--strip', '128', ...pictures]);
+execFileSync('pngquant', ['--force', '--ext=.png', '--strip', '128', ...pictures]);
 
 async function picturesOfUsers(page: Page, look: string): Promise<void> {
   await signIn(page, `${url}/console`, 'API key', key!, () => picture(page, 'sign-in', look));

@@ -73,7 +73,8 @@ interface Suites extends Step {
 }
 
 const suites = suitesOf(['unit', 'kernels', 'processes']);
-const releaseSuites = suitesOf(['release']);
+/** The continuous integration has no time for a whole image. */
+const releaseSuites: Suites = { ...suitesOf(['release']), env: { ...env, ...(mode.ci && { CI: '1' }) } };
 
 /** They compare times, so they run one after another, and nothing beside them. */
 const figures: Step = {

@@ -5,7 +5,7 @@
 #
 # It needs root, mmdebstrap, buildah and npm. Its base is a minimal Debian with Node and npm, under the name that the Dockerfile has
 # for it. The base stays in buildah's storage: `buildah rmi` of it brings newer packages of Debian. The image is
-# maxsimd:VERSION; `buildah push maxsimd:VERSION docker-archive:FILE` writes it for `docker load`.
+# maxsimd:VERSION unless `--tag` names it; `buildah push maxsimd:VERSION docker-archive:FILE` writes it for `docker load`.
 #
 # Where a proxy has an authority of its own, the steps need its certificates, and npm the place of them:
 #
@@ -41,5 +41,8 @@ make_base() {
 
 buildah inspect --type image "$base" > /dev/null 2>&1 || make_base
 # The format of Docker has the check of health. The isolation needs no more than chroot does.
-buildah build --pull-never --isolation chroot --format docker --tag "maxsimd:$version" \
-  --file "$here/Dockerfile" "$@" "$repository"
+case " $* " in
+  *" --tag "*) ;;
+  *) set -- --tag "maxsimd:$version" "$@" ;;
+esac
+buildah build --pull-never --isolation chroot --format docker --file "$here/Dockerfile" "$@" "$repository"

@@ -177,6 +177,7 @@ class ConditionRun {
           for (auto each = first; each != wanted.end() && each->first == terms[place]; ++each) {
             setAll(termSets_[each->second], records);
           }
+          return true;
         });
     damaged_.insert(damaged_.end(), damaged.begin(), damaged.end());
   }

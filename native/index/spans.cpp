@@ -71,24 +71,26 @@ SpanCounts countSpans(const Index& index, uint64_t generation, const Spans& span
   SpanCounts counts{0, std::vector<SpanCounts::Span>(spans.count)};
   for (const Selection& selection : live) counts.documents += selection.chunks->documents;
   const uint64_t most = spanDocumentsMost(counts.documents);
-  std::vector<SegmentSnapshot> snapshots;
   std::vector<std::vector<Carrier>> found;
   for (const Selection& selection : live) {
-    std::vector<Carrier> carriers = carriersOf(selection, spans, most, deadline);
-    if (carriers.empty()) continue;
-    for (const Carrier& carrier : carriers) ++counts.spans[carrier.span].documents;
-    snapshots.push_back(selection.snapshot);
-    found.push_back(std::move(carriers));
+    found.push_back(carriersOf(selection, spans, most, deadline));
+    for (const Carrier& carrier : found.back()) ++counts.spans[carrier.span].documents;
   }
+  // The filter is evaluated only where a document has a rare span.
+  std::vector<SegmentSnapshot> snapshots;
+  for (size_t s = 0; s < live.size(); ++s) {
+    std::erase_if(found[s], [&](const Carrier& carrier) { return counts.spans[carrier.span].documents > most; });
+    if (!found[s].empty()) snapshots.push_back(live[s].snapshot);
+  }
+  std::erase_if(found, [](const auto& carriers) { return carriers.empty(); });
   const std::vector<Selection> selected = selectLive(snapshots, generation, filter, deadline);
   for (size_t s = 0; s < selected.size(); ++s) {
     const Segment& segment = *selected[s].snapshot.segment;
     for (const Carrier& carrier : found[s]) {
-      SpanCounts::Span& span = counts.spans[carrier.span];
       const RecordEntry& record = segment.record(carrier.record);
-      if (span.documents > most || !selected[s].chunks->chunks.test(record.firstChunk)) continue;
-      span.chunks += record.chunks;
-      span.rows += record.rows;
+      if (!selected[s].chunks->chunks.test(record.firstChunk)) continue;
+      counts.spans[carrier.span].chunks += record.chunks;
+      counts.spans[carrier.span].rows += record.rows;
     }
   }
   return counts;

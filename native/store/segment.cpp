@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace maxsimd {
 namespace {
@@ -417,21 +418,30 @@ bool Segment::visitLists(std::span<const Term> terms, uint32_t recordCount, cons
 
 void Segment::visitRecent(RecentTerms& recent, std::span<const Term> terms, uint32_t recordCount,
                           const Checkpoint& checkpoint, const VisitCarriers& visit) const {
-  checkpoint();
   const auto mapping = this->mapping();
   const RecentTerms::TermsOf termsOfRecord = [&](uint32_t record) -> std::optional<std::span<const Term>> {
-    if (!metaIntact(*mapping, record)) return std::nullopt;
-    return termsOf(view(*mapping, record), records_[record].terms);
+    if (record % checkpointRecords == 0) checkpoint();
+    if (metaIntact(*mapping, record)) return termsOf(view(*mapping, record), records_[record].terms);
+    requireRead(*mapping);
+    checks_[record].fetch_or(dataBad, std::memory_order_relaxed);
+    return std::nullopt;
   };
   const RecentTerms::Check check = [&] { requireRead(*mapping); };
   for (size_t t = 0; t < terms.size(); ++t) {
-    std::vector<uint32_t> carriers = recent.find(terms[t], recordCount, termsOfRecord, check);
-    std::erase_if(carriers, [&](uint32_t record) {
+    const auto carries = [&](uint32_t record) {
       const auto all = termsOfRecord(record);
-      return all && std::find(all->begin(), all->end(), terms[t]) == all->end();
-    });
-    if (!carriers.empty()) check();
-    visit(t, std::move(carriers));
+      return !all || std::find(all->begin(), all->end(), terms[t]) != all->end();
+    };
+    const std::vector<uint32_t> tagged = recent.find(terms[t], recordCount, termsOfRecord, check);
+    bool goesOn = true;
+    for (size_t first = 0; goesOn && first < std::max<size_t>(1, tagged.size()); first += checkpointRecords) {
+      checkpoint();
+      const auto part = std::span(tagged).subspan(first).first(std::min<size_t>(checkpointRecords, tagged.size() - first));
+      std::vector<uint32_t> carriers;
+      std::ranges::copy_if(part, std::back_inserter(carriers), carries);
+      if (!carriers.empty()) check();
+      goesOn = visit(t, std::move(carriers));
+    }
   }
 }
 
@@ -482,9 +492,12 @@ std::vector<uint32_t> Segment::visitCarriers(std::span<const Term> terms, uint32
 
 std::vector<uint32_t> Segment::recordsMatching(std::span<const Term> terms, uint32_t recordCount,
                                                const Checkpoint& checkpoint) const {
-  std::vector<std::vector<uint32_t>> lists;
-  const bool known = visitLists(terms, recordCount, checkpoint,
-                                [&](size_t, std::vector<uint32_t> records) { lists.push_back(std::move(records)); });
+  std::vector<std::vector<uint32_t>> lists(terms.size());
+  const bool known = visitLists(terms, recordCount, checkpoint, [&](size_t t, std::vector<uint32_t> records) {
+    if (lists[t].empty()) lists[t] = std::move(records);
+    else lists[t].insert(lists[t].end(), records.begin(), records.end());
+    return true;
+  });
   if (!known) return recordsCarrying(terms, recordCount, checkpoint);
   std::sort(lists.begin(), lists.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   std::vector<uint32_t> matching = std::move(lists.front());

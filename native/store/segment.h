@@ -141,9 +141,9 @@ class Segment {
                                         const Checkpoint& checkpoint) const;
 
   /// The same term by term: calls visit(place of the term, records that carry it), perhaps several times for a term,
-  /// and perhaps with a record twice. Returns damaged records, whose terms are unknown. `terms` are distinct and
+  /// and perhaps with a record twice. If it returns false, further records of that term may be left out. Returns damaged records, whose terms are unknown. `terms` are distinct and
   /// ascending.
-  using VisitCarriers = std::function<void(size_t, std::vector<uint32_t>)>;
+  using VisitCarriers = std::function<bool(size_t, std::vector<uint32_t>)>;
   std::vector<uint32_t> visitCarriers(std::span<const Term> terms, uint32_t recordCount, const Checkpoint& checkpoint,
                                       const VisitCarriers& visit) const;
 

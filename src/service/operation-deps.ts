@@ -92,10 +92,14 @@ export function pieceOf({ deadlineMs, signal }: RequestContext, work: number): P
   return { work, deadlineMs, signal };
 }
 
-/** For an evaluation of conditions alone. It costs no more than the smallest search. */
-export function askerOf({ engineQueue }: Pick<OperationDeps, 'engineQueue'>, context: RequestContext): Asker {
+/** For an evaluation of conditions. Alone it costs no more than the smallest search. */
+export function askerOf(
+  { engineQueue }: Pick<OperationDeps, 'engineQueue'>,
+  context: RequestContext,
+  work = unitsOfSearch,
+): Asker {
   const { signal, tenant } = context;
-  const piece = pieceOf(context, unitsOfSearch);
+  const piece = pieceOf(context, work);
   return { signal, inTurn: (task) => engineQueue.run(tenant.id, piece, task) };
 }
 

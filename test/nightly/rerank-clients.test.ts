@@ -73,10 +73,9 @@ test.for(clients)('%s ranks as the service does', async ([client, environment, a
   expect(JSON.parse((await ran).stdout)).toEqual(isNormalized ? normalized : expected);
 });
 
-test('the guide names the clients that are run here, and no others', () => {
+test('the guide names the clients that are run here with their addresses, and no others', () => {
   const guide = readFileSync(path.join(repositoryRoot, 'docs/guide/clients.md'), 'utf8');
-  const rows = [...guide.matchAll(/^\| `?(\w[^|]*?)`? \|[^|]*\|[^|]*\| run every night/gm)].map(
-    ([, name]) => name,
-  );
-  expect(rows).toEqual(clients.map(([name]) => name));
+  const row = /^\| `([^`]+)` \|[^|]*\| (?:`([^`]+)` )?\| [\w@/-]+ \d[\d.]* \|$/gm;
+  const rows = [...guide.matchAll(row)].map(([, name, address = '']) => [name, address]);
+  expect(rows).toEqual(clients.map(([name, , address]) => [name, address]));
 });

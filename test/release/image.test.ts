@@ -48,7 +48,8 @@ describe.skipIf(missing !== undefined)(
     });
 
     afterAll(() => {
-      served?.kill('SIGKILL');
+      // Its init and the service have a group of their own.
+      if (served?.pid !== undefined && served.exitCode === null) process.kill(-served.pid, 'SIGKILL');
       if (container === undefined) return;
       buildah('rm', container);
       buildah('rmi', tag);
@@ -70,6 +71,7 @@ describe.skipIf(missing !== undefined)(
       const args = ['--mount', 'sh', '-euc', script, mounted, path.join(folder, 'data')];
       return spawn('unshare', [...args, ...config.Env, ...ports, ...command], {
         stdio: ['ignore', 'pipe', 'pipe'],
+        detached: true,
       });
     };
     const statusOf = (child: ChildProcess): Promise<number | null> =>

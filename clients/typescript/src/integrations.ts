@@ -111,19 +111,25 @@ async function bestOfGroups(
   const size = groupBy === undefined || groups < 1 ? groups : Math.max(groups, detailedMax);
   // Without components there are no highlights.
   const detailed = { ...search, top_k: size, return_components: size <= detailedMax };
-  const best = new Map<unknown, Result>();
+  const best = new Map<string, Result>();
   const pages = groupBy === undefined ? 1 : pagesMax;
   for (let page = 0; page < pages && (page === 0 || best.size < groups); page++) {
     const offset = page === 0 ? {} : { offset: page * size };
     const { results } = await client.search(indexId, { ...detailed, ...offset });
     for (const result of results) {
       const value = groupBy === undefined ? undefined : result.metadata[groupBy];
-      const group = ['string', 'number'].includes(typeof value) ? value : result.doc_id;
-      if (!best.has(group)) best.set(group, result);
+      const group = JSON.stringify(isGroup(value) ? { value } : { id: result.doc_id });
+      const before = best.get(group);
+      if (before === undefined || result.score > before.score) best.set(group, result);
     }
     if (results.length < size) break;
   }
-  return [...best.values()].slice(0, groups);
+  // A later page looks at more candidates, and may have a better one.
+  return [...best.values()].toSorted((one, other) => other.score - one.score).slice(0, groups);
+}
+
+function isGroup(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'number';
 }
 
 /** A document without a passage is left out. The passage stands for the text in the metadata. */

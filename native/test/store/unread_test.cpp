@@ -301,7 +301,7 @@ const Case deadInActive("unread", "an active segment opens beside a damaged reco
       const std::vector<Term> terms{term(1)};
       CHECK(segment->recordsMatching(terms, 3, [] {}) == std::vector<uint32_t>{1});
       CHECK(segment->visitCarriers(
-                terms, 3, [] {}, [](size_t, const std::vector<uint32_t>&) {}) == std::vector<uint32_t>{1});
+                terms, 3, [] {}, [](size_t, const std::vector<uint32_t>&) { return true; }) == std::vector<uint32_t>{1});
       CHECK(index.seal(1).counts.sealed);
     }
   }

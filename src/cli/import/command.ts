@@ -142,7 +142,7 @@ async function importItems(
   if (unmatched !== undefined && !created) display.say(unmatched);
   const usage = await client.usage({ signal: command.signal });
   hint = rateLimitHint(usage);
-  const checkpoint = checkpointOf(command, work.source, client.url, index.id);
+  const checkpoint = checkpointOf(command, work.source, client.url, index);
   const state = checkpoint?.load((message) => display.say(message)) ?? startState;
   const report: ImportReport = {
     ...work,
@@ -197,19 +197,29 @@ function unmatchedHint(
 ): string | undefined {
   if (field === undefined || fields.includes(field)) return undefined;
   const all = [...fields, field].join(',');
-  return `maxsimd: searches of the index ${JSON.stringify(name)} do not match the field ${JSON.stringify(field)}: stop this, run maxsimd index update --match-fields ${all}, and import again`;
+  return `maxsimd: searches of the index ${JSON.stringify(name)} do not match the field ${JSON.stringify(field)}: stop this, run maxsimd index update ${JSON.stringify(name)} --match-fields ${all}, and import again`;
 }
 
 function checkpointOf(
   { choice, stateFile, stateHome }: ImportCommand,
   source: Source,
   url: string,
-  indexId: string,
+  index: Index,
 ): Checkpoint | undefined {
   const { files } = source;
   if (!isRepeatable(source)) return undefined;
-  const reading = { format: choice.format, ...choice.fields };
-  return new Checkpoint({ source: choice.source, files, reading, url, indexId, stateHome, stateFile });
+  // Once searches match the identifiers, those that were imported before are imported again.
+  const matched = unmatchedHint(index, choice.fields.identifiers) === undefined;
+  const reading = { format: choice.format, ...choice.fields, ...(matched ? {} : { matched }) };
+  return new Checkpoint({
+    source: choice.source,
+    files,
+    reading,
+    url,
+    indexId: index.id,
+    stateHome,
+    stateFile,
+  });
 }
 
 /**

@@ -123,7 +123,7 @@ const shownShare = 0.7;
 /** Of a mark: the palest for a match of that part, the last for the best one. */
 const shades = 5;
 
-/** The passage of a card. The words that match best are marked, darker the better they match. */
+/** The passage of a card. The words that match best are marked, the stronger the better they match. */
 function PassageText({ passage: { text, start, highlights = [] } }: { passage: Passage }) {
   const points = codePointsOf(text);
   const most = Math.max(...highlights.map(({ similarity }) => similarity), Number.EPSILON);

@@ -38,7 +38,8 @@ const cutWordTokens = 128;
 
 /**
  * The tokens of a text. With `tokensMax` only the first tokens are wanted. Then those after them are right or left out, but there
- * are more than `tokensMax` of them exactly where the whole text has more.
+ * are more than `tokensMax` of them exactly where the whole text has more. A Unigram model may cut a run of one character in another
+ * way if the run is cut.
  */
 export async function documentTokens(
   model: DocumentModel,

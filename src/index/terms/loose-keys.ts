@@ -25,8 +25,8 @@ export function lettersOf(text: string): string {
 /** The loose key of a text with these letters (`lettersOf`). */
 export function keyOf(letters: string, text: string): string | undefined {
   if (letters === '') return undefined;
-  // No other key has a sign.
-  return isOneCharacter(letters) ? `=${text.trim().replace(marksAtEnds, '')}` : letters;
+  // No other key has a sign. A half of a surrogate pair is hashed as U+FFFD.
+  return isOneCharacter(letters) ? `=${text.toWellFormed().trim().replace(marksAtEnds, '')}` : letters;
 }
 
 function isOneCharacter(text: string): boolean {

@@ -5,12 +5,15 @@
 import { estimatedTokens } from '../../encoder/protocol/estimated-tokens.ts';
 import { invalid, unavailable, type ServiceError } from '../../errors.ts';
 import { sliceMs } from '../../index/slices.ts';
+import { termBytes } from '../../index/terms/metadata-terms.ts';
 
 export const unitsPerMs = 10;
 /** Products of a token vector of a chunk with a token vector of a query. */
 const productsPerUnit = 1 << 18;
 const rowsPerUnit = 50;
 const bytesPerUnit = 16_384;
+/** Terms that are looked up in all segments of an index. */
+const termsPerUnit = 50;
 
 /** The least that a search costs. */
 export const unitsOfSearch = 10;
@@ -80,6 +83,11 @@ export function scoringWork(tokenVectors: number, tokensOfQuery: number): number
 /** The work of reading this many rows of the catalog, with bytes of metadata. */
 export function readingWork({ rows, bytes }: { readonly rows: number; readonly bytes: number }): number {
   return rows / rowsPerUnit + bytes / bytesPerUnit;
+}
+
+/** The work of counting the documents that carry these terms. */
+export function lookupWork(terms: Uint8Array): number {
+  return unitsOfSearch + terms.length / termBytes / termsPerUnit;
 }
 
 /** @throws {ServiceError} `validation_error` when a request would cost more than `searchWorkMax`. */

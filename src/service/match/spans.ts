@@ -5,25 +5,20 @@ import type { Span } from './words.ts';
 
 /** A search scores at most this many chunks more because of its spans. */
 const chunksMax = 2_000;
-/** Spans of more documents say little. */
-const commonDocuments = 100;
-const commonShare = 0.01;
 
 export interface CountedSpan extends Span {
   /** The live documents that have it, before any filter. */
   readonly documents: number;
-  /** The chunks and token vectors of those that pass the filter. */
+  /** The chunks and token vectors of those that pass the filter. The engine counts none for a span of many documents. */
   readonly chunks: number;
   readonly tokenVectors: number;
 }
 
 /**
  * Spans without a common word: the longest first, then that of the fewest documents, then the first, as long as the chunks of
- * their documents are few enough together. Those that say little, or whose documents do not pass the filter, are left out.
- * `documents`: the live ones of the index. In the order of their places.
+ * their documents are few enough together. In the order of their places.
  */
-export function chosenSpans(counted: readonly CountedSpan[], documents: number): readonly CountedSpan[] {
-  const most = Math.max(commonDocuments, commonShare * documents);
+export function chosenSpans(counted: readonly CountedSpan[]): readonly CountedSpan[] {
   const chosen: CountedSpan[] = [];
   const keys = new Set<string>();
   const words = new Set<number>();
@@ -32,7 +27,7 @@ export function chosenSpans(counted: readonly CountedSpan[], documents: number):
     (one, other) => other.words - one.words || one.documents - other.documents || one.first - other.first,
   );
   for (const span of byRank) {
-    if (span.chunks === 0 || span.documents > most) continue;
+    if (span.chunks === 0) continue;
     const own = Array.from({ length: span.words }, (_, at) => span.first + at);
     // Documents of a key that was chosen are there already.
     const more = keys.has(span.key) ? 0 : span.chunks;

@@ -30,7 +30,7 @@ import { componentsOf, normalizedScore, textRangeAt, weightOf } from './ranking.
 import { readableIndex, type ReadableIndex } from './read-index.ts';
 import type { Place } from '../limits/fair-queue.ts';
 import { takingTurns } from '../limits/turns.ts';
-import { assertAffordable, costOf, longWork, sliceWork, type QueryCost } from '../limits/work.ts';
+import { assertAffordable, costOf, longWork, lookupWork, sliceWork, type QueryCost } from '../limits/work.ts';
 import type { TokenHold } from '../limits/token-allowance.ts';
 import {
   matchesOf,
@@ -190,7 +190,9 @@ async function plansOf(
     const match =
       wanted[number] &&
       (await plannedMatch(wanted[number], query, (spans) =>
-        read((reader) => reader.countSpans({ ...within(), ...spans }, asker)),
+        read((reader) =>
+          reader.countSpans({ ...within(), ...spans }, askerOf(deps, context, lookupWork(spans.terms))),
+        ),
       ));
     if (search.exact === true) {
       const tokenVectors = await read((reader) => reader.tokenVectors(within(), asker));

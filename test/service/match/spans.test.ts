@@ -23,26 +23,22 @@ const namesOf = (spans: readonly CountedSpan[]): readonly string[] => spans.map(
 
 describe('spans are chosen', () => {
   it('the longest first, then that of the fewest documents, then the first', () => {
-    expect(namesOf(chosenSpans([span(0, 1), span(0, 2), span(1, 3), span(4, 1)], 9))).toEqual([
+    expect(namesOf(chosenSpans([span(0, 1), span(0, 2), span(1, 3), span(4, 1)]))).toEqual([
       '0 1',
       '1 3',
       '4 1',
     ]);
-    expect(namesOf(chosenSpans([span(0, 2, { documents: 2 }), span(1, 2), span(2, 2)], 9))).toEqual(['1 2']);
-    expect(namesOf(chosenSpans([span(0, 2), span(1, 2), span(2, 2)], 9))).toEqual(['0 2', '2 2']);
+    expect(namesOf(chosenSpans([span(0, 2, { documents: 2 }), span(1, 2), span(2, 2)]))).toEqual(['1 2']);
+    expect(namesOf(chosenSpans([span(0, 2), span(1, 2), span(2, 2)]))).toEqual(['0 2', '2 2']);
   });
 
-  it('unless more than 100 documents and 1 percent have them, or none that passes the filter', () => {
-    const common = (documents: number) => span(0, 1, { documents });
-    expect(chosenSpans([common(100)], 200)).toHaveLength(1);
-    expect(chosenSpans([common(101)], 10_000)).toHaveLength(0);
-    expect(chosenSpans([common(101)], 10_100)).toHaveLength(1);
-    expect(namesOf(chosenSpans([span(0, 2, { chunks: 0 }), span(0, 1)], 9))).toEqual(['0 1']);
+  it('unless none of their documents counts', () => {
+    expect(namesOf(chosenSpans([span(0, 2, { chunks: 0 }), span(0, 1)]))).toEqual(['0 1']);
   });
 
   it('until their documents have 2,000 chunks, those of one key once', () => {
     const many = (first: number, chunks: number, key = `${first} 1`) => span(first, 1, { chunks, key });
-    const chosen = chosenSpans([many(0, 1_999), many(1, 2), many(2, 1), many(3, 1_999, '0 1')], 9);
+    const chosen = chosenSpans([many(0, 1_999), many(1, 2), many(2, 1), many(3, 1_999, '0 1')]);
     expect(chosen.map(({ first }) => first)).toEqual([0, 2, 3]);
   });
 
@@ -55,7 +51,7 @@ describe('spans are chosen', () => {
     });
     const byPlace = { selector: (one: { first: number; words: number }) => `${one.first} ${one.words}` };
     fc.assert(
-      fc.property(fc.uniqueArray(some, byPlace), fc.integer({ min: 150, max: 20_000 }), (each, documents) => {
+      fc.property(fc.uniqueArray(some, byPlace), (each) => {
         let left = each.map(({ first, words, ...counts }) => span(first, words, counts));
         const chosen: CountedSpan[] = [];
         while (left.length > 0) {
@@ -68,16 +64,10 @@ describe('spans are chosen', () => {
           const overlaps = chosen.some(
             (one) => one.first < next.first + next.words && next.first < one.first + one.words,
           );
-          const isRare = next.documents <= 100 || next.documents <= documents / 100;
-          if (!overlaps && isRare && next.chunks > 0 && before + next.chunks <= 2_000) chosen.push(next);
+          if (!overlaps && next.chunks > 0 && before + next.chunks <= 2_000) chosen.push(next);
         }
         expect(
-          namesOf(
-            chosenSpans(
-              each.map(({ first, words, ...counts }) => span(first, words, counts)),
-              documents,
-            ),
-          ),
+          namesOf(chosenSpans(each.map(({ first, words, ...counts }) => span(first, words, counts)))),
         ).toEqual(namesOf(chosen.toSorted((one, other) => one.first - other.first)));
       }),
       { numRuns: rounds({ short: 1_000, nightly: 100_000 }) },

@@ -219,12 +219,17 @@ class _Pages:
         self._left = self._left - 1 if len(results) == self._size else 0
         self._offset += self._size
         for result in results:
-            group = None if self._group_by is None else result.metadata.get(self._group_by)
-            self._best.setdefault(group if isinstance(group, (str, int, float)) else result.doc_id, result)
+            value = None if self._group_by is None else result.metadata.get(self._group_by)
+            is_group = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+            group = ("value", value) if is_group else ("id", result.doc_id)
+            before = self._best.get(group)
+            if before is None or result.score > before.score:
+                self._best[group] = result
 
     def best(self) -> list[Result]:
         """The best document of each group, best first."""
-        return list(self._best.values())[: self._groups]
+        # A later page looks at more candidates, and may have a better one.
+        return sorted(self._best.values(), key=lambda result: -result.score)[: self._groups]
 
 
 def _ids(results: Sequence[Result]) -> list[str]:
