@@ -27,12 +27,13 @@ std::vector<Carrier> carriersOf(const Selection& selection, const Spans& spans, 
   std::vector<uint64_t> found(spans.terms.size());
   const auto visit = [&](size_t term, const std::vector<uint32_t>& records) {
     for (const uint32_t record : records) {
-      if (found[term] > most) return;
+      if (found[term] > most) return false;
       if (!isSelected(record)) continue;
       ++found[term];
       for (uint32_t s = spans.begins[term]; s < spans.begins[term + 1]; ++s)
         carriers.push_back({record, spans.spans[s]});
     }
+    return true;
   };
   const Checkpoint checkpoint = [&deadline] { deadline.check(); };
   for (const uint32_t record : segment.visitCarriers(spans.terms, selection.snapshot.records, checkpoint, visit)) {
