@@ -6,11 +6,7 @@ import { bars, figure, latencyOverRecall, type Bar, type Picture } from './svg.t
 
 const benchmarks = 'docs/benchmarks.md';
 const source = readFileSync(path.resolve(import.meta.dirname, '../..', benchmarks), 'utf8');
-const peerColumns = {
-  recall: 'recall@10, @100',
-  time: 'p50 / p99 ms',
-  ours: 'Ours at no less recall: candidate_k, recall, p50 / p99 ms',
-};
+const time = 'p50 / p99 ms';
 
 type Row = ReadonlyMap<string, string>;
 
@@ -54,39 +50,62 @@ export function numbersOf(row: Row, column: string, atLeast: number): readonly n
   throw new Error(`${benchmarks}: "${cell}" in column "${column}" has fewer than ${atLeast} numbers`);
 }
 
-/** Latency over recall of other engines. Each is joined to ours on the same machine. */
-function peers(): Picture {
-  const { recall, time, ours } = peerColumns;
-  const pairs = tableOf(source, 'Other engines', ['Engine', recall, time, ours]).map((row) => {
-    const [found = 0] = numbersOf(row, recall, 2);
+interface PeerPoint {
+  readonly setting: string;
+  readonly recall: number;
+  readonly ms: number;
+}
+
+/** The settings of each engine, which stand below its first one. Recall is the better of both truths. */
+function peerPoints(): ReadonlyMap<string, readonly PeerPoint[]> {
+  const [engine, recall] = ['Engine, settings', 'recall@10: ours, unit'];
+  const points = new Map<string, PeerPoint[]>();
+  let own: PeerPoint[] = [];
+  for (const row of tableOf(source, 'Other engines', [engine, recall, time])) {
+    const cell = row.get(engine) ?? '';
+    const [, name] = /^(maxsimd, pooled rows|maxsimd|[\w-]+ \d+\.\d+\.\d+),/.exec(cell) ?? [];
+    if (name !== undefined) points.set(name, (own = []));
     const [ms = 0] = numbersOf(row, time, 2);
-    const [, ownFound = 0, , ownMs = 0] = numbersOf(row, ours, 5);
-    const name = /^\S+/.exec(row.get('Engine') ?? '')?.[0] ?? '';
-    return { name, peer: { recall: found, ms }, own: { recall: ownFound, ms: ownMs } };
+    own.push({ setting: /\d+$/.exec(cell)?.[0] ?? '', recall: Math.max(...numbersOf(row, recall, 1)), ms });
+  }
+  return points;
+}
+
+/** Latency over recall, beside other engines on the same rows. */
+function peers(): Picture {
+  const engines = peerPoints();
+  const own = engines.get('maxsimd');
+  if (own === undefined) throw new Error(`${benchmarks} has no row of maxsimd under "Other engines"`);
+  const others = [...engines].filter(([name]) => !name.startsWith('maxsimd'));
+  const bestOf = (points: readonly PeerPoint[]): PeerPoint =>
+    points.reduce((best, point) => (point.recall > best.recall ? point : best));
+  const placed = others.map(([name, points]) => {
+    const best = bestOf(points);
+    const side = best.recall > 0.95 ? ('left' as const) : ('right' as const);
+    const byRecall = points.toSorted((one, other) => one.recall - other.recall);
+    return {
+      look: 'peer' as const,
+      joined: true,
+      points: byRecall.map((point) => ({ ...point, name: point === best ? name : '', side })),
+    };
   });
-  const times = pairs.map(({ own }) => own.ms);
-  const ownName = `maxsimd ${Math.min(...times)} to ${Math.max(...times)} ms`;
   return {
     title: 'Latency over recall, beside other engines',
     caption:
-      'Lower is faster, further right misses less. A line joins both engines of a machine. 14,000 long chunks, one thread.',
-    description: pairs
-      .map(
-        ({ name, peer, own }) =>
-          `${name} finds ${peer.recall} in ${peer.ms} ms, maxsimd ${own.recall} in ${own.ms} ms`,
-      )
+      'Lower is faster, further right misses less. 2,000 chunks of the same rows, one thread. The numbers are candidate_k of maxsimd.',
+    description: [['maxsimd', own] as const, ...others]
+      .map(([name, points]) => `${name} finds ${bestOf(points).recall} in ${bestOf(points).ms} ms`)
       .join('; '),
     draw: (width) =>
       latencyOverRecall(
-        pairs.flatMap(({ name, peer, own }) => {
-          const side = peer.recall > 0.99 ? 'left' : 'right';
-          const isLowest = own.ms === Math.min(...times);
-          return [
-            { look: 'other', joined: true, points: [peer, own] },
-            { look: 'peer', points: [{ ...peer, name: `${name} ${peer.ms} ms`, side }] },
-            { look: 'own', points: [{ ...own, name: isLowest ? ownName : '', side: 'below' }] },
-          ];
-        }),
+        [
+          ...placed,
+          {
+            look: 'own',
+            joined: true,
+            points: own.map(({ setting, ...point }) => ({ ...point, name: setting, side: 'below' })),
+          },
+        ],
         width,
       ),
   };
@@ -95,11 +114,11 @@ function peers(): Picture {
 /** Recall and time over `candidate_k`, for chunks of three lengths. */
 function candidates(): Picture {
   const columns = [
-    { length: 'long', look: 'own', time: peerColumns.time },
-    { length: 'middle', look: 'peer', time: `${peerColumns.time} (2)` },
-    { length: 'short', look: 'other', time: `${peerColumns.time} (3)` },
+    { length: 'long', look: 'own', time },
+    { length: 'middle', look: 'peer', time: `${time} (2)` },
+    { length: 'short', look: 'other', time: `${time} (3)` },
   ] as const;
-  const recallOf = (length: string): string => `${length}: ${peerColumns.recall}`;
+  const recallOf = (length: string): string => `${length}: recall@10, @100`;
   const needed = columns.flatMap(({ length, time }) => [recallOf(length), time]);
   const rows = tableOf(source, 'What each candidate_k costs', ['candidate_k', ...needed]);
   const series = columns.map(({ length, look, time }) => {

@@ -73,7 +73,8 @@ export function latencyOverRecall(series: readonly Series[], width: number): Dra
   const x = scale(
     [0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999],
     all.map(({ recall }) => recall),
-    (recall) => -Math.log(1 - recall),
+    // All of them stands at the right edge.
+    (recall) => -Math.log(1 - Math.min(recall, 0.999)),
     [plot.left, width - plot.right],
   );
   const y = scale(
