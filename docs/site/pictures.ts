@@ -6,7 +6,7 @@ import { bars, figure, latencyOverRecall, type Bar, type Picture } from './svg.t
 
 const benchmarks = 'docs/benchmarks.md';
 const source = readFileSync(path.resolve(import.meta.dirname, '../..', benchmarks), 'utf8');
-const time = 'p50 / p99 ms';
+const timeColumn = 'p50 / p99 ms';
 
 type Row = ReadonlyMap<string, string>;
 
@@ -61,14 +61,19 @@ function peerPoints(): ReadonlyMap<string, readonly PeerPoint[]> {
   const [engine, recall] = ['Engine, settings', 'recall@10: ours, unit'];
   const points = new Map<string, PeerPoint[]>();
   let own: PeerPoint[] = [];
-  for (const row of tableOf(source, 'Other engines', [engine, recall, time])) {
+  for (const row of tableOf(source, 'Other engines', [engine, recall, timeColumn])) {
     const cell = row.get(engine) ?? '';
-    const [, name] = /^(maxsimd, pooled rows|maxsimd|[\w-]+ \d+\.\d+\.\d+),/.exec(cell) ?? [];
+    const [, name] = /^(maxsimd, pooled rows(?=,)|maxsimd(?=,)|[\w-]+(?= \d+\.\d+\.\d+,))/.exec(cell) ?? [];
     if (name !== undefined) points.set(name, (own = []));
-    const [ms = 0] = numbersOf(row, time, 2);
+    const [ms = 0] = numbersOf(row, timeColumn, 2);
     own.push({ setting: /\d+$/.exec(cell)?.[0] ?? '', recall: Math.max(...numbersOf(row, recall, 1)), ms });
   }
   return points;
+}
+
+/** Words at the right edge stand before their point. */
+function sideOf(recall: number): 'left' | 'right' {
+  return recall > 0.995 ? 'left' : 'right';
 }
 
 /** Latency over recall, beside other engines on the same rows. */
@@ -81,12 +86,13 @@ function peers(): Picture {
     points.reduce((best, point) => (point.recall > best.recall ? point : best));
   const placed = others.map(([name, points]) => {
     const best = bestOf(points);
-    const side = best.recall > 0.95 ? ('left' as const) : ('right' as const);
-    const byRecall = points.toSorted((one, other) => one.recall - other.recall);
     return {
       look: 'peer' as const,
-      joined: true,
-      points: byRecall.map((point) => ({ ...point, name: point === best ? name : '', side })),
+      points: points.map((point) => ({
+        ...point,
+        name: point === best ? name : '',
+        side: sideOf(point.recall),
+      })),
     };
   });
   return {
@@ -103,7 +109,11 @@ function peers(): Picture {
           {
             look: 'own',
             joined: true,
-            points: own.map(({ setting, ...point }) => ({ ...point, name: setting, side: 'below' })),
+            points: own.map(({ setting, ...point }) => ({
+              ...point,
+              name: setting,
+              side: sideOf(point.recall),
+            })),
           },
         ],
         width,
@@ -114,9 +124,9 @@ function peers(): Picture {
 /** Recall and time over `candidate_k`, for chunks of three lengths. */
 function candidates(): Picture {
   const columns = [
-    { length: 'long', look: 'own', time },
-    { length: 'middle', look: 'peer', time: `${time} (2)` },
-    { length: 'short', look: 'other', time: `${time} (3)` },
+    { length: 'long', look: 'own', time: timeColumn },
+    { length: 'middle', look: 'peer', time: `${timeColumn} (2)` },
+    { length: 'short', look: 'other', time: `${timeColumn} (3)` },
   ] as const;
   const recallOf = (length: string): string => `${length}: recall@10, @100`;
   const needed = columns.flatMap(({ length, time }) => [recallOf(length), time]);
