@@ -74,7 +74,9 @@ describe('an import', () => {
     expect(again.stdout).toMatch(
       /^identifiers +2 in 1 documents; 1 left out, because metadata have at most 16 KiB$/m,
     );
-    expect(again.stderr).toContain('run maxsimd index update "shelves" --match-fields codes, and import again');
+    expect(again.stderr).toContain(
+      'run maxsimd index update "shelves" --match-fields codes, and import again',
+    );
   });
 
   it('uses an index that is there', async () => {
