@@ -29,3 +29,27 @@ export function assertPath(path: string, at: string): void {
     throw invalid(at, `must be a path of at most ${pathLengthMax} code points`, 'too_big');
   }
 }
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/** The values of a field, as the engine reads them. `isMany`: the path goes through an array, so that they count as one array. */
+export function valuesAt(
+  object: JsonObject,
+  field: string,
+): { readonly values: readonly unknown[]; readonly isMany: boolean } {
+  const whole = membersOf(object, field);
+  if (whole.length > 0) return { values: whole, isMany: false };
+  let values: readonly unknown[] = [object];
+  let isMany = false;
+  for (const name of namesOf(field)) {
+    isMany ||= values.some((value) => Array.isArray(value));
+    values = values.flatMap((value) => value).flatMap((item) => membersOf(item, name));
+  }
+  return { values, isMany };
+}
+
+/** The member of an object, in an array; none of another value. */
+function membersOf(value: unknown, name: string): readonly unknown[] {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject && Object.hasOwn(value, name) ? [(value as JsonObject)[name]] : [];
+}

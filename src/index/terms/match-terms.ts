@@ -3,7 +3,7 @@
  * metadata terms. They tell which documents have a word of a query as a value.
  */
 import { hash } from 'node:crypto';
-import { isPath, namesOf } from './field-path.ts';
+import { valuesAt } from './field-path.ts';
 import { looseKey } from './loose-keys.ts';
 import { metadataTerms, termBytes } from './metadata-terms.ts';
 
@@ -70,28 +70,9 @@ export function matchedTexts(
 
 /** The strings of a field, and those in its arrays, that are short enough to match. */
 function textsOf(object: JsonObject, field: string): readonly string[] {
-  return valuesOf(object, field).flatMap((value) =>
+  return valuesAt(object, field).values.flatMap((value) =>
     (Array.isArray(value) ? value : [value]).filter(
       (item): item is string => typeof item === 'string' && Buffer.byteLength(item) <= matchBytesMax,
     ),
   );
-}
-
-/** The values at a name or a path, as the engine reads them (native/values/field_tokens.h). */
-function valuesOf(object: JsonObject, field: string): readonly unknown[] {
-  const whole = membersOf(object, field);
-  if (whole.length > 0 || !isPath(field)) return whole;
-  let found: readonly unknown[] = [object];
-  for (const name of namesOf(field)) {
-    found = found.flatMap((value) =>
-      (Array.isArray(value) ? value : [value]).flatMap((item: unknown) => membersOf(item, name)),
-    );
-  }
-  return found;
-}
-
-/** The member of an object, in an array; none of another value. */
-function membersOf(value: unknown, name: string): readonly unknown[] {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject && Object.hasOwn(value, name) ? [(value as JsonObject)[name]] : [];
 }

@@ -6,7 +6,7 @@ import { nearestName } from '../../input/settings.ts';
 import { canonicalMembers } from '../../index/terms/canonical-json.ts';
 import { comparedBy, comparedFlags, requiredLeaves, type Leaf } from '../../index/terms/condition-tree.ts';
 import { conditionTree } from '../../index/terms/condition.ts';
-import { namesOf } from '../../index/terms/field-path.ts';
+import { valuesAt } from '../../index/terms/field-path.ts';
 import type { JsonObjectText, SearchRequest } from '../contract.ts';
 
 export interface Sample {
@@ -51,7 +51,7 @@ export function fieldHint(
   for (const [token, value] of filter === undefined ? [] : canonicalMembers(filter)) {
     const field = JSON.parse(token) as string;
     const values = documents.flatMap((fields) => (Object.hasOwn(fields, field) ? [fields[field]!] : []));
-    if (values.length === 0 && documents.some((fields) => valuesAt(fields, field).length > 0))
+    if (values.length === 0 && documents.some((fields) => valuesAt(fields, field).values.length > 0))
       return `filter takes names as they are: where finds the nested field ${shownName(field)}`;
     const asked = { field, kinds: new Set([kindOf(JSON.parse(value) as Json)]) };
     const hint = hintOf(asked, new Set(values.map(kindOf)));
@@ -109,21 +109,12 @@ function isObject(value: Json | undefined): value is Fields {
   return value !== undefined && kindOf(value) === 'an object';
 }
 
-/** The value of a field, as conditions read it (native/values/field_tokens.h), or none. Of an array through which a path goes: empty. */
-function valuesAt(fields: Fields, field: string): readonly Json[] {
-  if (Object.hasOwn(fields, field)) return [fields[field]!];
-  let found: readonly Json[] = [fields];
-  let isMany = false;
-  for (const name of namesOf(field)) {
-    isMany ||= found.some((value) => Array.isArray(value));
-    const objects = found.flatMap((value) => value).filter(isObject);
-    found = objects.flatMap((value) => (Object.hasOwn(value, name) ? [value[name]!] : []));
-  }
-  return isMany && found.length > 0 ? [[]] : found;
-}
-
 function kindsAt(documents: readonly Fields[], field: string): ReadonlySet<Kind> {
-  return new Set(documents.flatMap((fields) => valuesAt(fields, field)).map(kindOf));
+  const kindsOf = (fields: Fields): readonly Kind[] => {
+    const { values, isMany } = valuesAt(fields, field);
+    return isMany && values.length > 0 ? ['an array'] : (values as readonly Json[]).map(kindOf);
+  };
+  return new Set(documents.flatMap(kindsOf));
 }
 
 /** The field that was probably meant. */
