@@ -78,6 +78,7 @@ encoder="encoder --device $name --rounds ${ROUNDS:-5} --mixes documents_mixed"
 {
   # With a single client its event loop would be measured.
   bench encoder-1 $encoder --texts "$texts" --alone --clients 4
+  MAXSIMD_MODEL=bge-small-maxsim/2 bench encoder-pooled $encoder --texts "$texts" --alone --clients 4
   bench encoder-3 $encoder --texts "$texts" --alone --processes 3
   bench peers $encoder --texts $((texts / 10)) --no-peers --python python3
 }
@@ -95,6 +96,8 @@ mixed="--mix search=3,upsert=1 --documents ${DOCUMENTS:-500}"
 # shellcheck disable=SC2086 # several words
 {
   capacity capacity-1 $mixed
+  # The threads of the API in one process.
+  for threads in 1 2 4; do MAXSIMD_API_THREADS=$threads capacity threads-$threads $mixed --senders 4; done
   # Several api processes without a catalog to share: each has its own data and encoder.
   capacity services-2 $mixed --services 2
   capacity services-4 $mixed --services 4
