@@ -67,16 +67,23 @@ async function compare(
 
 const document = (docId: string, metadataText: string) => ({ ...documentAt(docId, 0), metadataText });
 
-/** Damages all postings and every third column, and removes another third of the columns. */
-async function damageDerived(stage: Stage): Promise<void> {
+/** Damages all postings and every third column, and removes another third of the columns. Returns what it has damaged. */
+async function damageDerived(stage: Stage): Promise<readonly string[]> {
   const names = (await stage.blobs.list(`${stage.indexId}/`)).map(({ name }) => name);
   const columns = names.filter((name) => segmentOfColumn(name) !== undefined);
   const damaged = names.filter((name) => name.endsWith('.postings') || columns.indexOf(name) % 3 === 1);
   for (const name of damaged) await writeFile(await stage.blobs.open(name), 'damaged');
   for (const [place, name] of columns.entries()) if (place % 3 === 2) await stage.blobs.remove(name);
+  return damaged;
 }
 
-async function play(stage: Stage, { texts, replaced, wheres }: Planned): Promise<void> {
+/** What the stage has reported, less the damage that a scrub found before anything else replaced the file. */
+function unplanted(stage: Stage, damaged: readonly string[]): readonly unknown[] {
+  return stage.errors.filter((error) => !damaged.some((name) => String(error).includes(`${name}: `)));
+}
+
+/** Returns the names of the files that it has damaged. */
+async function play(stage: Stage, { texts, replaced, wheres }: Planned): Promise<readonly string[]> {
   const stored = new Map<string, string>();
   const upsert = async (documents: readonly (readonly [docId: string, text: string])[]): Promise<void> => {
     await stage.upsert(documents.map(([docId, text]) => document(docId, text)));
@@ -93,10 +100,12 @@ async function play(stage: Stage, { texts, replaced, wheres }: Planned): Promise
   await compare(stage, stored, wheres);
   await stage.index().maintain();
   await compare(stage, stored, wheres);
-  await stage.reopen(() => damageDerived(stage));
+  let damaged: readonly string[] = [];
+  await stage.reopen(async () => void (damaged = await damageDerived(stage)));
   await compare(stage, stored, wheres);
   await stage.index().mergeAll();
   await compare(stage, stored, wheres);
+  return damaged;
 }
 
 /** Returns the values that meet the condition. A document has one of them, or none for the empty text. */
@@ -116,8 +125,7 @@ describe('where', () => {
           sealedSegmentsMax: 2,
           ...(plan.inFiles ? { codesTokenVectorsMin: 1 } : {}),
         });
-        await play(stage, plan);
-        expect(stage.errors).toEqual([]);
+        expect(unplanted(stage, await play(stage, plan))).toEqual([]);
       }),
       { numRuns: rounds({ short: 8, nightly: 400 }) },
     );
