@@ -28,7 +28,10 @@ beforeAll(async () => {
   return () => proxy.close();
 });
 /** A stray would have reached another program of the host. */
-afterEach(() => expect(proxy.strays).toEqual([]));
+function expectNoStrays(): void {
+  expect(proxy.strays.splice(0)).toEqual([]);
+}
+afterEach(expectNoStrays);
 
 describe.skipIf(reason !== undefined)(
   `pages behind a path${reason === undefined ? '' : `: ${reason}`}`,

@@ -10,7 +10,10 @@ const Root = z
     docs: z.string(),
     openapi: z.string(),
   })
-  .meta({ id: 'Root', description: 'Addresses relative to this one. `console` is absent if the console is off.' });
+  .meta({
+    id: 'Root',
+    description: 'Addresses relative to this one. `console` is absent if the console is off.',
+  });
 
 /** For a person who opens the address of the service. */
 export function rootRoute(hasConsole: boolean): FastifyPluginAsyncZod {

@@ -164,7 +164,12 @@ const retryAfter = {
 } as const;
 
 const statusHeaders: Readonly<Record<string, Headers>> = {
-  201: { location: { description: 'Address of the new resource, relative to that of the request.', schema: { type: 'string' } } },
+  201: {
+    location: {
+      description: 'Address of the new resource, relative to that of the request.',
+      schema: { type: 'string' },
+    },
+  },
   401: { 'www-authenticate': { schema: { type: 'string', enum: ['Bearer'] } } },
   429: { 'retry-after': { ...retryAfter, required: true } },
   503: { 'retry-after': retryAfter },
