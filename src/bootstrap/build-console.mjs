@@ -7,7 +7,7 @@ const root = path.resolve(import.meta.dirname, '../..');
 await build({
   configFile: false,
   root: path.join(root, 'src', 'console'),
-  base: '/console/',
+  base: './',
   logLevel: 'warn',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   build: {

@@ -79,9 +79,10 @@ export class Connection {
 const patientSeconds = 2;
 const attemptsMax = 5;
 
-/** `/console/`, or `/admin/console/` for operators. */
+/** Where the page is, with a slash at its end. A proxy may have put a path before `/console`. */
 const base = location.pathname.replace(/\/?$/, '/');
-export const isForOperators = base.startsWith('/admin/');
+/** The address of the service for this browser. */
+export const serviceUrl = new URL('..', location.origin + base).href.replace(/\/$/, '');
 
 /**
  * Whether a person has signed in here. The page cannot see its session, and the service refuses a visitor without one like a

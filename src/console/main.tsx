@@ -1,6 +1,5 @@
 import { render } from 'preact';
 import { Api } from './api.ts';
-import { isForOperators } from './connection.ts';
 import { OperatorPage } from './operator/operator-page.tsx';
 import { Frame } from './parts/frame.tsx';
 import { IndexView, NamedIndex } from './views/index-view.tsx';
@@ -40,4 +39,5 @@ function View({ api, address, mayChange }: { api: Api; address: string; mayChang
   return <Overview api={api} mayChange={mayChange} />;
 }
 
+const isForOperators = document.body.dataset['audience'] === 'operators';
 render(isForOperators ? <OperatorPage /> : <TenantPage />, document.getElementById('app')!);

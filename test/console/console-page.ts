@@ -29,7 +29,7 @@ export function useBrowser(address: () => string) {
   });
   afterAll(() => browser?.close());
 
-  const open = async ({ scheme, width }: Look): Promise<Page> => {
+  const open = async ({ scheme, width }: Look, place = address()): Promise<Page> => {
     const context = await browser!.newContext({ colorScheme: scheme, viewport: { width, height: 900 } });
     const page = await context.newPage();
     page.on('pageerror', ({ message }) => problems.push(message));
@@ -38,7 +38,7 @@ export function useBrowser(address: () => string) {
       if (message.type() === 'error' && !/\b4(01|03|22)\b/.test(message.text()))
         problems.push(message.text());
     });
-    await page.goto(address());
+    await page.goto(place);
     return page;
   };
   /** Closes the page, which must not have complained of anything. */
@@ -49,11 +49,11 @@ export function useBrowser(address: () => string) {
   return { open, expectClosed };
 }
 
-export function useConsole(stage: Stage<SharedServer>) {
+export function useConsole(stage: Stage<SharedServer>, address = () => `${stage.server.url}/console`) {
   const signIn = async (page: Page, key = stage.tenant.key): Promise<void> => {
     await page.getByLabel('API key').fill(key);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
   };
-  return { ...useBrowser(() => `${stage.server.url}/console`), signIn };
+  return { ...useBrowser(address), signIn };
 }

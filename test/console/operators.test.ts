@@ -1,9 +1,11 @@
 /** The console of operators in a real browser, at the admin listener of a real service. */
 import { mkdirSync } from 'node:fs';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 
 import { accessibilityFaults, isTooWide, missingBrowser, type Page } from '../support/browser.ts';
 import { rounds } from '../rounds.ts';
+import { runHere } from '../support/commands/command-here.ts';
+import { startPathProxy } from '../support/network/path-proxy.ts';
 import { connect, type Client } from '../support/running/client.ts';
 import { makeIndex, put } from '../support/running/requests.ts';
 import { useAdminServer } from '../support/running/server.ts';
@@ -104,6 +106,28 @@ describe.skipIf(reason !== undefined)(
         await expectClosed(page);
       },
     );
+
+    test('works behind a path of a proxy, and so does the command line', async () => {
+      const proxy = await startPathProxy('/ops', `${adminUrl()}/admin`);
+      onTestFinished(() => proxy.close());
+      const page = await open({ scheme: 'light', width: 1280 }, `${proxy.url}/console`);
+      await page.getByLabel('Operator key').fill(operatorKey);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('heading', { name: 'Tenants' }).waitFor();
+      await page.reload();
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.getByLabel('Operator key').waitFor();
+      expect(await page.context().cookies()).toEqual([]);
+      expect(proxy.strays).toEqual([]);
+      await expectClosed(page);
+
+      const whole = await startPathProxy('/ops', adminUrl());
+      onTestFinished(() => whole.close());
+      const listed = await runHere(['tenant', 'list', '--admin-url', whole.url, '--json'], {
+        environment: { MAXSIMD_ADMIN_KEY: operatorKey },
+      });
+      expect(listed).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('tenant_id') });
+    });
   },
 );
 

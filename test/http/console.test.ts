@@ -42,14 +42,9 @@ const secure = `__Host-${plain}`;
 const rest = 'HttpOnly; SameSite=Strict';
 
 test.each([
-  ['plain HTTP', {}, plain, `; Path=/console; Max-Age=43200; ${rest}`],
-  ['a proxy that is not trusted', { proto: 'https' }, plain, `; Path=/console; Max-Age=43200; ${rest}`],
-  [
-    'a trusted proxy over HTTP',
-    { trustProxy: true, proto: 'http' },
-    plain,
-    `; Path=/console; Max-Age=43200; ${rest}`,
-  ],
+  ['plain HTTP', {}, plain, `; Max-Age=43200; ${rest}`],
+  ['a proxy that is not trusted', { proto: 'https' }, plain, `; Max-Age=43200; ${rest}`],
+  ['a trusted proxy over HTTP', { trustProxy: true, proto: 'http' }, plain, `; Max-Age=43200; ${rest}`],
   [
     'a trusted proxy over HTTPS',
     { trustProxy: true, proto: 'https' },

@@ -155,7 +155,7 @@ describe('the installed packages', () => {
     const { answer } = await post(`/v1/indexes/${index.id}/search`, { query: 'how do insects communicate?' });
     expect(answer.results[0].doc_id).toBe('bee');
     const page = await fetch(`${url}/console`);
-    expect(await page.text()).toContain('/console/console.js');
+    expect(await page.text()).toContain('"console/console.js"');
 
     expect(processesOf(folder).length).toBeGreaterThan(1);
     process.kill(server.pid, 'SIGTERM');

@@ -45,6 +45,22 @@ def silence() -> Iterator[str]:
             one.close()
 
 
+@pytest.mark.parametrize("end", ["", "/"])
+def test_an_address_may_have_a_path(end: str) -> None:
+    target = f"/tools/maxsimd/v1/indexes/{INDEX}/documents/a%2Fb"
+    with recorder() as service:
+        url = f"{service.url}/tools/maxsimd{end}"
+        with Maxsimd(url, "k") as client:
+            client.delete_document(INDEX, "a/b")
+
+        async def scenario() -> None:
+            async with AsyncMaxsimd(url, "k") as asynchronous_client:
+                await asynchronous_client.delete_document(INDEX, "a/b")
+
+        asyncio.run(scenario())
+    assert service.requests == [("DELETE", target), ("DELETE", target)]
+
+
 @pytest.mark.parametrize("address", ["nobody", "silence"])
 def test_an_address_that_was_never_reached_is_given_up_within_5_s(
     address: str, request: pytest.FixtureRequest

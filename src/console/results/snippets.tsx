@@ -1,6 +1,7 @@
 /** The search on the screen, as a person would send it from a program. */
 import { useState } from 'preact/hooks';
 import type { JsonObject } from '../api.ts';
+import { serviceUrl } from '../connection.ts';
 import { shellQuoted } from '../format.ts';
 import { Copy } from '../parts/copy.tsx';
 
@@ -37,7 +38,7 @@ export function Snippets({ indexId, body }: { indexId: string; body: JsonObject 
 }
 
 function curl(indexId: string, body: JsonObject): string {
-  return `export MAXSIMD_URL=${location.origin}
+  return `export MAXSIMD_URL=${serviceUrl}
 curl -sS "$MAXSIMD_URL/v1/indexes/${indexId}/search" \\
   -H "Authorization: Bearer $MAXSIMD_API_KEY" \\
   -H 'Content-Type: application/json' \\

@@ -1,5 +1,6 @@
 /** The three ways to fill an empty index. */
 import type { Index } from '../api.ts';
+import { serviceUrl } from '../connection.ts';
 import { shellQuoted } from '../format.ts';
 
 export function EmptyIndex({ index: { id, name }, mayChange }: { index: Index; mayChange: boolean }) {
@@ -14,12 +15,12 @@ export function EmptyIndex({ index: { id, name }, mayChange }: { index: Index; m
           </p>
           <p>By the command line, for files and folders of any size:</p>
           <pre class="snippet" tabIndex={0} aria-label="Fill the index by the command line">
-            {`export MAXSIMD_URL=${location.origin}
+            {`export MAXSIMD_URL=${serviceUrl}
 npm run --silent maxsimd -- import documents.jsonl --index ${shellQuoted(name)}`}
           </pre>
           <p>Over the API:</p>
           <pre class="snippet" tabIndex={0} aria-label="Fill the index over the API">
-            {`export MAXSIMD_URL=${location.origin}
+            {`export MAXSIMD_URL=${serviceUrl}
 curl -sS "$MAXSIMD_URL/v1/indexes/${id}/documents" \\
   -H "Authorization: Bearer $MAXSIMD_API_KEY" \\
   -H 'Content-Type: application/json' \\

@@ -21,7 +21,7 @@ export function operatorConsole(options: OperatorConsoleOptions): FastifyPluginA
   const { page, administrationOf, memoryBytesOf, identified, admit } = options;
   const sessions = new OperatorSessions();
   return async (app) => {
-    servePage(app, page);
+    servePage(app, page, 'operators');
 
     app.post('/session', async (request, reply) => {
       const operator = identified(request);

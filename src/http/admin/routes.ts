@@ -67,7 +67,7 @@ function tenantRoutes(
           body.name,
           limitsOf(body.limits),
         );
-        reply.code(201).header('location', `/admin/v1/tenants/${tenant.id}`);
+        reply.code(201).header('location', `tenants/${tenant.id}`);
         return { ...tenantBody(tenant), key_id: keyId, api_key: apiKey };
       },
     });

@@ -1,6 +1,6 @@
 /**
  * The files of the console (`src/console`), which are read once. Two listeners serve them: the public one for tenants, and the
- * admin one for operators.
+ * admin one for operators. All addresses in them are relative, because a proxy may have put the service behind a path.
  *
  * Against cross-site requests the cookies are `SameSite=Strict`, and a request that a browser marks as coming from another
  * origin is refused (Fetch Metadata, w3.org/TR/fetch-metadata). Browsers that send no such marks ask before they send JSON, or
@@ -45,7 +45,7 @@ export async function readConsolePage(directory: string): Promise<ConsolePage> {
 }
 
 /** Serves the page at the prefix of `app`, and refuses what comes from another origin on all routes of `app`. */
-export function servePage(app: FastifyInstance, page: ConsolePage): void {
+export function servePage(app: FastifyInstance, page: ConsolePage, audience: 'tenants' | 'operators'): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store');
     if (isSecure(request)) reply.header('strict-transport-security', strictTransport);
@@ -57,14 +57,20 @@ export function servePage(app: FastifyInstance, page: ConsolePage): void {
   const send = (file: PageFile) => async (_request: unknown, reply: FastifyReply) =>
     reply.headers(pageHeaders).type(file.type).send(file.bytes);
   for (const [name, file] of page) {
-    if (name === 'index.html') app.get('/', send(atPrefix(app.prefix, file)));
-    else app.get(`/${name}`, send(file));
+    if (name !== 'index.html') {
+      app.get(`/${name}`, send(file));
+      continue;
+    }
+    const inFolder = replaced(file, 'data-audience="tenants"', `data-audience="${audience}"`);
+    app.get('/', { prefixTrailingSlash: 'slash' }, send(inFolder));
+    // Without the slash at the end, a browser looks for the page's files beside `/console`, not in it.
+    const besideFolder = replaced(inFolder, '"./', `"${path.basename(app.prefix)}/`);
+    app.get('/', { prefixTrailingSlash: 'no-slash' }, send(besideFolder));
   }
 }
 
-/** The page is built for `/console`. */
-function atPrefix(prefix: string, { type, bytes }: PageFile): PageFile {
-  return { type, bytes: Buffer.from(bytes.toString().replaceAll('"/console/', `"${prefix}/`)) };
+function replaced({ type, bytes }: PageFile, from: string, to: string): PageFile {
+  return { type, bytes: Buffer.from(bytes.toString().replaceAll(from, to)) };
 }
 
 function foreignOrigin(): ServiceError {

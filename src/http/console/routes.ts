@@ -40,7 +40,7 @@ export function consoleRoutes(options: ConsoleOptions): FastifyPluginAsync {
     insightRoutes,
   ];
   return async (app) => {
-    servePage(app, page);
+    servePage(app, page, 'tenants');
 
     await app.register(async (signIn) => {
       admitRequests(signIn, {

@@ -4,6 +4,9 @@
  * Browsers refuse such a name over plain HTTP, where the cookie is an ordinary one for the console's path. A request is read
  * for the cookie of its own kind.
  *
+ * A cookie without `Path` is for the folder of the address that set it. That address ends with `/console/session`, so the
+ * cookie is for the console, also where a proxy has put a path before it that the service does not know.
+ *
  * Cookies do not tell ports apart. So the cookie of operators is for the path of their console alone: no browser sends it to
  * the public port.
  */
@@ -11,20 +14,25 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 
 type Kind = Pick<FastifyRequest, 'protocol'>;
 
-/** A cookie by its name and place, over HTTPS and without it. */
+interface NamedCookie {
+  readonly name: string;
+  readonly attributes: readonly string[];
+}
+
+/** A cookie over HTTPS, and without it. */
 export interface SessionCookie {
-  readonly secure: { readonly name: string; readonly place: string };
-  readonly plain: { readonly name: string; readonly place: string };
+  readonly secure: NamedCookie;
+  readonly plain: NamedCookie;
 }
 
 export const consoleCookie: SessionCookie = {
-  secure: { name: '__Host-maxsimd_console', place: 'Path=/; Secure' },
-  plain: { name: 'maxsimd_console', place: 'Path=/console' },
+  secure: { name: '__Host-maxsimd_console', attributes: ['Path=/', 'Secure'] },
+  plain: { name: 'maxsimd_console', attributes: [] },
 };
 
 export const operatorCookie: SessionCookie = {
-  secure: { name: '__Secure-maxsimd_operator', place: 'Path=/admin/console; Secure' },
-  plain: { name: 'maxsimd_operator', place: 'Path=/admin/console' },
+  secure: { name: '__Secure-maxsimd_operator', attributes: ['Secure'] },
+  plain: { name: 'maxsimd_operator', attributes: [] },
 };
 
 export function sessionIn(cookie: SessionCookie, request: FastifyRequest): string | undefined {
@@ -39,8 +47,9 @@ export function keepSession(
   reply: FastifyReply,
   { session, seconds }: { readonly session: string; readonly seconds: number },
 ): void {
-  const { name, place } = kindOf(cookie, request);
-  reply.header('set-cookie', `${name}=${session}; ${place}; Max-Age=${seconds}; HttpOnly; SameSite=Strict`);
+  const { name, attributes } = kindOf(cookie, request);
+  const all = [`${name}=${session}`, ...attributes, `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Strict'];
+  reply.header('set-cookie', all.join('; '));
 }
 
 export function forgetSession(cookie: SessionCookie, request: Kind, reply: FastifyReply): void {
@@ -52,6 +61,6 @@ export function isSecure({ protocol }: Kind): boolean {
   return protocol === 'https';
 }
 
-function kindOf(cookie: SessionCookie, request: Kind): SessionCookie['plain'] {
+function kindOf(cookie: SessionCookie, request: Kind): NamedCookie {
   return isSecure(request) ? cookie.secure : cookie.plain;
 }

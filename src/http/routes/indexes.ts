@@ -54,7 +54,7 @@ function allIndexes(service: Service): FastifyPluginAsyncZod {
         const index = await scope.run((context) => service.createIndex(context, create));
         return reply
           .code(index.isNew ? 201 : 200)
-          .header('location', `/v1/indexes/${index.id}`)
+          .header('location', `indexes/${index.id}`)
           .type(jsonContentType)
           .send(indexText(index));
       },

@@ -10,7 +10,10 @@ const Root = z
     docs: z.string(),
     openapi: z.string(),
   })
-  .meta({ id: 'Root', description: 'Paths on this server. `console` is absent if the console is off.' });
+  .meta({
+    id: 'Root',
+    description: 'Addresses relative to this one. `console` is absent if the console is off.',
+  });
 
 /** For a person who opens the address of the service. */
 export function rootRoute(hasConsole: boolean): FastifyPluginAsyncZod {
@@ -23,13 +26,13 @@ export function rootRoute(hasConsole: boolean): FastifyPluginAsyncZod {
         tags: ['reference'],
         security: [],
         ...addition,
-        response: answers({ 200: [Root, 'Paths.'] }, []),
+        response: answers({ 200: [Root, 'Relative addresses.'] }, []),
       },
       handler: async () => ({
         name: 'maxsimd',
-        ...(hasConsole ? { console: '/console' } : {}),
-        docs: '/docs',
-        openapi: '/openapi.json',
+        ...(hasConsole ? { console: 'console' } : {}),
+        docs: 'docs',
+        openapi: 'openapi.json',
       }),
     });
   };

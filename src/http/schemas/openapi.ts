@@ -6,7 +6,7 @@
  */
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { createJsonSchemaTransformObject, jsonSchemaTransform } from 'fastify-type-provider-zod';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { z } from 'zod';
@@ -48,8 +48,7 @@ export async function describeApi(app: FastifyInstance, api: ApiDocument): Promi
         description: api.description,
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
-      // Relative to the document, so to the host that it was read from.
-      servers: [{ url: '/', description: 'This service.' }],
+      servers: serversAt('.'),
       tags: Object.entries(api.tags).map(([name, text]) => ({ name, description: text })),
       components: {
         securitySchemes: {
@@ -58,6 +57,8 @@ export async function describeApi(app: FastifyInstance, api: ApiDocument): Promi
       },
       security: [{ apiKey: [] }],
     },
+    // The plug-in would read a relative address as an absolute one.
+    stripBasePath: false,
     transform: (route) =>
       api.hidden !== undefined && route.url.startsWith(api.hidden)
         ? { schema: { hide: true }, url: route.url }
@@ -70,7 +71,12 @@ export async function describeApi(app: FastifyInstance, api: ApiDocument): Promi
     routePrefix: '/docs',
     uiConfig: { deepLinking: true, defaultModelsExpandDepth: 0, tryItOutEnabled: true },
     theme: { title: api.title },
-    logo: { type: 'image/svg+xml', content: wordmark, href: '/docs' },
+    logo: { type: 'image/svg+xml', content: wordmark },
+    // The page's own addresses are relative too.
+    indexPrefix: '.',
+    transformSpecification: (document) => ({ ...document, servers: serversAt('..') }),
+    transformSpecificationClone: false,
+    uiHooks: { onRequest: redirectToPage },
     staticCSP:
       "default-src 'none'; connect-src 'self'; img-src 'self' data:; script-src 'self'; style-src 'self' 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   });
@@ -92,6 +98,20 @@ export async function describeApi(app: FastifyInstance, api: ApiDocument): Promi
     },
   });
 }
+
+/**
+ * `url` is relative to the address of the document: only the client knows which path a proxy may have put before it. So it
+ * depends on where the document is.
+ */
+function serversAt(url: string): OpenAPIV3_1.ServerObject[] {
+  return [{ url, description: 'This service.' }];
+}
+
+/** The plug-in would redirect to `/docs/`. */
+const redirectToPage: onRequestHookHandler = (request, reply, done) => {
+  if (request.routeOptions.url === '/docs/static/index.html') void reply.redirect('../');
+  else done();
+};
 
 const wordmark = Buffer.from(
   '<svg xmlns="http://www.w3.org/2000/svg" width="150" height="40"><text x="0" y="28" font-family="sans-serif" font-size="26" font-weight="bold" fill="#fff">maxsimd</text></svg>',
@@ -144,7 +164,12 @@ const retryAfter = {
 } as const;
 
 const statusHeaders: Readonly<Record<string, Headers>> = {
-  201: { location: { description: 'Address of the new resource.', schema: { type: 'string' } } },
+  201: {
+    location: {
+      description: 'Address of the new resource, relative to that of the request.',
+      schema: { type: 'string' },
+    },
+  },
   401: { 'www-authenticate': { schema: { type: 'string', enum: ['Bearer'] } } },
   429: { 'retry-after': { ...retryAfter, required: true } },
   503: { 'retry-after': retryAfter },

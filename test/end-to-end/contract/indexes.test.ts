@@ -109,7 +109,7 @@ describe('Create an index', () => {
     const reply = await stage.client.createIndex({ name: 'has a location' });
     const made = expectReply(reply, index, 201);
     const location = reply.headers.get('location') ?? '';
-    expect(new URL(location, stage.server.url).pathname).toBe(`/v1/indexes/${made.id}`);
+    expect(new URL(location, `${stage.server.url}/v1/indexes`).pathname).toBe(`/v1/indexes/${made.id}`);
     expect(expectReply(await stage.client.send('GET', `/v1/indexes/${made.id}`), index)).toEqual({
       ...made,
       recall: null,

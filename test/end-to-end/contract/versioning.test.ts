@@ -58,7 +58,7 @@ describe('Versioning', () => {
     expect(sources.length).toBeGreaterThan(0);
     for (const source of sources) {
       expect(source).not.toMatch(/^(https?:)?\/\//);
-      expect((await call(new URL(source, `${stage.server.url}/docs/`).href)).status).toBe(200);
+      expect((await call(new URL(source, page.address).href)).status).toBe(200);
     }
   });
 
@@ -80,8 +80,11 @@ describe('Versioning', () => {
 });
 
 /** The interactive documentation, wherever its start page redirects to. */
-async function docsPage(): Promise<{ readonly text: string }> {
-  const reply = await call(`${stage.server.url}/docs`);
+async function docsPage(): Promise<{ readonly text: string; readonly address: string }> {
+  const start = `${stage.server.url}/docs`;
+  const reply = await call(start);
   const location = reply.headers.get('location');
-  return location === null ? reply : call(new URL(location, stage.server.url).href);
+  const address = new URL(location ?? '', start).href;
+  const { text } = location === null ? reply : await call(address);
+  return { text, address };
 }

@@ -234,7 +234,7 @@ describe('what is answered', () => {
     const created = await ask('POST', '/tenants', { name: 'Acme', limits: { input_tokens: '5' } });
     expect(created.status).toBe(201);
     const { tenant_id: id, key_id: keyId } = CreatedTenant.parse(created.body);
-    expect(created.headers['location']).toBe(`/admin/v1/tenants/${id}`);
+    expect(created.headers['location']).toBe(`tenants/${id}`);
     const own = TenantInUse.parse((await ask('GET', `/tenants/${id}`)).body);
     expect([own.limits.input_tokens, own.memory_bytes]).toEqual(['5', stageMemoryBytes]);
     expect(own.unlimited).toEqual([]);

@@ -7,7 +7,10 @@ import { openAdminStage, type AdminStage } from './admin-stage.ts';
 const page = new Map([
   [
     'index.html',
-    { type: 'text/html; charset=utf-8', bytes: Buffer.from('<script src="/console/console.js">') },
+    {
+      type: 'text/html; charset=utf-8',
+      bytes: Buffer.from('<script src="./console.js"><body data-audience="tenants">'),
+    },
   ],
 ]);
 let stage: AdminStage;
@@ -37,12 +40,14 @@ async function signedIn(): Promise<string> {
   return String(answer.headers['set-cookie']).split(';')[0]!;
 }
 
-it('is served at its own path, and its cookie goes to no other', async () => {
+it('is served for operators, with relative addresses, and its cookie is for its own folder', async () => {
   const served = await ask('/admin/console');
-  expect(served.body).toBe('<script src="/admin/console/console.js">');
+  expect(served.body).toBe('<script src="console/console.js"><body data-audience="operators">');
+  const inFolder = await ask('/admin/console/');
+  expect(inFolder.body).toBe('<script src="./console.js"><body data-audience="operators">');
   expect(served.headers['content-security-policy']).toContain("default-src 'none'");
   expect((await signIn()).headers['set-cookie']).toMatch(
-    /^maxsimd_operator=[\w-]{43}; Path=\/admin\/console; Max-Age=3600; HttpOnly; SameSite=Strict$/,
+    /^maxsimd_operator=[\w-]{43}; Max-Age=3600; HttpOnly; SameSite=Strict$/,
   );
 });
 

@@ -208,7 +208,7 @@ describe('if_exists', () => {
     ]) {
       const reply = await client.createIndex({ ...given, if_exists: 'return' });
       expect(expectReply(reply, index, 200)).toEqual(made);
-      expect(reply.headers.get('location')).toBe(`/v1/indexes/${made.id}`);
+      expect(reply.headers.get('location')).toBe(`indexes/${made.id}`);
     }
     expect(expectReply(await client.listIndexes(), indexList).data).toEqual([made]);
   });
