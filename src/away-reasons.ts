@@ -25,8 +25,11 @@ const refusals: readonly Reason[] = [
     pattern: /^(ERR_SSL_|EPROTO$)|does not support SSL connections/,
     reason: 'does not speak TLS',
   },
-  { pattern: /^28/, reason: 'refuses the user, the password, the certificate, or a connection without TLS' },
-  { pattern: /^3D000$/, reason: 'has no such database' },
+  {
+    pattern: /^(28|SASL authentication failed)/,
+    reason: 'refuses the user, the password, the certificate, or a connection without TLS',
+  },
+  { pattern: /^(3D000$|database "[^"]+" does not exist)/, reason: 'has no such database' },
   { pattern: /^(WRONGPASS|NOAUTH|ERR AUTH)/, reason: 'refuses the user or the password' },
   { pattern: /^(InvalidAccessKeyId|SignatureDoesNotMatch)$/, reason: 'refuses the keys' },
   { pattern: /^CredentialsProviderError$/, reason: 'needs keys, and none are set' },
@@ -44,7 +47,7 @@ const refusals: readonly Reason[] = [
     reason: 'does not accept the settings of a connection: a pooler?',
   },
   {
-    pattern: /^(42P05|26000)$/,
+    pattern: /^(42P05|26000)$|^two connections have one session$/,
     reason: 'shares sessions between clients: a pooler in transaction mode',
   },
 ].map((refusal) => ({ ...refusal, isRefusal: true }));
@@ -63,7 +66,7 @@ const outages: readonly Reason[] = [
     reason: 'closes the connection',
   },
   { pattern: /^25006$/, reason: 'is read-only: a standby' },
-  { pattern: /^53300$/, reason: 'has no connection left' },
+  { pattern: /^(53300$|no more connections allowed)/, reason: 'has no connection left' },
   { pattern: /^57P03$/, reason: 'is starting or ending' },
   { pattern: /^55P03$/, reason: 'keeps a lock for too long' },
   { pattern: /^NOREPLICAS\b/, reason: 'has too few replicas to take writes' },
