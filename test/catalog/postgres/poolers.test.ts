@@ -1,5 +1,5 @@
-/** What stands between a node and PostgreSQL, and what it must not take away: settings, statements and sessions of its own. */
-import { createServer, connect, type AddressInfo } from 'node:net';
+/** A pooler between a node and PostgreSQL must leave it its settings, its prepared statements and its sessions. */
+import { createServer, connect, type AddressInfo, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { isRefusal, whyAway } from '../../../src/away-reasons.ts';
 import { openDatabase, type Database, type DatabaseOptions } from '../../../src/catalog/postgres/database.ts';
@@ -44,24 +44,26 @@ it('every connection that serves has its settings, whatever the URL says', async
 /** As PgBouncer does by default: it refuses a connection that brings other settings. Returns the URL. */
 async function startStrictPooler(url: string): Promise<string> {
   const { hostname, port } = new URL(url);
-  const taken = ['user', 'database', 'client_encoding', 'application_name'];
+  const taken = new Set(['user', 'database', 'client_encoding', 'application_name']);
   const server = createServer((client) => {
     client.once('data', (startup) => {
       // Length and version are 8 bytes. Names and values follow, each ended by a zero.
       const words = startup.subarray(8).toString().split('\0');
-      const other = words.find((word, place) => place % 2 === 0 && word !== '' && !taken.includes(word));
-      if (other !== undefined) return void client.end(refusalOf(other));
-      const upstream = connect(Number(port), hostname);
-      upstream.write(startup);
-      client.pipe(upstream).pipe(client);
-      for (const socket of [client, upstream]) {
-        socket.on('error', () => void (client.destroy(), upstream.destroy()));
-      }
+      const other = words.find((word, place) => place % 2 === 0 && word !== '' && !taken.has(word));
+      if (other === undefined) join(client, connect(Number(port), hostname), startup);
+      else client.end(refusalOf(other));
     });
   });
   await new Promise<void>((listening) => void server.listen(0, '127.0.0.1', listening));
   onTestFinished(() => void server.close());
   return Object.assign(new URL(url), { port: String((server.address() as AddressInfo).port) }).href;
+}
+
+function join(client: Socket, upstream: Socket, first: Buffer): void {
+  upstream.write(first);
+  client.pipe(upstream).pipe(client);
+  client.on('error', () => upstream.destroy());
+  upstream.on('error', () => client.destroy());
 }
 
 function refusalOf(parameter: string): Buffer {

@@ -249,7 +249,7 @@ function readinessOf(limiter: RedisLimiter): Promise<Readiness> {
   return probe.readiness();
 }
 
-/** What the guide says that a user needs. In a cluster it needs more. */
+/** The rights that the guide names. In a cluster a user needs more. */
 const commandsOfUser =
   '+hello +evalsha +eval +time +hmget +hset +zremrangebyscore +zcard +zrange +zadd +pexpire +zrem'.split(' ');
 
