@@ -50,6 +50,10 @@ const refusals: readonly Reason[] = [
     pattern: /^(42P05|26000)$|^two connections have one session$/,
     reason: 'shares sessions between clients: a pooler in transaction mode',
   },
+  {
+    pattern: /^transaction blocks not allowed/,
+    reason: 'allows no transactions: a pooler in statement mode',
+  },
 ].map((refusal) => ({ ...refusal, isRefusal: true }));
 
 const outages: readonly Reason[] = [

@@ -35,7 +35,7 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
   const observer = observeCluster(metrics);
   const keyPepper = await readPepper(config.MAXSIMD_KEY_PEPPER_FILE);
   const onError = (job: string) => (error: unknown) =>
-    logger.error({ err: error, job }, 'cluster upkeep failed');
+    logger.error({ err: error, reason: whyAway(error), job }, 'cluster upkeep failed');
   await using starting = new AsyncDisposableStack();
   const catalog = starting.adopt(
     await openPostgresCatalog({

@@ -115,7 +115,7 @@ export function openDatabase({
       : {
           query_timeout: 2 * statementMsMax,
           onConnect: (client) =>
-            set(client, use === 'scans' ? { ...serving, statement_timeout: scanMsMax } : serving),
+            applySettings(client, use === 'scans' ? { ...serving, statement_timeout: scanMsMax } : serving),
         }),
     keepAlive: true,
     application_name: 'maxsimd',
@@ -131,7 +131,7 @@ export function openDatabase({
 }
 
 /** By a statement, because poolers such as PgBouncer refuse settings with a connection, or drop them. */
-async function set(client: ClientBase, settings: Readonly<Record<string, unknown>>): Promise<void> {
+async function applySettings(client: ClientBase, settings: Readonly<Record<string, unknown>>): Promise<void> {
   const query = {
     text: 'SELECT set_config(key, value, false) FROM json_each_text($1)',
     values: [JSON.stringify(settings)],

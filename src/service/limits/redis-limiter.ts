@@ -9,9 +9,9 @@
  * makes leases of those that it holds.
  *
  * The scripts are run before Redis is trusted, because a connection says little: Redis may be a replica, full, or one of a
- * cluster, and its user may lack a command.
- * In a cluster all keys have one hash tag, so they lie on one node, which the scripts need. A single Redis has the names
- * without it, which nodes of earlier versions use, so that both count together while nodes are replaced one by one.
+ * cluster, and its user may lack a command. In a cluster all keys have one hash tag, so they lie on one node, which the scripts
+ * need. A single Redis has the names without it, which nodes of earlier versions use, so that both count together while nodes are
+ * replaced one by one.
  *
  * So a tenant gets at most one request a node beyond its limit, and only if the limit is below the number of nodes. There is one
  * exception: at the moment of the loss, the shares come on top of what Redis had admitted in the last minute, and of the
