@@ -25,14 +25,35 @@ const refusals: readonly Reason[] = [
     pattern: /^(ERR_SSL_|EPROTO$)|does not support SSL connections/,
     reason: 'does not speak TLS',
   },
-  { pattern: /^28/, reason: 'refuses the user, the password, the certificate, or a connection without TLS' },
-  { pattern: /^3D000$/, reason: 'has no such database' },
+  {
+    pattern: /^(28|SASL authentication failed)/,
+    reason: 'refuses the user, the password, the certificate, or a connection without TLS',
+  },
+  { pattern: /^(3D000$|database "[^"]+" does not exist)/, reason: 'has no such database' },
   { pattern: /^(WRONGPASS|NOAUTH|ERR AUTH)/, reason: 'refuses the user or the password' },
   { pattern: /^(InvalidAccessKeyId|SignatureDoesNotMatch)$/, reason: 'refuses the keys' },
   { pattern: /^CredentialsProviderError$/, reason: 'needs keys, and none are set' },
   { pattern: /^NoSuchBucket$/, reason: 'has no such bucket' },
   { pattern: /^ERR unknown command/, reason: 'lacks a command that this program needs, such as EVALSHA' },
-  { pattern: /^(42501$|AccessDenied$|NOPERM)/, reason: 'denies this program a permission that it needs' },
+  {
+    pattern:
+      /^(42501$|AccessDenied$|NOPERM|ERR ACL failure in script|(ERR )?The user executing the script can't run)/,
+    reason: 'denies this program a permission that it needs',
+  },
+  { pattern: /^(READONLY|MASTERDOWN)\b/, reason: 'is read-only: a replica' },
+  { pattern: /^(OOM|MISCONF)\b/, reason: 'takes no more writes: its memory or its disk is full' },
+  {
+    pattern: /^unsupported startup parameter/,
+    reason: 'does not accept the settings of a connection: a pooler?',
+  },
+  {
+    pattern: /^(42P05|26000)$|^two connections have one session$/,
+    reason: 'shares sessions between clients: a pooler in transaction mode',
+  },
+  {
+    pattern: /^transaction blocks not allowed/,
+    reason: 'allows no transactions: a pooler in statement mode',
+  },
 ].map((refusal) => ({ ...refusal, isRefusal: true }));
 
 const outages: readonly Reason[] = [
@@ -49,11 +70,10 @@ const outages: readonly Reason[] = [
     reason: 'closes the connection',
   },
   { pattern: /^25006$/, reason: 'is read-only: a standby' },
-  { pattern: /^53300$/, reason: 'has no connection left' },
+  { pattern: /^(53300$|no more connections allowed)/, reason: 'has no connection left' },
   { pattern: /^57P03$/, reason: 'is starting or ending' },
   { pattern: /^55P03$/, reason: 'keeps a lock for too long' },
-  { pattern: /^READONLY/, reason: 'is read-only: a replica' },
-  { pattern: /^(OOM|MISCONF)\b/, reason: 'takes no more writes: its memory or its disk is full' },
+  { pattern: /^NOREPLICAS\b/, reason: 'has too few replicas to take writes' },
   { pattern: /^CLUSTERDOWN/, reason: 'is a cluster in which no node serves the keys' },
   { pattern: /^(CROSSSLOT|MOVED|ASK|TRYAGAIN)\b/, reason: 'is a cluster that has the keys elsewhere' },
   { pattern: /^LOADING/, reason: 'is loading its data' },
@@ -65,6 +85,9 @@ const outages: readonly Reason[] = [
 
 const reasons = [...refusals, ...outages];
 const causesMax = 5;
+
+/** Redis 6.2 puts this before the error that a script met. */
+const ofScript = /^ERR Error running script .*: @user_script: \d+: -?/;
 
 /** The reason of an error or of its causes; `undefined` if it is none of these. */
 export function whyAway(error: unknown): string | undefined {
@@ -80,7 +103,7 @@ function reasonOf(error: unknown): Reason | undefined {
   let cause = error;
   for (let depth = 0; depth < causesMax && cause instanceof Error; depth += 1, cause = cause.cause) {
     const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
-    const words = [code, cause.name, cause.message];
+    const words = [code, cause.name, cause.message.replace(ofScript, '')];
     const found = reasons.find(({ pattern }) => words.some((word) => pattern.test(word)));
     if (found !== undefined) return found;
   }

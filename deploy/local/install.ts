@@ -51,6 +51,12 @@ export async function installChecks(): Promise<CheckPrograms> {
   return { systemdAnalyze: 'systemd-analyze', promtool: 'promtool', python };
 }
 
+/** Installs a pooler for PostgreSQL. Returns why that failed; `undefined` when it is there. */
+export function installPgbouncer(): Promise<string | undefined> {
+  const install = () => installMissingTools({ pgbouncer: 'pgbouncer' });
+  return alone(path.join(builds, 'debian'), () => Promise.resolve(withoutServices(install)));
+}
+
 const versionOptions: Readonly<Record<string, string>> = { haproxy: '-v' };
 
 function postgresFolder(): string | undefined {

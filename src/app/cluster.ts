@@ -35,7 +35,7 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
   const observer = observeCluster(metrics);
   const keyPepper = await readPepper(config.MAXSIMD_KEY_PEPPER_FILE);
   const onError = (job: string) => (error: unknown) =>
-    logger.error({ err: error, job }, 'cluster upkeep failed');
+    logger.error({ err: error, reason: whyAway(error), job }, 'cluster upkeep failed');
   await using starting = new AsyncDisposableStack();
   const catalog = starting.adopt(
     await openPostgresCatalog({
@@ -50,9 +50,7 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
   const objects = starting.adopt(observer.objects(openS3ObjectStore(config.MAXSIMD_BLOBS_URL)), (opened) =>
     opened.close(),
   );
-  await objects.ping().catch((error: unknown) => {
-    throw explained(error);
-  });
+  await objects.ping().catch(explain);
   const cache = await openBlobCache({
     directory: path.join(config.MAXSIMD_DATA_DIR, 'cache'),
     objects,
@@ -71,7 +69,7 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
     others = reports.map((text) => readNodeReport(text)?.models);
   };
   const nodes = (): number => others.length + 1;
-  await beat();
+  await beat().catch(explain);
   const connecting = connectLimiter(config.MAXSIMD_LIMITER_URL, observer, logger, nodes);
   const limiter = starting.adopt(await connecting, (opened) => opened.close());
   registerClusterState(metrics, { cache, limiter, nodes });
@@ -109,6 +107,10 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
     },
     close: () => resources.disposeAsync(),
   };
+}
+
+function explain(error: unknown): never {
+  throw explained(error);
 }
 
 function connectLimiter(

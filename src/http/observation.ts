@@ -2,6 +2,7 @@
  * The log line and the metrics of a request, written once it is over. Routes appear as patterns, never as addresses, because
  * a `doc_id` may be personal. Keys, texts, bodies and metadata never appear.
  */
+import { whyAway } from '../away-reasons.ts';
 import type { ErrorCode, ServiceError } from '../errors.ts';
 import type { Logger } from '../observation/logging.ts';
 import { latencyBucketsSeconds } from '../observation/metrics.ts';
@@ -91,7 +92,8 @@ export function createRequestObserver(
       logger.error({ request_id: scope.requestId, err: error }, 'unexpected failure');
     },
     unavailable(scope, error) {
-      logger.warn({ request_id: scope.requestId, err: error }, 'unavailable');
+      const fields = { request_id: scope.requestId, err: error, reason: whyAway(error) };
+      logger.warn(fields, 'unavailable');
     },
   };
 }

@@ -68,12 +68,16 @@ export function describeError(error: unknown, depth = 0): ErrorDescription {
 
 /**
  * Whether the message quotes no request. Our own do not: operating errors without issues, and broken invariants. Those of the
- * operating system and of SQLite, which have known codes, name files, sockets and constraints.
+ * operating system and of SQLite, which have known codes, name files, sockets and constraints. What PostgreSQL or a pooler says
+ * of a connection (by the classes of its codes) names users, databases and settings.
  */
 function hasKnownMessage(error: Error, code: string | undefined): boolean {
   if (error instanceof ServiceError) return error.issues === undefined;
   if (error.message.startsWith('this is a bug: ')) return true;
-  return code !== undefined && /^(E[A-Z0-9]+|SQLITE_[A-Z_]+|ERR_[A-Z0-9_]+)$/.test(code);
+  return (
+    code !== undefined &&
+    /^(E[A-Z0-9]+|SQLITE_[A-Z_]+|ERR_[A-Z0-9_]+|(08|28|3D|53|57)[A-Z0-9]{3})$/.test(code)
+  );
 }
 
 /** The `at ...` lines alone, because the head of a stack repeats the message. */

@@ -48,7 +48,12 @@ describe('the log', () => {
     };
     await http.inject({ url: '/v1/usage' });
     expect(http.logLines).toMatchObject([
-      { level: 'warn', msg: 'unavailable', err: { message: 'no encoder', cause: { code: 'ECONNREFUSED' } } },
+      {
+        level: 'warn',
+        msg: 'unavailable',
+        reason: 'refuses connections',
+        err: { message: 'no encoder', cause: { code: 'ECONNREFUSED' } },
+      },
       { level: 'warn', msg: 'request', status: 503, code: 'service_unavailable' },
     ]);
   });
@@ -70,6 +75,10 @@ describe('the log', () => {
       message: 'the disk is full',
       cause: { code: 'ENOSPC', message: 'ENOSPC: no space left on device, write' },
     });
+    const refused = Object.assign(new Error('unsupported startup parameter: options'), { code: '08P01' });
+    expect(describeError(refused)).toMatchObject({ message: 'unsupported startup parameter: options' });
+    const ofRow = Object.assign(new Error('duplicate key: quoted text'), { code: '23505' });
+    expect(JSON.stringify(describeError(ofRow))).not.toContain('quoted text');
     expect(describeError('thrown text')).toEqual({ type: 'string' });
     const many = new Error('quoted\n    at text (file:1:1)\nsecond line');
     expect(JSON.stringify(describeError(many))).not.toContain('second line');

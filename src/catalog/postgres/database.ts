@@ -5,7 +5,7 @@
  * selected as text. Text that users choose (`doc_id`, names of indexes) is `bytea`, because PostgreSQL's text cannot hold
  * U+0000.
  */
-import { Pool, TypeOverrides, type PoolClient, type QueryResultRow } from 'pg';
+import { Pool, TypeOverrides, type ClientBase, type PoolClient, type QueryResultRow } from 'pg';
 import { whyAway } from '../../away-reasons.ts';
 import { observed, type CallObserver } from '../../observation/call-observer.ts';
 import { ServiceError } from '../../errors.ts';
@@ -60,17 +60,18 @@ const scanMsMax = 30_000;
 const lockMsMax = 15_000;
 
 /**
- * Every statement that serves must use an index. PostgreSQL keeps one plan for all values. It would keep a plan that reads a
- * whole table if that table was small, or held mostly one index, when the plan was made.
+ * The settings of each session that serves. Every statement must use an index: PostgreSQL keeps one plan for all values, and it
+ * would keep one that reads a whole table if that table was small, or held mostly one index, when the plan was made.
  */
-const byIndexes = ['seqscan', 'hashjoin', 'mergejoin'].map((method) => `-c enable_${method}=off`);
 const serving = {
-  query_timeout: 2 * statementMsMax,
   statement_timeout: statementMsMax,
   lock_timeout: lockMsMax,
   idle_in_transaction_session_timeout: statementMsMax,
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
   // Compiling a plan takes longer than running any of these statements, whatever the planner estimates.
-  options: ['-c jit=off', ...byIndexes].join(' '),
+  jit: 'off',
 };
 
 export interface DatabaseOptions {
@@ -109,8 +110,13 @@ export function openDatabase({
     connectionString: asLibpq(url),
     max: connectionsMax[use],
     connectionTimeoutMillis: connectMsMax,
-    ...(isPatient ? {} : serving),
-    ...(use === 'scans' ? { statement_timeout: scanMsMax } : {}),
+    ...(isPatient
+      ? {}
+      : {
+          query_timeout: 2 * statementMsMax,
+          onConnect: (client) =>
+            applySettings(client, use === 'scans' ? { ...serving, statement_timeout: scanMsMax } : serving),
+        }),
     keepAlive: true,
     application_name: 'maxsimd',
     types: parsers,
@@ -122,6 +128,16 @@ export function openDatabase({
     transaction: (work, mode = 'BEGIN') => again(() => transaction(pool, work, mode, onCall)),
     close: () => pool.end(),
   };
+}
+
+/** By a statement, because poolers such as PgBouncer refuse settings with a connection, or drop them. */
+async function applySettings(client: ClientBase, settings: Readonly<Record<string, unknown>>): Promise<void> {
+  const query = {
+    text: 'SELECT set_config(key, value, false) FROM json_each_text($1)',
+    values: [JSON.stringify(settings)],
+    query_timeout: connectMsMax,
+  };
+  await client.query(query);
 }
 
 /** Without `uselibpqcompat` the driver gives `sslmode` another meaning than PostgreSQL's programs. */

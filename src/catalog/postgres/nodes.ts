@@ -1,7 +1,7 @@
 /** Live nodes, and their leases for merges. All times are by the clock of the database. */
 import type { ClusterCatalog } from '../cluster-contract.ts';
 import { type Database, statements } from './database.ts';
-import type { Epochs } from './reads/epochs.ts';
+import { assertEpoch, type Epochs } from './reads/epochs.ts';
 
 const milliseconds = `interval '1 millisecond'`;
 
@@ -31,7 +31,9 @@ export function nodeCatalog(database: Database, epochs: Epochs, schemaVersion: n
         nodeId,
         ttlMs,
       ]);
-      return row && { indexId, fence: row.lease_fence, epoch: row.epoch };
+      if (row === undefined) return undefined;
+      assertEpoch(row.epoch);
+      return { indexId, fence: row.lease_fence, epoch: row.epoch };
     },
 
     async renewMergeLease({ indexId, fence }, ttlMs) {

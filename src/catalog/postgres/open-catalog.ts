@@ -11,7 +11,7 @@ import { ServiceError } from '../../errors.ts';
 import { fingerprintOf } from '../key-pepper.ts';
 import { auditCatalog } from './audit-log.ts';
 import { commitCatalog } from './commits.ts';
-import { openDatabase, type Database, statements } from './database.ts';
+import { openDatabase, type Database, type Queries, statements } from './database.ts';
 import { Epochs } from './reads/epochs.ts';
 import { indexCatalog } from './indexes.ts';
 import { keyCatalog } from './keys.ts';
@@ -43,6 +43,7 @@ export interface PostgresCatalogOptions {
 
 const sql = statements({
   readPepper: 'SELECT key_pepper FROM catalog',
+  session: 'SELECT pg_backend_pid() AS session',
   ping: 'UPDATE catalog SET pinged_at = now()',
   nameCatalog:
     'INSERT INTO catalog (singleton, id, key_pepper) VALUES (1, $1, $2) ON CONFLICT (singleton) DO NOTHING',
@@ -60,7 +61,8 @@ export async function openPostgresCatalog(options: PostgresCatalogOptions): Prom
     void (await Promise.all([database, scans, openings].map((one) => one.close())));
   try {
     await migrateTables(url, migrations);
-    const isOwn = await adoptPepper(database, fingerprintOf(options.keyPepper));
+    await assertOwnSessions(database, scans);
+    const isOwn = await adoptPepper(database, scans, fingerprintOf(options.keyPepper));
     if (!isOwn && !takesAnyPepper) throw otherPepper();
   } catch (error) {
     await closeAll();
@@ -107,11 +109,33 @@ async function migrateTables(url: string, migrations: readonly Migration[]): Pro
   }
 }
 
-/** A new catalog gets this pepper. Returns whether the catalog has it. */
-async function adoptPepper(database: Database, fingerprint: Uint8Array): Promise<boolean> {
+/**
+ * A pooler that shares sessions, and gives each transaction one that is free, loses their settings and prepared statements. It
+ * gives the session that was used last to the next transaction.
+ */
+async function assertOwnSessions(database: Database, other: Database): Promise<void> {
+  const sessionOf = async (queries: Queries): Promise<number | undefined> =>
+    (await queries.rows<{ session: number }>(sql.session))[0]?.session;
+  const session = await sessionOf(other);
+  if ((await database.transaction(sessionOf)) === session) {
+    const cause = new Error('two connections have one session');
+    throw new ServiceError('service_unavailable', 'the catalog cannot be used', { cause });
+  }
+}
+
+/** A new catalog gets this pepper. Returns whether the catalog has it, as `other` reads it on connections of its own. */
+async function adoptPepper(database: Database, other: Database, fingerprint: Uint8Array): Promise<boolean> {
   await database.rows(sql.nameCatalog, [randomUUID(), Buffer.from(fingerprint)]);
-  const [row] = await database.rows<{ key_pepper: Buffer }>(sql.readPepper);
-  return row?.key_pepper.equals(fingerprint) === true;
+  const [row] = await other.rows<{ key_pepper: Buffer }>(sql.readPepper);
+  if (row === undefined) throw unkeptWrites();
+  return row.key_pepper.equals(fingerprint);
+}
+
+function unkeptWrites(): ServiceError {
+  return new ServiceError(
+    'service_unavailable',
+    'the catalog answers writes and does not keep them: another connection does not see what one has written. Does a pooler or a proxy stand before PostgreSQL?',
+  );
 }
 
 function otherPepper(): ServiceError {

@@ -228,6 +228,11 @@ ALTER TABLE indexes ADD COLUMN match_fields text NOT NULL DEFAULT '[]';`,
   },
 ];
 
+/** The first that has `gen_random_uuid`. */
+const oldestServer = { number: 130_000, version: '13' };
+const serverVersion = `SELECT current_setting('server_version_num')::integer AS number,
+  current_setting('server_version') AS version`;
+
 /** Any number that nothing else in this database locks. */
 const migrationLock = 7_237_117_301;
 
@@ -242,6 +247,8 @@ export async function migrate(
   await database.transaction(async (queries) => {
     const run = <Row extends Record<string, unknown>>(text: string, values: readonly unknown[] = []) =>
       queries.rows<Row>({ name: '', text }, values);
+    const [server] = await run<{ number: number; version: string }>(serverVersion);
+    if (server !== undefined && server.number < oldestServer.number) throw olderServer(server.version);
     await run('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
     await run(
       'CREATE TABLE IF NOT EXISTS schema_version (singleton integer PRIMARY KEY, version integer, works_with integer)',
@@ -267,6 +274,13 @@ export async function migrate(
 
 const olderNodes = `SELECT name FROM nodes
   WHERE schema_version < $1 AND seen_at > now() - $2 * interval '1 millisecond' ORDER BY name`;
+
+function olderServer(version: string): ServiceError {
+  return new ServiceError(
+    'service_unavailable',
+    `the catalog needs PostgreSQL ${oldestServer.version} or later, and this server is ${version}`,
+  );
+}
 
 function newerCatalog(
   { version, works_with: worksWith }: { readonly version: number; readonly works_with: number },

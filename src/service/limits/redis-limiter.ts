@@ -8,9 +8,10 @@
  * without its memory, so for one more window a request must fit the share, too. Before a node asks Redis for slots again, it
  * makes leases of those that it holds.
  *
- * A script is run before Redis is trusted, because a connection says little: Redis may be a replica, full, or one of a cluster.
- * In a cluster all keys have one hash tag, so they lie on one node, which the scripts need. A single Redis has the names
- * without it, which nodes of earlier versions use, so that both count together while nodes are replaced one by one.
+ * The scripts are run before Redis is trusted, because a connection says little: Redis may be a replica, full, or one of a
+ * cluster, and its user may lack a command. In a cluster all keys have one hash tag, so they lie on one node, which the scripts
+ * need. A single Redis has the names without it, which nodes of earlier versions use, so that both count together while nodes are
+ * replaced one by one.
  *
  * So a tenant gets at most one request a node beyond its limit, and only if the limit is below the number of nodes. There is one
  * exception: at the moment of the loss, the shares come on top of what Redis had admitted in the last minute, and of the
@@ -59,6 +60,12 @@ const answerMsMax = 1_000;
 const connectMsMax = 2_000;
 /** The time limit of commands that the client itself sends when it connects. */
 const silenceMsMax = 10_000;
+const everyConnection = {
+  commandTimeout: silenceMsMax,
+  connectTimeout: connectMsMax,
+  // The driver prints a line of its own where it may not ask for INFO. The probe notices a Redis that is loading, too.
+  enableReadyCheck: false,
+} as const;
 const reconnectMsMax = 1_000;
 /** A Redis that answers with an error is asked again after this time. */
 const refusedMs = 1_000;
@@ -110,9 +117,8 @@ export class RedisLimiter implements Limiter {
         lazyConnect: true,
         enableOfflineQueue: false,
         maxRetriesPerRequest: 0,
-        commandTimeout: silenceMsMax,
-        connectTimeout: connectMsMax,
         retryStrategy: reconnectMs,
+        ...everyConnection,
       }),
     );
     this.#renewing = setInterval(() => void this.#keepLeases(), this.#leaseMs / 3).unref();
@@ -168,8 +174,7 @@ export class RedisLimiter implements Limiter {
           username,
           password,
           tls,
-          commandTimeout: silenceMsMax,
-          connectTimeout: connectMsMax,
+          ...everyConnection,
         },
       }),
     );
@@ -352,12 +357,21 @@ export class RedisLimiter implements Limiter {
     this.#begin();
   }
 
-  /** Runs a script that writes, as the others do. */
+  /** Runs every command that requests need, on keys of its own that expire. */
   async #probe(): Promise<void> {
+    const redis = this.#redis;
     const given = this.#options.usesGivenTime === true ? 0 : -1;
-    await this.#observed('probe', () =>
-      this.#redis.renew(this.#slots('probe'), this.#clock(), 'probe', 1, given),
-    );
+    const [slots, clock, window] = [this.#slots('probe'), this.#clock(), this.#window('probe')];
+    const admit = () => redis.admit(window, clock, window, 'probe', 1, -1, windowMs, given);
+    const commands = [
+      // The driver sends the first as text and the second by its digest. Redis refuses the second, by another command.
+      admit,
+      admit,
+      () => redis.acquire(slots, clock, 'probe', 1, 1, given),
+      () => redis.renew(slots, clock, 'probe', 1, given),
+      () => redis.zrem(slots, 'probe'),
+    ];
+    for (const command of commands) await this.#observed<unknown>('probe', command);
   }
 
   async #keepLeases(): Promise<void> {

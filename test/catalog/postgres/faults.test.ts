@@ -193,6 +193,24 @@ describe('a schema', () => {
     await expect(open(url)).rejects.toThrow(/newer maxsimd/);
   });
 
+  it('is not begun on a PostgreSQL that is too old', async () => {
+    const url = await newSharedDatabase();
+    // The server says that it is another version.
+    await queryDatabase(
+      url,
+      `CREATE SCHEMA older;
+      CREATE FUNCTION older.current_setting(text) RETURNS text LANGUAGE sql
+        AS $$ SELECT CASE $1 WHEN 'server_version_num' THEN '120022' ELSE '12.22' END $$`,
+    );
+    const older = `${url}?options=${encodeURIComponent('-c search_path=older,pg_catalog,public')}`;
+    await expect(open(older)).rejects.toThrow(
+      'the catalog needs PostgreSQL 13 or later, and this server is 12.22',
+    );
+    expect(await queryDatabase(url, `SELECT to_regclass('schema_version') AS tables`)).toEqual([
+      { tables: null },
+    ]);
+  });
+
   it('with the keys of another pepper is refused', async () => {
     const url = await newSharedDatabase();
     await open(url);

@@ -1,7 +1,7 @@
 /** The limiter that several nodes share, on a real Redis. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { RunningRedis } from '../../../deploy/local/redis.ts';
 import { ReadinessProbe } from '../../../src/service/readiness.ts';
 import { whyAway } from '../../../src/away-reasons.ts';
@@ -233,7 +233,7 @@ it('has the names of earlier versions in a single Redis, so that nodes of both c
   await limiter.acquireSlot('t', 1);
   const names = await redisCommand(redis, '--scan', '--pattern', `${prefix}*`);
   expect(names.trim().split('\n').toSorted()).toEqual(
-    ['clock', 'rate:key:k', 'rate:t', 'slots:probe', 'slots:t'].map((name) => `${prefix}:${name}`),
+    ['clock', 'rate:key:k', 'rate:probe', 'rate:t', 'slots:t'].map((name) => `${prefix}:${name}`),
   );
 });
 
@@ -249,7 +249,89 @@ function readinessOf(limiter: RedisLimiter): Promise<Readiness> {
   return probe.readiness();
 }
 
+/** The rights that the guide names. In a cluster a user needs more. */
+const commandsOfUser =
+  '+hello +evalsha +eval +time +hmget +hset +zremrangebyscore +zcard +zrange +zadd +pexpire +zrem'.split(' ');
+
+/** Makes a user that may do this alone on these servers, and returns the URL for it on the first. */
+async function newUser(
+  servers: readonly [RunningRedis, ...RunningRedis[]],
+  rights: readonly string[],
+): Promise<string> {
+  const [name, password] = [randomUUID(), randomUUID()];
+  for (const server of servers) {
+    await redisCommand(server, 'ACL', 'SETUSER', name, 'on', `>${password}`, '-@all', ...rights);
+  }
+  return Object.assign(new URL(servers[0].url), { username: name, password }).href;
+}
+
+describe('a user with few rights', () => {
+  const keys = '~maxsimd:*';
+  const prefix = 'maxsimd';
+
+  it('is enough, and the driver prints nothing', async () => {
+    const printed = vi.spyOn(console, 'warn');
+    onTestFinished(() => printed.mockRestore());
+    const limiter = await connect({ url: await newUser([redis], [keys, ...commandsOfUser]), prefix });
+    await limiter.admitRate('t', 1, Date.now(), { keyId: 'k', perMinute: 1 });
+    expect(await limiter.admitRate('t', 1, Date.now())).toMatchObject({ admitted: false });
+    (await limiter.acquireSlot('t', 1))!.release();
+    await limiter.ping();
+    expect(limiter.isAway).toBe(false);
+    expect(printed).not.toHaveBeenCalled();
+  });
+
+  // Redis asks nobody for the right to HELLO.
+  it.each(commandsOfUser.slice(1))('ends the start where it lacks %s', async (command) => {
+    const rights = [keys, ...commandsOfUser.filter((other) => other !== command)];
+    const start = connect({ url: await newUser([redis], rights), prefix });
+    await expect(start).rejects.toThrow('it denies this program a permission that it needs');
+  });
+});
+
 describe('a Redis that answers and cannot be used', () => {
+  const starts: readonly [string, readonly string[], readonly string[], RegExp][] = [
+    [
+      'is a replica',
+      ['REPLICAOF', '127.0.0.1', '9'],
+      ['REPLICAOF', 'NO', 'ONE'],
+      /it is read-only: a replica/,
+    ],
+    [
+      'is full',
+      ['CONFIG', 'SET', 'maxmemory', '1'],
+      ['CONFIG', 'SET', 'maxmemory', '0'],
+      /it takes no more writes/,
+    ],
+  ];
+  it.each(starts)('ends the start where it %s', async (_what, change, undo, reason) => {
+    await redisCommand(redis, ...change);
+    onTestFinished(() => void redisCommand(redis, ...undo));
+    await expect(connect()).rejects.toThrow(reason);
+    await redisCommand(redis, ...undo);
+    expect((await connect()).isAway).toBe(false);
+  });
+
+  it('is loading its data, which the start does not wait for', async () => {
+    const slow = await startTestRedis(() => ({
+      'key-load-delay': '2000',
+      'loading-process-events-interval-bytes': '1024',
+    }));
+    onTestFinished(() => slow.stop('SIGKILL'));
+    const fill = `for i = 1, 30000 do redis.call('SET', 'key ' .. i, string.rep('x', 100)) end`;
+    await redisCommand(slow, 'EVAL', fill, '0');
+    await redisCommand(slow, 'SAVE');
+    await slow.stop('SIGKILL');
+    await slow.start();
+    const reported: (string | undefined)[] = [];
+    const onChange: RedisLimiterOptions['onChange'] = (_isAway, cause) => void reported.push(whyAway(cause));
+    const limiter = await connect({ url: slow.url, onChange });
+    expect(limiter.isAway).toBe(true);
+    await redisCommand(slow, 'CONFIG', 'SET', 'key-load-delay', '0');
+    await expect.poll(() => limiter.isAway).toBe(false);
+    expect(reported).toEqual(['is loading its data', undefined]);
+  });
+
   it('is away with the reason, stays away, and comes back by itself', async () => {
     const reported: (string | undefined)[] = [];
     const limiter = await connect({ onChange: (_isAway, cause) => void reported.push(whyAway(cause)) });
@@ -295,6 +377,16 @@ describe('a cluster of three Redis', () => {
     await expect.poll(async () => (await nodes[2]!.acquireSlot('t', 1)) !== undefined).toBe(true);
     await Promise.all(nodes.map((node) => node.ping()));
     expect(nodes.map(({ isAway }) => isAway)).toEqual([false, false, false]);
+  });
+
+  it('takes a user with few rights', async () => {
+    // The limiter does not know yet that it is a cluster when it asks for the first time.
+    const rights = ['~maxsimd:*', '~{maxsimd}:*', ...commandsOfUser, '+cluster|slots'];
+    const [first, ...others] = members;
+    const url = await newUser([first!, ...others], rights);
+    const limiter = await connect({ url, prefix: 'maxsimd' });
+    expect(limiter.isAway).toBe(false);
+    expect(await limiter.admitRate('few', 60, Date.now())).toMatchObject({ admitted: true, remaining: 59 });
   });
 
   it('is away while no member has the keys, with the reason, and back when one has', async () => {
