@@ -93,7 +93,10 @@ def test_a_pipeline_writes_and_retrieves(document_store: MaxsimdDocumentStore) -
     assert found(of("!=", None, "meta.missing")) == []
     assert found({"operator": "AND", "conditions": [of(">", 1), of("<=", 3)]}) == ["2", "3"]
     assert found({"operator": "OR", "conditions": [of("<", 1), of(">=", 4)]}) == ["0", "4"]
-    for wrong in ({"kind": "insect"}, {"operator": "NOT", "conditions": []}, of("~", 1)):
+    either = [{"operator": "OR", "conditions": one} for one in ([of("<", 2), of("==", 4)], [of("!=", 1), of(">", 3)])]
+    assert found({"operator": "AND", "conditions": either}) == ["0", "4"]
+    assert found({"operator": "AND", "conditions": [of(">", 1), of(">=", 3), of("!=", 4)]}) == ["3"]
+    for wrong in ({"operator": "AND", "conditions": either * 5}, {"kind": "insect"}, {"operator": "NOT", "conditions": []}, of("~", 1)):
         with pytest.raises(FilterError):
             found(wrong)
 

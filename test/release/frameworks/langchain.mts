@@ -143,8 +143,8 @@ class Records extends RecordManager {
   override async exists(keys: string[]) {
     return keys.map((key) => this.#known.has(key));
   }
-  override async listKeys({ before = Infinity }: ListKeyOptions = {}) {
-    return [...this.#known].filter(([, time]) => time < before).map(([key]) => key);
+  override async listKeys({ before: end = Infinity }: ListKeyOptions = {}) {
+    return [...this.#known].filter(([, time]) => time < end).map(([key]) => key);
   }
   override async deleteKeys(keys: string[]) {
     for (const key of keys) this.#known.delete(key);

@@ -21,7 +21,7 @@ from ..asynchronous import AsyncMaxsimd
 from ..errors import NotFoundError
 from ..models import StoredDocument
 from ..synchronous import Maxsimd
-from .conditions import Condition, all_of, any_of
+from .conditions import Condition, all_of, any_of, is_missing, of_field
 from .texts import AnyLoad, Found, Load, TextSource, aretrieve, asynchronous, check_stored, narrowed, retrieve
 
 
@@ -245,9 +245,10 @@ class MaxsimdDocumentStore:
         return True
 
 
-_OPERATORS: dict[str, Callable[[Any], Condition]] = {
-    "==": lambda value: {"in": [value]},
-    "!=": lambda value: {"not": value},
+_OPERATORS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    # A field that is missing equals `None`.
+    "==": lambda value: is_missing(None) if value is None else {"in": [value]},
+    "!=": lambda value: {"not": {"in": [value]}, **({"exists": True} if value is None else {})},
     ">": lambda value: {"gt": value},
     ">=": lambda value: {"gte": value},
     "<": lambda value: {"lt": value},
@@ -258,18 +259,13 @@ _OPERATORS: dict[str, Callable[[Any], Condition]] = {
 
 
 def _condition(filters: Mapping[str, Any]) -> Condition:
-    """The service's words for Haystack's filters. A field that is missing equals `None` in Haystack."""
+    """The service's words for Haystack's filters."""
     try:
         operator = filters["operator"]
         if operator in ("AND", "OR"):
             parts = map(_condition, filters["conditions"])
             return all_of(parts) if operator == "AND" else any_of(parts)
-        field, value = filters["field"].removeprefix("meta."), filters["value"]
-        if value is None and operator == "==":
-            return any_of([{field: {"exists": False}}, {field: {"in": [None]}}])
-        if value is None and operator == "!=":
-            return {field: {"exists": True, "not": None}}
-        return {field: _OPERATORS[operator](value)}
+        return of_field(filters["field"].removeprefix("meta."), _OPERATORS[operator](filters["value"]))
     except KeyError as error:
         raise FilterError(f"a search knows no filter with or without {error}; `where` takes the service's own") from error
     except ValueError as error:
