@@ -36,7 +36,11 @@ export function evalFilesOf({ directory, split, qrels }: EvalChoice): EvalFiles 
     ? [firstOf(directory, judgementsNames(split))]
     : openDataset(directory, {
         split,
-        preferred: { subsets: ['qrels', 'default'], splits: splitsPreferred },
+        preferred: {
+          subsets: ['qrels', 'default'],
+          splits: splitsPreferred,
+          advice: 'name the file of judgements with --qrels FILE',
+        },
       }).files;
   return { queries, judgements };
 }
