@@ -44,7 +44,7 @@ export function allOf(conditions: readonly Condition[], depth = 0): Condition {
   }
   if (rest.length === 0) return Object.fromEntries(joined);
   if (depth === depthMax)
-    throw new TypeError(`a search cannot hold this filter: it nests conditions more than ${depthMax} deep`);
+    throw new TypeError(`a search cannot hold this filter: it nests more than ${depthMax} deep`);
   const alternatives = joined.get('any_of');
   const nested = isAlternatives(alternatives) ? alternatives : [{}];
   joined.set(

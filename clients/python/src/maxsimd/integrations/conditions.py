@@ -51,7 +51,7 @@ def all_of(conditions: Iterable[Condition], depth: int = 0) -> Condition:
     groups = [joined.get("any_of", [{}]), *(one.get("any_of", [one]) for one in rest)]
     if depth == DEPTH_MAX or prod(map(len, groups)) > VALUES_MAX:
         raise ValueError(
-            f"a search cannot hold this filter: it nests conditions more than {DEPTH_MAX} deep, or has more than {VALUES_MAX}"
+            f"a search cannot hold this filter: it nests more than {DEPTH_MAX} deep, or has more than {VALUES_MAX} ways to hold"
         )
     # One of each group holds.
     return {**joined, "any_of": [all_of(chosen, depth + 1) for chosen in product(*groups)]}
