@@ -1,5 +1,5 @@
 /** Folders in the layout of Hugging Face datasets. */
-import { cpSync, mkdirSync } from 'node:fs';
+import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { openDataset, type DatasetChoice } from '../../../src/cli/import/sources/dataset.ts';
@@ -61,7 +61,13 @@ describe('a dataset', () => {
       split: 'corpus',
       files: ['corpus/corpus-00000-of-00001.parquet'],
     });
-    files('other/a.jsonl', 'default/test.jsonl');
+    files('other/a.jsonl', 'default/test.jsonl', 'default/train.jsonl');
+    const others = / train.*; --subset NAME chooses among .*corpus/;
+    expect(() => open({ subset: 'default' })).toThrow(others);
+    expect(() => open({ subset: 'default', split: 'dev' })).toThrow(others);
+    files('other/a.csv');
+    expect(() => open({ subset: 'other' })).toThrow(/by its path; --subset NAME/);
+    rmSync(path.join(directory, 'other/a.csv'));
     expect(open()).toMatchObject({
       subset: 'corpus',
       advice: expect.stringMatching(/--subset NAME chooses among .*default/),

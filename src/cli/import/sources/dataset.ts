@@ -82,6 +82,8 @@ export function openDataset(directory: string, choice: DatasetChoice): Dataset {
   const card = readCard(directory);
   const layout = layoutOf(directory, card);
   const preferred = choice.preferred ?? preferredOfDocuments;
+  const hasOthers = preferred === preferredOfDocuments && layout.size > 1;
+  const advice = hasOthers ? `; --subset NAME chooses among ${[...layout.keys()].join(', ')}` : '';
   const [subset, splits] = chosen(directory, 'subset', layout, {
     asked: choice.subset,
     preferred: preferred.subsets,
@@ -95,9 +97,10 @@ export function openDataset(directory: string, choice: DatasetChoice): Dataset {
           asked: choice.split,
           preferred: preferred.splits,
           advice: 'choose with --split NAME, or "all"',
+          end: advice,
         });
   const files = names.toSorted(new Intl.Collator('en', { numeric: true }).compare);
-  assertComplete(directory, files);
+  assertComplete(directory, files, advice);
   const promised = card.dataset_info
     .filter(({ config_name: name }) => name === undefined || name === subset)
     .flatMap((info) => info.splits)
@@ -108,7 +111,7 @@ export function openDataset(directory: string, choice: DatasetChoice): Dataset {
     split,
     files: files.map((file) => path.join(directory, file)),
     ...(promised.length > 0 && Number.isFinite(rowsPromised) ? { rowsPromised } : {}),
-    advice: layout.size === 1 ? '' : `; --subset NAME chooses among ${[...layout.keys()].join(', ')}`,
+    advice,
   };
 }
 
@@ -194,27 +197,39 @@ function splitsOf(files: readonly string[]): ReadonlyMap<string, readonly string
   });
 }
 
+interface Choosing {
+  readonly asked: string | undefined;
+  readonly preferred: readonly string[];
+  /** The way out if none of those that there are is meant. */
+  readonly advice: string;
+  /** The end of each message. */
+  readonly end?: string;
+}
+
 function chosen<T>(
   directory: string,
   what: 'subset' | 'split',
   found: ReadonlyMap<string, T>,
-  { asked, preferred, advice }: { asked: string | undefined; preferred: readonly string[]; advice: string },
+  { asked, preferred, advice, end = '' }: Choosing,
 ): [string, T] {
   const names = [...found.keys()];
   const list = names.join(', ');
   const name = asked ?? (names.length === 1 ? names[0] : preferred.find((item) => found.has(item)));
-  if (name === undefined) throw inputError(`${directory} has the ${what}s ${list}: ${advice}`);
+  if (name === undefined) throw inputError(`${directory} has the ${what}s ${list}: ${advice}${end}`);
   const value = found.get(name);
-  if (value === undefined) throw inputError(`${directory} has no ${what} ${name}, but ${list}`);
+  if (value === undefined) throw inputError(`${directory} has no ${what} ${name}, but ${list}${end}`);
   return [name, value];
 }
 
 /** The name of each shard gives their number. */
-function assertComplete(directory: string, files: readonly string[]): void {
-  if (files.length === 0) throw inputError(`${directory}: the files that README.md names are missing`);
+function assertComplete(directory: string, files: readonly string[], advice: string): void {
+  if (files.length === 0)
+    throw inputError(`${directory}: the files that README.md names are missing${advice}`);
   const kinds = new Set(files.map(formatOf));
   if (kinds.size > 1)
-    throw inputError(`${directory} holds ${[...kinds].join(' and ')} files: import one of them by its path`);
+    throw inputError(
+      `${directory} holds ${[...kinds].join(' and ')} files: import one of them by its path${advice}`,
+    );
   const shards = files.flatMap((file) => {
     const match = /^(.*-)(\d+)-of-(\d+)/.exec(file);
     return match === null ? [] : [{ series: match[1]!, place: Number(match[2]), count: Number(match[3]) }];
