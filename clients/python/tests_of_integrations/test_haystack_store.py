@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from haystack import Document, Pipeline
 from haystack.components.writers import DocumentWriter
-from haystack.core.serialization import allow_deserialization_module
+from haystack.core.errors import DeserializationError
 from haystack.document_stores.types import DuplicatePolicy
 from haystack.errors import FilterError
 from haystack.testing.document_store import (
@@ -93,7 +94,10 @@ def test_a_pipeline_writes_and_retrieves(document_store: MaxsimdDocumentStore) -
     assert found(of("!=", None, "meta.missing")) == []
     assert found({"operator": "AND", "conditions": [of(">", 1), of("<=", 3)]}) == ["2", "3"]
     assert found({"operator": "OR", "conditions": [of("<", 1), of(">=", 4)]}) == ["0", "4"]
-    for wrong in ({"kind": "insect"}, {"operator": "NOT", "conditions": []}, of("~", 1)):
+    either = [{"operator": "OR", "conditions": one} for one in ([of("<", 2), of("==", 4)], [of("!=", 1), of(">", 3)])]
+    assert found({"operator": "AND", "conditions": either}) == ["0", "4"]
+    assert found({"operator": "AND", "conditions": [of(">", 1), of(">=", 3), of("!=", 4)]}) == ["3"]
+    for wrong in ({"operator": "AND", "conditions": either * 5}, {"kind": "insect"}, {"operator": "NOT", "conditions": []}, of("~", 1)):
         with pytest.raises(FilterError):
             found(wrong)
 
@@ -111,14 +115,27 @@ async def test_async_calls(document_store: MaxsimdDocumentStore, async_client: A
     assert best.content == TEXTS["animal 3"]
 
 
-def test_a_file_of_a_pipeline_has_no_key(document_store: MaxsimdDocumentStore) -> None:
-    document_store.write_documents([Document(id="animal 1", content="text")])
-    data = MaxsimdDocumentStore(Maxsimd(), document_store._index_id, load).to_dict()
-    assert sorted(data["init_parameters"]) == ["index_id", "load"]
-    for allowed in (load.__module__, f"{load.__module__}.load"):
-        allow_deserialization_module(allowed)
-    [document] = MaxsimdDocumentStore.from_dict(data).filter_documents()
-    assert document.content == TEXTS["animal 1"]
+def test_a_saved_pipeline_has_no_key(document_store: MaxsimdDocumentStore, url: str, key: str) -> None:
+    index_id = document_store._index_id
+    given = Maxsimd(url, key)
+    chosen: dict[str, Any] = {"group_by": "kind", "top_k": 2, "exact": True}
+    pipeline = Pipeline()
+    pipeline.add_component("writer", DocumentWriter(MaxsimdDocumentStore(given, index_id, load)))
+    pipeline.add_component("loads", MaxsimdRetriever(given, index_id, load, **chosen))
+    pipeline.add_component("reads", MaxsimdRetriever(given, index_id, text_field="body", **chosen))
+    saved = pipeline.dumps()
+    assert (key in saved, url in saved) == (False, False)
+    with pytest.raises(DeserializationError, match="allowed_modules"):
+        Pipeline.loads(saved)
+    loaded = Pipeline.loads(saved, allowed_modules=["maxsimd", load.__module__])
+    assert loaded.dumps() == saved
+    documents = [Document(id=doc_id, content=text, meta={"kind": doc_id, "body": text}) for doc_id, text in TEXTS.items()]
+    loaded.get_component("writer").run(documents)
+    assert document_store.count_documents() == 5
+    for name in ("loads", "reads"):
+        retriever = loaded.get_component(name)
+        assert [one.content for one in retriever.run("animal number 3")["documents"]][:1] == [TEXTS["animal 3"]]
+        assert len(retriever.run("animal number 3")["documents"]) == 2
 
 
 def test_a_document_without_text_is_refused(document_store: MaxsimdDocumentStore) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.indexing import IndexingResult, InMemoryRecordManager, aindex, index
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import VectorStore
@@ -99,6 +100,30 @@ class TestVectorStore(VectorStoreIntegrationTests):
             vectorstore.add_documents([Document("foo")], namespace="x")
         with pytest.raises(ValueError, match="`ids` is missing"):
             vectorstore.delete()
+
+    @pytest.mark.parametrize("is_async", [False, True])
+    async def test_the_indexing_api_writes_what_changed(self, vectorstore: VectorStore, is_async: bool) -> None:
+        records = InMemoryRecordManager(namespace="animals")
+        given = [Document(text, metadata={"source": doc_id}) for doc_id, text in TEXTS.items()]
+
+        async def indexed(documents: list[Document], cleanup: Any, **options: Any) -> IndexingResult:
+            options |= {"cleanup": cleanup, "source_id_key": "source", "key_encoder": "sha256", "batch_size": 2}
+            if is_async:
+                return await aindex(documents, records, vectorstore, **options)
+            return index(documents, records, vectorstore, **options)
+
+        def texts() -> list[str]:
+            found = vectorstore.similarity_search("who lives in a forest?", k=10)
+            return sorted(document.page_content for document in found)
+
+        none = IndexingResult(num_added=0, num_updated=0, num_deleted=0, num_skipped=0)
+        assert await indexed(given, "full") == {**none, "num_added": 5}
+        assert await indexed(given, "full") == {**none, "num_skipped": 5}
+        assert texts() == list(TEXTS.values())
+        given[4] = Document("Animal number 9 lives in a pond.", metadata={"source": "animal 4"})
+        assert await indexed(given[4:], "incremental") == {**none, "num_added": 1, "num_deleted": 1}
+        assert await indexed(given[1:], "full", force_update=True) == {**none, "num_updated": 4, "num_deleted": 1}
+        assert texts() == sorted(document.page_content for document in given[1:])
 
     def test_a_refused_document_keeps_its_text(self, vectorstore: VectorStore) -> None:
         vectorstore.add_texts(["foo"], ids=["1"])

@@ -108,8 +108,14 @@ def test_filters_are_conditions(found: Callable[..., list[str]]) -> None:
     assert found(inner, where("tags", FilterOperator.ANY, ["4", "2"])) == ["4"]  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="has no operator"):
         found(where("n", FilterOperator.TEXT_MATCH, "a"))
-    with pytest.raises(ValueError, match="two such conditions"):
-        found(where("n", FilterOperator.GT, 1), where("n", FilterOperator.GT, 2))
+    assert found(where("n", FilterOperator.GT, 1), where("n", FilterOperator.GT, 2)) == ["3", "4"]
+    assert found(*(where("n", FilterOperator.NE, n) for n in range(4))) == ["4"]
+    even = [where("n", FilterOperator.EQ, n) for n in (0, 2, 4)]
+    low = [where("n", FilterOperator.LT, 1), where("tags", FilterOperator.CONTAINS, "2")]
+    groups = [MetadataFilters(filters=list(one), condition=FilterCondition.OR) for one in (even, low)]
+    assert found(*groups) == ["0", "2"]
+    with pytest.raises(ValueError, match="a search cannot hold this filter"):
+        found(*groups * 5)
 
 
 def test_what_the_service_cannot_do_is_refused(store: MaxsimdVectorStore) -> None:

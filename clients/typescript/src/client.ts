@@ -83,8 +83,7 @@ export class Maxsimd {
   readonly #lateAfterMs: number;
 
   constructor(options: MaxsimdOptions = {}) {
-    // Every visitor of a page could read its API key.
-    if ('document' in globalThis || 'WorkerGlobalScope' in globalThis)
+    if (isBrowser())
       throw new MaxsimdError('an API key must not reach a browser: call the service from your backend');
     const own = `maxsimd-typescript/${version} node/${process.versions.node}`;
     this.url = checkedUrl(given('url', options.url, 'MAXSIMD_URL'));
@@ -371,6 +370,16 @@ function isName(indexId: string): boolean {
 
 function indexPath(indexId: string, ...rest: readonly string[]): readonly string[] {
   return ['v1', 'indexes', indexId, ...rest];
+}
+
+/**
+ * Every visitor of a page could read its API key. In Node there is none, although environments of tests, such as jsdom and
+ * happy-dom, add a document.
+ */
+function isBrowser(): boolean {
+  const { process: own }: { process?: Partial<NodeJS.Process> } = globalThis;
+  const hasPage = 'document' in globalThis && own?.versions?.node === undefined;
+  return hasPage || 'WorkerGlobalScope' in globalThis;
 }
 
 /** The value, or that of the environment. */

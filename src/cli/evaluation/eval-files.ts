@@ -21,6 +21,11 @@ export interface EvalFiles {
 }
 
 const splitsPreferred = ['test', 'dev', 'validation'];
+const preferred = {
+  subsets: ['qrels', 'default'],
+  splits: splitsPreferred,
+  advice: 'name the file of judgements with --qrels FILE',
+};
 
 /** A `CommandFailure` names what is missing. */
 export function evalFilesOf({ directory, split, qrels }: EvalChoice): EvalFiles {
@@ -30,14 +35,11 @@ export function evalFilesOf({ directory, split, qrels }: EvalChoice): EvalFiles 
   const inBeir = isBeir(directory);
   const queries = inBeir
     ? [firstOf(directory, queriesNames)]
-    : openDataset(directory, { subset: 'queries', split: 'all' }).files;
+    : openDataset(directory, { subset: 'queries', split: 'all', preferred }).files;
   if (qrels !== undefined) return { queries, judgements: [qrels] };
   const judgements = inBeir
     ? [firstOf(directory, judgementsNames(split))]
-    : openDataset(directory, {
-        split,
-        preferred: { subsets: ['qrels', 'default'], splits: splitsPreferred },
-      }).files;
+    : openDataset(directory, { split, preferred }).files;
   return { queries, judgements };
 }
 

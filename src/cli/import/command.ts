@@ -67,7 +67,7 @@ async function importFrom(command: ImportCommand): Promise<CommandResult> {
   if (!isRepeatable(source) && command.stateFile !== undefined)
     throw new CommandFailure('usage_error', 'standard input cannot be read again: --state is for files');
   const reader = new DocumentReader(choice.fields);
-  const ahead = await lookAhead(readAll(source, reader), source.name);
+  const ahead = await lookAhead(readAll(source, reader), source);
   const preview = previewOf(source, ahead);
   if (command.showsPreview) stderr.write(`${previewText(source, preview)}\n\n`);
   const display = new ImportDisplay(stderr, bytesOf(source));

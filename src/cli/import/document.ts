@@ -305,7 +305,10 @@ export interface LookedAhead {
 }
 
 /** If none of the first items is a document, the format was most likely misjudged. A `CommandFailure` reports the first problem. */
-export async function lookAhead(items: AsyncGenerator<ImportItem>, name: string): Promise<LookedAhead> {
+export async function lookAhead(
+  items: AsyncGenerator<ImportItem>,
+  { name, advice = '' }: { readonly name: string; readonly advice?: string },
+): Promise<LookedAhead> {
   const head: ImportItem[] = [];
   let isWhole = false;
   while (!isWhole && head.length < rowsLookedAtMax) {
@@ -316,11 +319,11 @@ export async function lookAhead(items: AsyncGenerator<ImportItem>, name: string)
   if (head.every(({ item }) => isProblem(item))) {
     await items.return(undefined);
     const [first] = head;
-    if (first === undefined || !isProblem(first.item)) throw inputError(`${name} holds no document`);
+    if (first === undefined || !isProblem(first.item)) throw inputError(`${name} holds no document${advice}`);
     const { file, line, error } = first.item;
     const place = file === name ? `line ${line}` : `${file}:${line}`;
     throw inputError(
-      `${name} holds no document in its first ${head.length} lines; ${place}: ${error} (--format, --id-field, --auto-id and --text-field say what to expect)`,
+      `${name} holds no document in its first ${head.length} lines; ${place}: ${error} (--format, --id-field, --auto-id and --text-field say what to expect${advice})`,
     );
   }
   const all = async function* (): AsyncGenerator<ImportItem> {

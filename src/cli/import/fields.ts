@@ -26,19 +26,23 @@ export interface FieldChoice {
   readonly strings?: readonly string[] | 'all' | undefined;
 }
 
-/** Refuses a file whose columns make no document. */
-export function assertColumns({ name, columns, bytesColumns = [] }: RowFile, choice: FieldChoice): void {
+/** Refuses a file whose columns make no document. `advice` is the end of the message. */
+export function assertColumns(
+  { name, columns, bytesColumns = [] }: RowFile,
+  choice: FieldChoice,
+  advice = '',
+): void {
   if (columns === undefined) return;
   const list = columns.map((column) => JSON.stringify(column)).join(', ');
   const missing = (what: string, option: string, other = ''): CommandFailure =>
-    inputError(`${name} has no column ${what}, but ${list}: choose one with ${option} NAME${other}`);
+    inputError(`${name} has no column ${what}, but ${list}: choose one with ${option} NAME${other}${advice}`);
   if (!hasId(columns, choice))
     throw missing(idFieldsOf(choice).join(', '), '--id-field', ', or let --auto-id make ids of the content');
   if (!hasOne(columns, textFieldsOf(choice))) throw missing(choice.text ?? 'text', '--text-field');
   const bytes = idFieldsOf(choice).find((column) => bytesColumns.includes(column));
   if (bytes === undefined) return;
   throw inputError(
-    `${name}: the column ${JSON.stringify(bytes)} holds bytes without a type that says what they are, so it is no id: write it as strings, or choose another column with --id-field NAME`,
+    `${name}: the column ${JSON.stringify(bytes)} holds bytes without a type that says what they are, so it is no id: write it as strings, or choose another column with --id-field NAME${advice}`,
   );
 }
 

@@ -2,15 +2,11 @@
  * The server of the protocol for one caller. It lists the tools and calls them. A call that fails becomes a result with
  * `isError`, because the agent reads results.
  *
- * The handlers are our own: those of the SDK list schemas with `$schema`, which some hosts refuse, and promise to tell of
- * changes to the list, which never come.
+ * The handlers are our own: those of the SDK list schemas with `$schema`, which some hosts refuse, promise to tell of
+ * changes to the list, which never come, and take arguments that are null or JSON text for errors of the server.
  */
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
-import {
-  CallToolRequestSchema,
-  ListToolsRequestSchema,
-  type CallToolResult,
-} from '@modelcontextprotocol/sdk/types.js';
+import { ErrorCode, McpError, type CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import type { Maxsimd } from '../../../clients/typescript/src/client.ts';
 import { issuesInWords } from '../../input/issue-words.ts';
@@ -38,27 +34,37 @@ export function toolServer(
     },
   );
   mcp.server.registerCapabilities({ tools: {} });
-  mcp.server.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: [...tools].map(([name, { description, annotations, input, output }]) => ({
-      name,
-      description,
-      annotations,
-      inputSchema: plainSchema(input),
-      outputSchema: plainSchema(output),
-    })),
-  }));
-  mcp.server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }) => {
-    const tool = tools.get(params.name);
-    if (tool === undefined) return failed(`there is no tool ${JSON.stringify(params.name)}`);
-    const args = tool.input.safeParse(asMeant(params.arguments ?? {}, plainSchema(tool.input)));
+  const call = async (params: unknown, signal: AbortSignal): Promise<CallToolResult> => {
+    const { name, arguments: given } = paramsOf(params);
+    const tool = tools.get(name);
+    if (tool === undefined) return failed(`there is no tool ${JSON.stringify(name)}`);
+    const args = tool.input.safeParse(asMeant(given ?? {}, plainSchema(tool.input)));
     if (!args.success) return failed(issuesInWords(args.error));
     try {
       return done(await tool.run(client, args.data, signal));
     } catch (error) {
       return failed(wordsOf(error));
     }
-  });
+  };
+  mcp.server.fallbackRequestHandler = async ({ method, params }, { signal }) => {
+    if (method === 'tools/list') return { tools: [...tools].map(listed) };
+    if (method === 'tools/call') return call(params, signal);
+    throw new McpError(ErrorCode.MethodNotFound, `there is no method ${JSON.stringify(method)}`);
+  };
   return mcp;
+}
+
+function listed([name, { description, annotations, input, output }]: [string, Tool]): object {
+  const [inputSchema, outputSchema] = [plainSchema(input), plainSchema(output)];
+  return { name, description, annotations, inputSchema, outputSchema };
+}
+
+const callParams = z.looseObject({ name: z.string(), arguments: z.unknown() });
+
+function paramsOf(params: unknown): z.output<typeof callParams> {
+  const parsed = callParams.safeParse(params);
+  if (parsed.success) return parsed.data;
+  throw new McpError(ErrorCode.InvalidParams, issuesInWords(parsed.error));
 }
 
 interface PlainSchema {

@@ -230,6 +230,15 @@ describe('eval', () => {
     expect(dev.document).toMatchObject({ queries: 1, ndcg_at_10: 0 });
   });
 
+  it('names its own option if a dataset has several subsets that may be the judgements', async () => {
+    for (const subset of ['corpus', 'queries', 'relevance']) {
+      mkdirSync(path.join(directory, subset));
+      writeFileSync(path.join(directory, subset, 'test.jsonl'), '{"_id":"a","text":"a"}');
+    }
+    const { stderr } = await runHere(['eval', directory, '--index', 'books'], options);
+    expect(stderr).toMatch(/has the subsets .*: name the file of judgements with --qrels FILE\n/);
+  });
+
   it('takes query_id for the id of a query', async () => {
     beir([], 'q\ta\t1\n');
     writeFileSync(path.join(directory, 'queries.jsonl'), '{"query_id":"q","text":"first"}\n');

@@ -1,10 +1,11 @@
 /** Folders in the layout of Hugging Face datasets. */
-import { cpSync, mkdirSync } from 'node:fs';
+import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { openDataset, type DatasetChoice } from '../../../src/cli/import/sources/dataset.ts';
 import { ApiDouble } from '../../support/http/api-double.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import { runHere } from '../../support/commands/command-here.ts';
 import { runJsonHere } from '../../support/commands/command-process.ts';
 import { writeFile } from './import-stage.ts';
 
@@ -39,6 +40,7 @@ describe('a dataset', () => {
       subset: 'default',
       split: 'train',
       files: ['data/train-00000-of-00002.parquet', 'data/train-00001-of-00002.parquet'],
+      advice: '',
     });
   });
 
@@ -59,7 +61,17 @@ describe('a dataset', () => {
       split: 'corpus',
       files: ['corpus/corpus-00000-of-00001.parquet'],
     });
-    files('other/a.jsonl');
+    files('other/a.jsonl', 'default/test.jsonl', 'default/train.jsonl');
+    const others = / train.*; --subset NAME chooses among .*corpus/;
+    expect(() => open({ subset: 'default' })).toThrow(others);
+    expect(() => open({ subset: 'default', split: 'dev' })).toThrow(others);
+    files('other/a.csv');
+    expect(() => open({ subset: 'other' })).toThrow(/by its path; --subset NAME/);
+    rmSync(path.join(directory, 'other/a.csv'));
+    expect(open()).toMatchObject({
+      subset: 'corpus',
+      advice: expect.stringMatching(/--subset NAME chooses among .*default/),
+    });
     expect(open({ subset: 'other' }).files).toEqual(['other/a.jsonl']);
   });
 
@@ -115,6 +127,31 @@ dataset_info:
 });
 
 describe('import of a dataset', () => {
+  it('of several subsets says that another may be meant', async () => {
+    const judgement = '{"query-id":"1","corpus-id":"a","score":1}\n';
+    files(
+      ['qrels/test.jsonl', judgement],
+      ['table/test.csv', 'query-id,corpus-id\n1,a\n'],
+      'empty/test.jsonl',
+    );
+    for (const [subset, message] of [
+      ['qrels', /no doc_id, _id or id \(.*; --subset NAME chooses among .*qrels.*\)$/],
+      ['table', /has no column doc_id, _id, id, .* of the content; --subset NAME chooses among .*$/],
+      ['empty', /holds no document; --subset NAME chooses among .*$/],
+    ] as const) {
+      const { exitCode, stderr } = await runHere([
+        'import',
+        directory,
+        '--index',
+        'books',
+        '--dry-run',
+        '--subset',
+        subset,
+      ]);
+      expect([exitCode, stderr.trim()]).toEqual([1, expect.stringMatching(message)]);
+    }
+  });
+
   it('sends all shards, names the file of a failure, and says when rows are missing', async () => {
     const api = new ApiDouble();
     const options = { environment: { MAXSIMD_URL: await api.listen(), MAXSIMD_API_KEY: 'qkv_live_test' } };

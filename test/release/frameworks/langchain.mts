@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { Document } from '@langchain/core/documents';
+import { index, type ListKeyOptions, RecordManager, type UpdateOptions } from '@langchain/core/indexing';
 import { RunnableLambda } from '@langchain/core/runnables';
 import { InMemoryStore } from '@langchain/core/stores';
 import { type Highlight, Maxsimd } from '@maxsimd/client';
@@ -125,6 +126,49 @@ test('a vector store keeps documents in a store of yours, and finds, replaces an
   );
   assert.equal((await kept.mget(['a']))[0]?.pageContent, whale.pageContent);
   await assert.rejects(store.similaritySearchVectorWithScore(), /no vectors/);
+});
+
+/** LangChain.js has none in memory. Its times are numbers of calls. */
+class Records extends RecordManager {
+  readonly #known = new Map<string, number>();
+  #now = 0;
+
+  override async createSchema() {}
+  override async getTime() {
+    return ++this.#now;
+  }
+  override async update(keys: string[], _: UpdateOptions = {}) {
+    for (const key of keys) this.#known.set(key, this.#now);
+  }
+  override async exists(keys: string[]) {
+    return keys.map((key) => this.#known.has(key));
+  }
+  override async listKeys({ before: end = Infinity }: ListKeyOptions = {}) {
+    return [...this.#known].filter(([, time]) => time < end).map(([key]) => key);
+  }
+  override async deleteKeys(keys: string[]) {
+    for (const key of keys) this.#known.delete(key);
+  }
+}
+
+test('the indexing API writes what changed', async () => {
+  const { id } = await client.createIndex({ name: `indexing ${process.pid}` });
+  const documents = new InMemoryStore<Document>();
+  const vectorStore = new MaxsimdVectorStore({ client, indexId: id, documents });
+  const recordManager = new Records();
+  const indexed = (...contents: string[]) => {
+    const docsSource = contents.map((pageContent) => new Document({ pageContent }));
+    return index({ docsSource, recordManager, vectorStore, options: { cleanup: 'full', batchSize: 2 } });
+  };
+  const none = { numAdded: 0, numDeleted: 0, numUpdated: 0, numSkipped: 0 };
+  assert.deepEqual(await indexed('A bee.', 'A whale.', 'An ant.'), { ...none, numAdded: 3 });
+  assert.deepEqual(await indexed('A bee.', 'A whale.', 'An ant.'), { ...none, numSkipped: 3 });
+  const changed = await indexed('A bee.', 'A blue whale.', 'An ant.');
+  assert.deepEqual(changed, { numAdded: 1, numDeleted: 1, numUpdated: 0, numSkipped: 2 });
+  const found = (await vectorStore.similaritySearch('which animals are there?')).map(
+    ({ pageContent }) => pageContent,
+  );
+  assert.deepEqual(found.toSorted(), ['A bee.', 'A blue whale.', 'An ant.']);
 });
 
 test('unknown parameters are refused', async () => {

@@ -59,11 +59,18 @@ test('filters become conditions', async () => {
   assert.deepEqual(await found({ filters: both }), ['ant']);
   assert.deepEqual(await found({ filters: both, condition: 'or' }), ['ant', 'bee', 'whale']);
   await assert.rejects(found({ filters: [one('year', 'text_match', '2')] }), /no operator `text_match`/);
-  await assert.rejects(found({ filters: [both[0]!, both[0]!] }), /two such conditions on `year`/);
+  const others = ['!=', '>', '>='].map((operator) => one('year', operator, 2020));
+  assert.deepEqual(await found({ filters: [...others, one('year', '!=', 2022)] }), ['ant']);
+  const five = Array.from({ length: 5 }, () => one('year', '>', 2020));
+  await assert.rejects(found({ filters: five }), /nests more than 3 deep/);
+  assert.deepEqual(await found({ filters: five.slice(1) }), ['ant', 'whale']);
+  await assert.rejects(found({ filters: [one('any_of', '==', 1)] }), /called `any_of`/);
 });
 
 test('a query takes the conditions of the service, and documents by id', async () => {
   assert.deepEqual(await found(undefined, { docIds: ['insects'] }), ['ant', 'bee']);
+  const filters = [{ key: 'ref_doc_id', value: 'insects', operator: '==' as const }];
+  assert.deepEqual(await found({ filters }, { docIds: ['insects', 'mammals'] }), ['ant', 'bee']);
   const customParams = { where: { year: { not: 2021 } }, exact: true };
   assert.deepEqual(await found(undefined, { customParams }), ['bee', 'whale']);
   await assert.rejects(found(undefined, { customParams, docIds: ['insects'] }), /either `where`/);

@@ -15,9 +15,23 @@ export interface DatasetChoice {
   readonly subset?: string | undefined;
   /** `all` = all splits. */
   readonly split?: string | undefined;
-  /** If none is asked for, the first of these that is there. */
-  readonly preferred?: { readonly subsets: readonly string[]; readonly splits: readonly string[] };
+  /** By default those of documents to import. */
+  readonly preferred?: Preferred;
 }
+
+/** If none is asked for, the first of these that is there. */
+interface Preferred {
+  readonly subsets: readonly string[];
+  readonly splits: readonly string[];
+  /** The way out if there are other subsets only. */
+  readonly advice: string;
+}
+
+const preferredOfDocuments: Preferred = {
+  subsets: ['corpus', 'default'],
+  splits: [],
+  advice: 'choose with --subset NAME',
+};
 
 export interface Dataset {
   readonly subset: string;
@@ -26,6 +40,8 @@ export interface Dataset {
   readonly files: readonly string[];
   /** Number of rows that the dataset states. */
   readonly rowsPromised?: number;
+  /** The end of messages about the rows: the subsets, if there are several. */
+  readonly advice: string;
 }
 
 /** Subset -> split -> files, relative to the folder. */
@@ -65,15 +81,26 @@ const splitNames =
 export function openDataset(directory: string, choice: DatasetChoice): Dataset {
   const card = readCard(directory);
   const layout = layoutOf(directory, card);
-  const preferred = choice.preferred ?? { subsets: ['default', 'corpus'], splits: [] };
-  const [subset, splits] = chosen(directory, 'subset', layout, choice.subset, preferred.subsets);
+  const preferred = choice.preferred ?? preferredOfDocuments;
+  const hasOthers = preferred === preferredOfDocuments && layout.size > 1;
+  const advice = hasOthers ? `; --subset NAME chooses among ${[...layout.keys()].join(', ')}` : '';
+  const [subset, splits] = chosen(directory, 'subset', layout, {
+    asked: choice.subset,
+    preferred: preferred.subsets,
+    advice: preferred.advice,
+  });
   const all = new Map([['all', [...splits.values()].flat()]]);
   const [split, names] =
     choice.split === 'all'
       ? ['all', all.get('all')!]
-      : chosen(directory, 'split', splits, choice.split, preferred.splits);
+      : chosen(directory, 'split', splits, {
+          asked: choice.split,
+          preferred: preferred.splits,
+          advice: 'choose with --split NAME, or "all"',
+          end: advice,
+        });
   const files = names.toSorted(new Intl.Collator('en', { numeric: true }).compare);
-  assertComplete(directory, files);
+  assertComplete(directory, files, advice);
   const promised = card.dataset_info
     .filter(({ config_name: name }) => name === undefined || name === subset)
     .flatMap((info) => info.splits)
@@ -84,6 +111,7 @@ export function openDataset(directory: string, choice: DatasetChoice): Dataset {
     split,
     files: files.map((file) => path.join(directory, file)),
     ...(promised.length > 0 && Number.isFinite(rowsPromised) ? { rowsPromised } : {}),
+    advice,
   };
 }
 
@@ -169,31 +197,39 @@ function splitsOf(files: readonly string[]): ReadonlyMap<string, readonly string
   });
 }
 
+interface Choosing {
+  readonly asked: string | undefined;
+  readonly preferred: readonly string[];
+  /** The way out if none of those that there are is meant. */
+  readonly advice: string;
+  /** The end of each message. */
+  readonly end?: string;
+}
+
 function chosen<T>(
   directory: string,
   what: 'subset' | 'split',
   found: ReadonlyMap<string, T>,
-  asked: string | undefined,
-  preferred: readonly string[],
+  { asked, preferred, advice, end = '' }: Choosing,
 ): [string, T] {
   const names = [...found.keys()];
   const list = names.join(', ');
   const name = asked ?? (names.length === 1 ? names[0] : preferred.find((item) => found.has(item)));
-  if (name === undefined) {
-    const all = what === 'split' ? ', or "all"' : '';
-    throw inputError(`${directory} has the ${what}s ${list}: choose with --${what} NAME${all}`);
-  }
+  if (name === undefined) throw inputError(`${directory} has the ${what}s ${list}: ${advice}${end}`);
   const value = found.get(name);
-  if (value === undefined) throw inputError(`${directory} has no ${what} ${name}, but ${list}`);
+  if (value === undefined) throw inputError(`${directory} has no ${what} ${name}, but ${list}${end}`);
   return [name, value];
 }
 
 /** The name of each shard gives their number. */
-function assertComplete(directory: string, files: readonly string[]): void {
-  if (files.length === 0) throw inputError(`${directory}: the files that README.md names are missing`);
+function assertComplete(directory: string, files: readonly string[], advice: string): void {
+  if (files.length === 0)
+    throw inputError(`${directory}: the files that README.md names are missing${advice}`);
   const kinds = new Set(files.map(formatOf));
   if (kinds.size > 1)
-    throw inputError(`${directory} holds ${[...kinds].join(' and ')} files: import one of them by its path`);
+    throw inputError(
+      `${directory} holds ${[...kinds].join(' and ')} files: import one of them by its path${advice}`,
+    );
   const shards = files.flatMap((file) => {
     const match = /^(.*-)(\d+)-of-(\d+)/.exec(file);
     return match === null ? [] : [{ series: match[1]!, place: Number(match[2]), count: Number(match[3]) }];

@@ -39,6 +39,8 @@ export interface Source {
   readonly files: readonly RowFile[];
   /** Number of rows that a dataset states. */
   readonly rowsPromised?: number;
+  /** The end of messages about the rows: what else could be read. */
+  readonly advice?: string;
   /** Files of the folder that are not read. */
   readonly skipped?: FileCounts;
   /** Types of the columns in files of strings. */
@@ -59,7 +61,7 @@ export async function openSource(
       'usage_error',
       `--string-fields is for CSV and the front matter of texts: ${typed.name} itself says the types of its values`,
     );
-  for (const file of opened.files) assertColumns(file, choice.fields);
+  for (const file of opened.files) assertColumns(file, choice.fields, opened.advice);
   // Standard input can be read only once.
   if (isRepeatable(opened))
     await types.learnFrom(
@@ -82,12 +84,13 @@ async function openFiles(choice: SourceChoice, stdin: Readable): Promise<Omit<So
   const isFolder = isDirectory(source) && !isBeir(source);
   const isOfTexts = isFolder && mayBeTexts(source, choice.format);
   if (isFolder && !isOfTexts) {
-    const { files: paths, subset, split, rowsPromised } = openDataset(source, choice);
+    const { files: paths, subset, split, rowsPromised, advice } = openDataset(source, choice);
     return {
       name: `${source} (subset ${subset}, split ${split})`,
       files: await Promise.all(paths.map((file) => openRowFile(file, reading))),
       skipped: otherFilesIn(source, [...paths, ...descriptionsIn(source)]),
       ...(rowsPromised === undefined ? {} : { rowsPromised }),
+      advice,
     };
   }
   if (choice.subset !== undefined || choice.split !== undefined)

@@ -21,7 +21,7 @@ from ..asynchronous import AsyncMaxsimd
 from ..errors import NotFoundError
 from ..models import StoredDocument
 from ..synchronous import Maxsimd
-from .conditions import Condition, all_of, any_of
+from .conditions import Condition, all_of, any_of, is_missing, of_field
 from .texts import AnyLoad, Found, Load, TextSource, aretrieve, asynchronous, check_stored, narrowed, retrieve
 
 
@@ -92,6 +92,31 @@ class MaxsimdRetriever:
         client = self._async_client
         return _output(await aretrieve(client, self._index_id, self._texts, query, options, self._group_by))
 
+    def to_dict(self) -> dict[str, Any]:
+        """For the file of a pipeline. It has the name of `load`, and no address and no key.
+
+        Example:
+            data = retriever.to_dict()
+        """
+        return default_to_dict(
+            self,
+            index_id=str(self._index_id),
+            load=_named(self._texts.load),
+            text_field=self._texts.field,
+            group_by=self._group_by,
+            top_k=self._top_k,
+            exact=self._exact,
+        )
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> MaxsimdRetriever:
+        """From such a file. The clients read MAXSIMD_URL and MAXSIMD_API_KEY.
+
+        Example:
+            retriever = MaxsimdRetriever.from_dict(data)
+        """
+        return default_from_dict(cls, _with_clients(data))
+
     def _narrowed(
         self, filters: dict[str, Any] | None, top_k: int | None, where: dict[str, Any] | None
     ) -> dict[str, Any]:
@@ -123,13 +148,12 @@ class MaxsimdDocumentStore:
         self._load = load
 
     def to_dict(self) -> dict[str, Any]:
-        """For the file of a pipeline. It has no address and no key.
+        """For the file of a pipeline. It has the name of `load`, and no address and no key.
 
         Example:
             data = store.to_dict()
         """
-        load = None if self._load is None else serialize_callable(self._load)
-        return default_to_dict(self, index_id=str(self._index_id), load=load)
+        return default_to_dict(self, index_id=str(self._index_id), load=_named(self._load))
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> MaxsimdDocumentStore:
@@ -138,10 +162,7 @@ class MaxsimdDocumentStore:
         Example:
             store = MaxsimdDocumentStore.from_dict(data)
         """
-        given = data["init_parameters"]
-        load = None if given.get("load") is None else deserialize_callable(given["load"])
-        own = {"client": Maxsimd(), "async_client": AsyncMaxsimd(), "load": load}
-        return default_from_dict(cls, {**data, "init_parameters": {**given, **own}})
+        return default_from_dict(cls, _with_clients(data))
 
     def count_documents(self) -> int:
         """The number of documents in the index.
@@ -245,9 +266,21 @@ class MaxsimdDocumentStore:
         return True
 
 
-_OPERATORS: dict[str, Callable[[Any], Condition]] = {
-    "==": lambda value: {"in": [value]},
-    "!=": lambda value: {"not": value},
+def _named(load: AnyLoad | None) -> str | None:
+    return None if load is None else serialize_callable(load)
+
+
+def _with_clients(data: dict[str, Any]) -> dict[str, Any]:
+    """What a file says of a part, with the clients and the function that it needs to be made."""
+    given = data["init_parameters"]
+    load = None if given.get("load") is None else deserialize_callable(given["load"])
+    return {**data, "init_parameters": {**given, "client": Maxsimd(), "async_client": AsyncMaxsimd(), "load": load}}
+
+
+_OPERATORS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    # A field that is missing equals `None`.
+    "==": lambda value: is_missing(None) if value is None else {"in": [value]},
+    "!=": lambda value: {"not": {"in": [value]}, **({"exists": True} if value is None else {})},
     ">": lambda value: {"gt": value},
     ">=": lambda value: {"gte": value},
     "<": lambda value: {"lt": value},
@@ -258,18 +291,13 @@ _OPERATORS: dict[str, Callable[[Any], Condition]] = {
 
 
 def _condition(filters: Mapping[str, Any]) -> Condition:
-    """The service's words for Haystack's filters. A field that is missing equals `None` in Haystack."""
+    """The service's words for Haystack's filters."""
     try:
         operator = filters["operator"]
         if operator in ("AND", "OR"):
             parts = map(_condition, filters["conditions"])
             return all_of(parts) if operator == "AND" else any_of(parts)
-        field, value = filters["field"].removeprefix("meta."), filters["value"]
-        if value is None and operator == "==":
-            return any_of([{field: {"exists": False}}, {field: {"in": [None]}}])
-        if value is None and operator == "!=":
-            return {field: {"exists": True, "not": None}}
-        return {field: _OPERATORS[operator](value)}
+        return of_field(filters["field"].removeprefix("meta."), _OPERATORS[operator](filters["value"]))
     except KeyError as error:
         raise FilterError(f"a search knows no filter with or without {error}; `where` takes the service's own") from error
     except ValueError as error:

@@ -150,8 +150,12 @@ class MaxsimdVectorStore(VectorStore):
         self._index_id = index_id
         self._documents = documents
 
-    def add_documents(self, documents: list[Document], *, ids: list[str] | None = None, **kwargs: Any) -> list[str]:
+    def add_documents(
+        self, documents: list[Document], *, ids: list[str] | None = None, batch_size: int | None = None, **kwargs: Any
+    ) -> list[str]:
         """Stores documents and gives their ids. A document with an id that exists is replaced.
+
+        LangChain's `index` gives its `batch_size`. It changes nothing, because the client chooses its own.
 
         Example:
             ids = store.add_documents([Document("Honey bees dance.", metadata={"kind": "insect"})])
@@ -165,7 +169,7 @@ class MaxsimdVectorStore(VectorStore):
         return [doc_id for doc_id, _ in named]
 
     async def aadd_documents(
-        self, documents: list[Document], *, ids: list[str] | None = None, **kwargs: Any
+        self, documents: list[Document], *, ids: list[str] | None = None, batch_size: int | None = None, **kwargs: Any
     ) -> list[str]:
         """`add_documents` for asyncio.
 

@@ -28,7 +28,7 @@ from llama_index.core.vector_stores.types import (
 from ..asynchronous import AsyncMaxsimd
 from ..models import Result
 from ..synchronous import Maxsimd
-from .conditions import Condition, all_of, any_of, is_empty
+from .conditions import Condition, all_of, any_of, is_missing, of_field
 from .texts import (
     PLACES,
     AnyLoad,
@@ -280,9 +280,9 @@ class MaxsimdVectorStore(BasePydanticVectorStore):
         return _found(results, nodes)
 
 
-_OPERATORS: dict[FilterOperator, Callable[[Any], Condition]] = {
+_OPERATORS: dict[FilterOperator, Callable[[Any], dict[str, Any]]] = {
     FilterOperator.EQ: lambda value: {"in": [value]},
-    FilterOperator.NE: lambda value: {"not": value},
+    FilterOperator.NE: lambda value: {"not": {"in": [value]}},
     FilterOperator.GT: lambda value: {"gt": value},
     FilterOperator.GTE: lambda value: {"gte": value},
     FilterOperator.LT: lambda value: {"lt": value},
@@ -291,7 +291,8 @@ _OPERATORS: dict[FilterOperator, Callable[[Any], Condition]] = {
     FilterOperator.NIN: lambda value: {"not": {"in": value}},
     FilterOperator.ANY: lambda value: {"contains_any": value},
     FilterOperator.ALL: lambda value: {"contains_all": value},
-    FilterOperator.CONTAINS: lambda value: {"contains": value},
+    FilterOperator.CONTAINS: lambda value: {"contains_all": [value]},
+    FilterOperator.IS_EMPTY: lambda _: is_missing(None, []),
 }
 
 
@@ -301,11 +302,9 @@ def _condition(filters: MetadataFilters | MetadataFilter) -> Condition:
         if filters.condition == FilterCondition.NOT:
             raise ValueError("the service has no condition `not` of several fields; use `!=` and `nin`")
         return any_of(parts) if filters.condition == FilterCondition.OR else all_of(parts)
-    if filters.operator == FilterOperator.IS_EMPTY:
-        return is_empty(filters.key)
     if filters.operator not in _OPERATORS:
         raise ValueError(f"the service has no operator `{filters.operator.value}`")
-    return {filters.key: _OPERATORS[filters.operator](filters.value)}
+    return of_field(filters.key, _OPERATORS[filters.operator](filters.value))
 
 
 def _search(
