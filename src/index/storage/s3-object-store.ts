@@ -105,11 +105,12 @@ export async function openS3Object(url: string): Promise<S3Object> {
 export function failedAnswer(
   error: unknown,
 ): { readonly status: number; readonly words: string } | undefined {
-  const { name, $metadata } = Object(error) as Partial<S3ServiceException>;
+  const { $metadata } = Object(error) as Partial<S3ServiceException>;
   const status = $metadata?.httpStatusCode;
   if (status === undefined) return undefined;
-  const hasCodeToo = error instanceof S3ServiceException && name !== String(status);
-  return { status, words: hasCodeToo ? `${status} ${name}` : String(status) };
+  // The client makes up a name for an answer without a code.
+  const hasCodeToo = error instanceof S3ServiceException && !/^(\d+|Unknown(Error)?)$/.test(error.name);
+  return { status, words: hasCodeToo ? `${status} ${error.name}` : String(status) };
 }
 
 function newClient({ connectMsMax = 2_000, idleMsMax = 10_000 }: S3Options): S3Client {

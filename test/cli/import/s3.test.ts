@@ -9,7 +9,7 @@ import { readBlocks } from '../../../src/cli/blocks.ts';
 import { openInput, type InputFile } from '../../../src/cli/import/sources/input-file.ts';
 import { serversMs, startTestSeaweed } from '../../support/cluster/servers.ts';
 import { ApiDouble } from '../../support/http/api-double.ts';
-import { startLooseS3 } from '../../support/network/loose-s3.ts';
+import { errorBody, startLooseS3 } from '../../support/network/loose-s3.ts';
 import { run, runJson } from '../../support/commands/command-process.ts';
 import type { RunOptions } from '../../support/commands/command-here.ts';
 
@@ -98,7 +98,7 @@ it('a server that is looser than S3 gives every byte of the object, or is refuse
   await expect(input.slice(2, 5)).rejects.toThrow(
     `cannot read ${url}: a request for 3 bytes was answered with 10`,
   );
-  loose.refusal = { status: 405, code: 'MethodNotAllowed' };
+  loose.refusal = { status: 405, body: errorBody('MethodNotAllowed') };
   await expect(input.slice(2, 5)).rejects.toThrow(
     `cannot read ${url}: the object store answers 405 MethodNotAllowed`,
   );

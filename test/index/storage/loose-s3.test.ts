@@ -4,7 +4,7 @@ import { explained, whyAway } from '../../../src/away-reasons.ts';
 import type { ObjectStore } from '../../../src/index/storage/object-store.ts';
 import { openS3ObjectStore } from '../../../src/index/storage/s3-object-store.ts';
 import { describeError } from '../../../src/observation/logging.ts';
-import { startLooseS3, type LooseS3 } from '../../support/network/loose-s3.ts';
+import { errorBody, startLooseS3, type LooseS3 } from '../../support/network/loose-s3.ts';
 
 let loose: LooseS3;
 let store: ObjectStore;
@@ -42,16 +42,16 @@ it('an object that is missing when it is removed is removed', async () => {
 });
 
 it.each([
-  [400, 'InvalidRequest', 'answers, and refuses this request', '400 InvalidRequest'],
-  [400, '', 'answers, and refuses this request', '400'],
-  [405, 'MethodNotAllowed', 'answers, and refuses this request', '405 MethodNotAllowed'],
-  [409, 'OperationAborted', 'answers, and refuses this request', '409 OperationAborted'],
-  [501, 'NotImplemented', 'answers, and refuses this request', '501 NotImplemented'],
-  [403, 'RequestTimeTooSkewed', 'has a clock that differs too much from this one', undefined],
+  [400, errorBody('InvalidRequest'), 'answers, and refuses this request', '400 InvalidRequest'],
+  [400, 'a page for people', 'answers, and refuses this request', '400'],
+  [405, errorBody('MethodNotAllowed'), 'answers, and refuses this request', '405 MethodNotAllowed'],
+  [409, errorBody('OperationAborted'), 'answers, and refuses this request', '409 OperationAborted'],
+  [501, errorBody('NotImplemented'), 'answers, and refuses this request', '501 NotImplemented'],
+  [403, errorBody('RequestTimeTooSkewed'), 'has a clock that differs too much from this one', undefined],
   [502, '', 'answers with an error of its own', '502'],
-  [507, 'XMinioStorageFull', 'answers with an error of its own', '507 XMinioStorageFull'],
-])('an answer %i %s has a reason, and the log has the answer', async (status, code, reason, logged) => {
-  loose.refusal = { status, code };
+  [507, errorBody('XMinioStorageFull'), 'answers with an error of its own', '507 XMinioStorageFull'],
+])('an answer %i %s has a reason, and the log has the answer', async (status, body, reason, logged) => {
+  loose.refusal = { status, body };
   for (const work of [() => store.ping(), () => store.readPart('a', 0, 4), () => store.remove('a')]) {
     const error = await failureOf(work());
     expect(error).toMatchObject({

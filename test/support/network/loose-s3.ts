@@ -14,8 +14,8 @@ export interface LooseS3 {
   content: Buffer;
   /** Sends the whole object where a range was asked for. */
   ignoresRanges: boolean;
-  /** The answer to every request. The code may be empty, as of a server that speaks no S3. */
-  refusal: { readonly status: number; readonly code: string } | undefined;
+  /** The answer to every request. */
+  refusal: { readonly status: number; readonly body: string } | undefined;
   close(): Promise<void>;
 }
 
@@ -47,16 +47,20 @@ export async function startLooseS3(): Promise<LooseS3> {
   return loose;
 }
 
+/** The body of an answer with this code. */
+export function errorBody(code: string): string {
+  return `<Error><Code>${code}</Code><Message>no</Message></Error>`;
+}
+
 function answer(
   { content, ignoresRanges, refusal }: LooseS3,
   request: IncomingMessage,
   reply: ServerResponse,
 ): void {
   const refuse = (status: number, code: string): void => {
-    const body = code === '' ? 'no' : `<Error><Code>${code}</Code><Message>no</Message></Error>`;
-    reply.writeHead(status).end(request.method === 'HEAD' ? '' : body);
+    reply.writeHead(status).end(request.method === 'HEAD' ? '' : errorBody(code));
   };
-  if (refusal !== undefined) return refuse(refusal.status, refusal.code);
+  if (refusal !== undefined) return void reply.writeHead(refusal.status).end(refusal.body);
   if (request.method === 'DELETE') return refuse(404, 'NoSuchKey');
   if (request.method === 'PUT') return void reply.end();
   const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec((!ignoresRanges && request.headers.range) || '') ?? [];
