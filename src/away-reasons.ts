@@ -4,6 +4,14 @@
  */
 
 import { ServiceError } from './errors.ts';
+import { hasCode } from './system-errors.ts';
+
+/** Codes of answers of an object store. The message has the status and the code of the answer, for operators alone. */
+export const storeCodes = {
+  refuses: 'ERR_STORE_REFUSES',
+  fails: 'ERR_STORE_FAILS',
+  wrong: 'ERR_STORE_WRONG',
+} as const;
 
 interface Reason {
   /** Compared with code, name and message of the error. */
@@ -31,7 +39,12 @@ const refusals: readonly Reason[] = [
   },
   { pattern: /^(3D000$|database "[^"]+" does not exist)/, reason: 'has no such database' },
   { pattern: /^(WRONGPASS|NOAUTH|ERR AUTH)/, reason: 'refuses the user or the password' },
-  { pattern: /^(InvalidAccessKeyId|SignatureDoesNotMatch)$/, reason: 'refuses the keys' },
+  {
+    pattern: /^(InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken)$/,
+    reason: 'refuses the keys',
+  },
+  { pattern: /^RequestTimeTooSkewed$/, reason: 'has a clock that differs too much from this one' },
+  { pattern: /^(PermanentRedirect|AuthorizationHeaderMalformed)$/, reason: 'is in another region' },
   { pattern: /^CredentialsProviderError$/, reason: 'needs keys, and none are set' },
   { pattern: /^NoSuchBucket$/, reason: 'has no such bucket' },
   { pattern: /^ERR unknown command/, reason: 'lacks a command that this program needs, such as EVALSHA' },
@@ -54,6 +67,8 @@ const refusals: readonly Reason[] = [
     pattern: /^transaction blocks not allowed/,
     reason: 'allows no transactions: a pooler in statement mode',
   },
+  { pattern: new RegExp(`^${storeCodes.refuses}$`), reason: 'answers, and refuses this request' },
+  { pattern: new RegExp(`^${storeCodes.wrong}$`), reason: 'answers otherwise than an object store' },
 ].map((refusal) => ({ ...refusal, isRefusal: true }));
 
 const outages: readonly Reason[] = [
@@ -78,7 +93,9 @@ const outages: readonly Reason[] = [
   { pattern: /^(CROSSSLOT|MOVED|ASK|TRYAGAIN)\b/, reason: 'is a cluster that has the keys elsewhere' },
   { pattern: /^LOADING/, reason: 'is loading its data' },
   {
-    pattern: /^(InternalError|InternalServerError|ServiceUnavailable|SlowDown)$/,
+    pattern: new RegExp(
+      `^(InternalError|InternalServerError|ServiceUnavailable|SlowDown|${storeCodes.fails})$`,
+    ),
     reason: 'answers with an error of its own',
   },
 ];
@@ -99,20 +116,21 @@ export function isRefusal(error: unknown): boolean {
   return reasonOf(error)?.isRefusal === true;
 }
 
-function reasonOf(error: unknown): Reason | undefined {
+function reasonOf(error: unknown): (Reason & { readonly cause: Error }) | undefined {
   let cause = error;
   for (let depth = 0; depth < causesMax && cause instanceof Error; depth += 1, cause = cause.cause) {
     const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
     const words = [code, cause.name, cause.message.replace(ofScript, '')];
-    const found = reasons.find(({ pattern }) => words.some((word) => pattern.test(word)));
-    if (found !== undefined) return found;
+    const reason = reasons.find(({ pattern }) => words.some((word) => pattern.test(word)));
+    if (reason !== undefined) return { ...reason, cause };
   }
   return undefined;
 }
 
-/** The same error with the reason in its message, for a person who starts the service. */
+/** The same error with the reason in its message, and with the answer of an object store, for a person who starts the service. */
 export function explained(error: unknown): unknown {
-  const reason = whyAway(error);
+  const reason = reasonOf(error);
   if (!(error instanceof ServiceError) || reason === undefined) return error;
-  return new ServiceError(error.code, `${error.message}: it ${reason}`, { cause: error });
+  const answer = hasCode(reason.cause, ...Object.values(storeCodes)) ? ` (${reason.cause.message})` : '';
+  return new ServiceError(error.code, `${error.message}: it ${reason.reason}${answer}`, { cause: error });
 }

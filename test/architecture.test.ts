@@ -399,6 +399,11 @@ describe('house rules', () => {
     expect(readers.filter((file) => !entries.has(file))).toEqual([]);
   });
 
+  it('no path is made by the recursive mkdir of Node, which may never end', () => {
+    for (const file of sources.filter((name) => !name.endsWith('.mjs')))
+      expect(text.get(file), file).not.toMatch(/mkdir(Sync)?\([^;]*recursive/);
+  });
+
   it('there are no default exports and no barrel files', () => {
     for (const file of sources) {
       expect(text.get(file), file).not.toMatch(/^export default/m);

@@ -8,8 +8,9 @@
  * The mark is not synced, so that no commit waits for it. After a power cut it may be half a minute old. A new one may be empty
  * or full of zeros.
  */
-import { closeSync, constants, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
 import path from 'node:path';
+import { makeDirectories } from '../process/make-directories.ts';
 import { hasCode } from '../system-errors.ts';
 
 export interface CommitMark {
@@ -57,6 +58,6 @@ export class CommitMarkWriter {
 }
 
 function openFile(file: string): number {
-  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+  makeDirectories(path.dirname(file), 0o700);
   return openSync(file, constants.O_WRONLY | constants.O_CREAT, 0o600);
 }

@@ -1,13 +1,14 @@
 /**
- * The data directory. It is private (mode 0700), and a lock ensures that only one server uses it.
+ * The data directory. It is private (mode 0700) where this user owns it, and a lock ensures that only one server uses it.
  *
  * The lock is an EXCLUSIVE transaction on the SQLite database `server.lock` that never ends. Node has no `flock`. The kernel
  * releases SQLite's POSIX locks whatever kills the process, so no stale lock is left. Nothing is ever written to the database.
  * It needs a local file system, as WAL does.
  */
 import { constants, existsSync } from 'node:fs';
-import { access, chmod, mkdir, stat } from 'node:fs/promises';
+import { access, chmod, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { makeDirectories } from '../process/make-directories.ts';
 import { isBusy, openLockDatabase } from './sqlite/connection.ts';
 import { syncDirectory } from './sync-directory.ts';
 import { ServiceError } from '../errors.ts';
@@ -25,18 +26,14 @@ const mode = 0o700;
 /** Waits for a server that is about to end. A probe by `isDataDirectoryLocked` takes only microseconds. */
 const lockTimeoutMs = 1000;
 
-/** Creates the directory and its parents if they are missing. Sets its mode to 0700. */
+/**
+ * Creates the directory and its parents if they are missing, and sets its mode to 0700. A directory of another user keeps its
+ * mode if none but its owner and its group may write to it. From then on this process makes files for its own user alone.
+ */
 export async function prepareDataDirectory(directory: string): Promise<void> {
-  const created = await mkdir(directory, { recursive: true, mode }).catch((error: NodeJS.ErrnoException) => {
-    throw new ServiceError(
-      'service_unavailable',
-      `the data directory ${directory} cannot be made (${error.code}); MAXSIMD_DATA_DIR names another`,
-      { cause: error },
-    );
-  });
+  const created = create(directory);
   await assertWritable(directory);
-  const { mode: found } = await stat(directory);
-  if ((found & 0o777) !== mode) await chmod(directory, mode);
+  await closeToOthers(directory);
   if (created !== undefined) await syncUpTo(directory, path.dirname(created));
 }
 
@@ -78,15 +75,63 @@ export function isDataDirectoryLocked(directory: string): boolean {
   }
 }
 
+function create(directory: string): string | undefined {
+  try {
+    return makeDirectories(directory, mode);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ServiceError(
+      'service_unavailable',
+      `the data directory ${directory} cannot be made (${code}); MAXSIMD_DATA_DIR names another`,
+      { cause: error },
+    );
+  }
+}
+
+/** Looks at the directory, and at a file that every server opens, for a user that has changed. */
 async function assertWritable(directory: string): Promise<void> {
-  await access(directory, constants.W_OK).catch((error: unknown) => {
+  const { R_OK, W_OK, X_OK } = constants;
+  try {
+    await access(directory, R_OK | W_OK | X_OK);
+    await access(path.join(directory, lockFile), R_OK | W_OK);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return;
+    if (hasCode(error, 'EACCES')) throw await belongsToAnother(directory, error);
     if (!hasCode(error, 'EROFS')) throw error;
     throw new ServiceError(
       'service_unavailable',
       `the data directory ${directory} is on a read-only file system; mount it for writing`,
       { cause: error },
     );
-  });
+  }
+}
+
+async function closeToOthers(directory: string): Promise<void> {
+  const { mode: found } = await stat(directory);
+  if ((found & 0o777) === mode) return;
+  try {
+    await chmod(directory, mode);
+  } catch (error) {
+    if (!hasCode(error, 'EPERM')) throw error;
+    if ((found & constants.S_IWOTH) !== 0) throw await belongsToAnother(directory, error);
+    process.umask(0o077);
+  }
+}
+
+/** Says what this user needs to use what the error names, while others still cannot. */
+async function belongsToAnother(directory: string, error: unknown): Promise<ServiceError> {
+  const { path: name = directory } = error as NodeJS.ErrnoException;
+  const { uid, gid, mode: found } = await stat(name);
+  const user = process.geteuid?.();
+  const isMember = [process.getegid?.(), ...(process.getgroups?.() ?? [])].includes(gid);
+  const forGroup = name === directory && isMember ? `, or chmod 770 ${directory}` : '';
+  const rights = (found & 0o7777).toString(8);
+  return new ServiceError(
+    'service_unavailable',
+    `${name} belongs to user ${uid} and group ${gid} with mode ${rights}, and this process is user ${user}: ` +
+      `chown -R ${user} ${directory}${forGroup}; MAXSIMD_DATA_DIR names another`,
+    { cause: error },
+  );
 }
 
 /** Syncs the names of new directories, from the innermost up to the first parent that existed before. */

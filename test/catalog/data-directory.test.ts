@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdir, readFile, readdir, stat, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
   isDataDirectoryLocked,
   lockDataDirectory,
@@ -42,6 +42,63 @@ describe('the data directory', () => {
     const file = path.join(await newDirectory(), 'data');
     await writeFile(file, '');
     await expect(prepareDataDirectory(file)).rejects.toThrow(/cannot be made .EEXIST.; MAXSIMD_DATA_DIR/);
+  });
+
+  it.runIf(process.platform === 'linux')('cannot be in a file system that makes no folders', async () => {
+    await expect(prepareDataDirectory('/proc/x/y')).rejects.toThrow(
+      /cannot be made .ENOENT.; MAXSIMD_DATA_DIR/,
+    );
+  });
+});
+
+/** Prepares the directory as user 4242 of group 0, makes a file in it, and returns the file's mode or what was refused. */
+async function asAnotherUser(directory: string): Promise<string> {
+  const { output } = await start(
+    `import { prepareDataDirectory } from ${JSON.stringify(path.join(source, 'data-directory.ts'))};
+     import { statSync, writeFileSync } from 'node:fs';
+     process.setgroups([]);
+     process.setgid(0);
+     process.setuid(4242);
+     const file = ${JSON.stringify(path.join(directory, 'server.lock'))};
+     console.log(await prepareDataDirectory(${JSON.stringify(directory)}).then(() => {
+       writeFileSync(file, '');
+       return (statSync(file).mode & 0o777).toString(8);
+     }, (error) => error.message));`,
+  );
+  return output;
+}
+
+// Another user takes the rights of root.
+describe.skipIf(process.getuid?.() !== 0)('the data directory of another user', () => {
+  let directory: string;
+  beforeEach(async () => {
+    const above = await newDirectory();
+    await chmod(above, 0o755);
+    directory = path.join(above, 'data');
+    await mkdir(directory);
+  });
+
+  it('is used by members of its group, who make files for themselves alone', async () => {
+    await chmod(directory, 0o2775);
+    expect(await asAnotherUser(directory)).toBe('600');
+    expect((await stat(directory)).mode & 0o7777).toBe(0o2775);
+  });
+
+  it.each([
+    ['that everybody may write to', 0o777],
+    ['that its group may not write to', 0o755],
+  ])('%s is refused with what it needs', async (_, mode) => {
+    await chmod(directory, mode);
+    expect(await asAnotherUser(directory)).toBe(
+      `${directory} belongs to user 0 and group 0 with mode ${mode.toString(8)}, and this process is user 4242: ` +
+        `chown -R 4242 ${directory}, or chmod 770 ${directory}; MAXSIMD_DATA_DIR names another`,
+    );
+  });
+
+  it('that holds files of another user is refused with what it needs', async () => {
+    await chmod(directory, 0o770);
+    await writeFile(path.join(directory, 'server.lock'), '', { mode: 0o600 });
+    expect(await asAnotherUser(directory)).toContain(`chown -R 4242 ${directory}; MAXSIMD_DATA_DIR`);
   });
 });
 

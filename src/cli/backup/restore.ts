@@ -3,8 +3,9 @@
  * it unpacks the archive beside the data directory, and checks the pages of the catalog, the key pepper and each record
  * there. A rename makes it the data directory. After a crash, the data directory is either as before or complete.
  */
-import { mkdir, readdir, readFile, realpath, rename, stat } from 'node:fs/promises';
+import { readdir, readFile, realpath, rename, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { makeDirectories } from '../../process/make-directories.ts';
 import { syncDirectory } from '../../catalog/sync-directory.ts';
 import { isClustered, type Config } from '../../app/config.ts';
 import { hasCode } from '../../system-errors.ts';
@@ -80,7 +81,7 @@ async function emptyTarget(directory: string): Promise<string> {
     if ((await readdir(directory)).length > 0) refuse('is not empty');
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error;
-    await mkdir(path.dirname(path.resolve(directory)), { recursive: true });
+    makeDirectories(path.dirname(path.resolve(directory)));
     return path.resolve(directory);
   }
   const target = await realpath(directory);

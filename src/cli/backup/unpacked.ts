@@ -1,6 +1,7 @@
 /** Unpacks an archive into a directory that nobody uses, and checks that the files belong together. */
-import { mkdir, open, rm, writeFile, type FileHandle } from 'node:fs/promises';
+import { open, rm, writeFile, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
+import { makeDirectories } from '../../process/make-directories.ts';
 import { keyPepperFile } from '../../catalog/key-pepper.ts';
 import { catalogFile } from '../../catalog/sqlite/catalog-files.ts';
 import { usageFile } from '../../catalog/sqlite/usage/usage-store.ts';
@@ -84,7 +85,7 @@ class DirectorySink implements ArchiveSink {
     const file = path.join(this.#root, name);
     for (let at = path.dirname(file); !this.#directories.has(at); at = path.dirname(at))
       this.#directories.add(at);
-    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+    makeDirectories(path.dirname(file), 0o700);
     this.#file = await open(file, 'wx', 0o600);
   }
 

@@ -1,5 +1,6 @@
 /** Opens the catalog and the object store that several nodes share, for commands that work on them directly. */
 import path from 'node:path';
+import { explained } from '../../away-reasons.ts';
 import { isClustered, readPepper, type Config } from '../../app/config.ts';
 import type { ClusterCatalog } from '../../catalog/cluster-contract.ts';
 import { prepareDataDirectory } from '../../catalog/data-directory.ts';
@@ -38,7 +39,9 @@ export async function withCluster<T>(
   );
   const operator = opened.adopt(openOperatorCatalog(config.MAXSIMD_CATALOG_URL), (each) => each.close());
   const objects = opened.adopt(openS3ObjectStore(config.MAXSIMD_BLOBS_URL), (each) => each.close());
-  return await work({ catalog, operator, objects, keyPepper });
+  return await work({ catalog, operator, objects, keyPepper }).catch((error: unknown) => {
+    throw explained(error);
+  });
 }
 
 /** Calls `withWorkDirectory` with a directory inside the data directory, which in a cluster is only a node's cache. */

@@ -2,8 +2,9 @@
  * Indexes that nodes share, for commands that read their files: moments of the catalog, and copies of objects. Objects that
  * the catalog does not name are not found, because the store is never listed.
  */
-import { mkdir, open, rm } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { makeDirectories } from '../../process/make-directories.ts';
 import type { Config } from '../../app/config.ts';
 import type { Unplaced } from '../../catalog/postgres/reads/unplaced.ts';
 import type { SegmentFile } from '../../contracts/index-state.ts';
@@ -49,7 +50,7 @@ function sharedIndexes(
       ...object,
       async open() {
         const local = path.join(directory, object.name);
-        await mkdir(path.dirname(local), { recursive: true });
+        makeDirectories(path.dirname(local));
         await copy(objects, object, local);
         return local;
       },

@@ -7,10 +7,11 @@
  * removed when the import reaches the end.
  */
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
+import { makeDirectories } from '../../process/make-directories.ts';
 import { checkedJson, readCheckedJson } from '../../index/storage/checked-json.ts';
 import { hasCode } from '../../system-errors.ts';
 import { inputError, messageOf } from '../failure.ts';
@@ -115,7 +116,7 @@ export class Checkpoint {
   save({ position, problems }: ImportState): void {
     const temporary = `${this.file}.${process.pid}`;
     try {
-      if (this.#isOurs) mkdirSync(path.dirname(this.file), { recursive: true, mode: 0o700 });
+      if (this.#isOurs) makeDirectories(path.dirname(this.file), 0o700);
       writeFileSync(
         temporary,
         checkedJson({ format: 'maxsimd-import-5', owner: this.#owner, ...position, problems }),

@@ -1,9 +1,10 @@
 /** `maxsimd models add`: checks an export and installs it as a model version, whole or not at all. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { copyFile, mkdir, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { makeDirectories } from '../../process/make-directories.ts';
 import { findInstalled, installedModels } from '../../encoder/model/installed-models.ts';
 import { openModelDirectory } from '../../encoder/model/model-directory.ts';
 import { loadModel, type ServedModel } from '../../encoder/model/served-model.ts';
@@ -48,12 +49,12 @@ export async function addModel(
   const judged = options.beir === undefined ? undefined : await readJudged(options.beir);
   const { name, version } = await namesFor(folders, source, options);
   const [folder] = folders;
-  await mkdir(folder, { recursive: true });
+  makeDirectories(folder);
   // The folder is hidden, so that no server loads the model before it is complete.
   const staging = await mkdtemp(path.join(folder, '.adding-'));
   try {
     const staged = path.join(staging, name, version);
-    await mkdir(staged, { recursive: true });
+    makeDirectories(staged);
     await copyFiles(source, staged);
     const weights = source.embedding?.weights;
     if (weights !== undefined) await writeFile(path.join(staged, weights.file), weights.values);
@@ -86,7 +87,7 @@ export async function addModel(
     };
     const collection = judged && (await readCollection(model, judged, running.signal));
     const directory = path.join(folder, name, version);
-    await mkdir(path.dirname(directory), { recursive: true });
+    makeDirectories(path.dirname(directory));
     await rename(staged, directory);
     const notes = [...source.notes, ...skipNotes(model, source)];
     const installed = { name, version, directory, notes, bestTen };
@@ -189,7 +190,7 @@ async function copyFiles(source: ModelSource, staged: string): Promise<void> {
   const { directory, files } = source;
   for (const { from, to } of files) {
     try {
-      await mkdir(path.dirname(path.join(staged, to)), { recursive: true });
+      makeDirectories(path.dirname(path.join(staged, to)));
       await copyFile(path.join(directory, from), path.join(staged, to));
     } catch (error) {
       throw inputError(`cannot copy ${path.join(directory, from)}: ${messageOf(error)}`, error);

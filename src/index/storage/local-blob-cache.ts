@@ -11,8 +11,9 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream, type Stats } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { makeDirectories } from '../../process/make-directories.ts';
 import { fromSystem, hasCode, storageUnavailable } from '../../system-errors.ts';
 import { SharedRuns } from '../../shared-runs.ts';
 import type { BlobCache, CachedFile, OpenCopy } from './blob-cache.ts';
@@ -45,7 +46,7 @@ export async function openBlobCache(options: BlobCacheOptions): Promise<BlobCach
   const directory = path.resolve(options.directory);
   const boot = await readFile(bootFile, 'utf8').then((text) => text.trim(), randomUUID);
   const root = path.join(directory, boot);
-  await mkdir(root, { recursive: true, mode: 0o700 });
+  makeDirectories(root, 0o700);
   const earlier = (await readdir(directory)).filter((name) => name !== boot);
   for (const name of earlier) {
     // Another process that starts now removes the same folder.

@@ -3,8 +3,9 @@
  * whose entry is not durable is lost with the power, however often its bytes were synced.
  */
 import { rmdirSync } from 'node:fs';
-import { access, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
+import { access, open, readdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
+import { makeDirectories } from '../../process/make-directories.ts';
 import { hasCode } from '../../system-errors.ts';
 import type { BlobStore } from './blob-store.ts';
 import { freeBytesOf, makeDirectory, pathOf } from './local-files.ts';
@@ -12,7 +13,7 @@ import { freeBytesOf, makeDirectory, pathOf } from './local-files.ts';
 /** Opens the store, making `root` durable if it does not exist. */
 export async function openLocalBlobStore(root: string): Promise<BlobStore> {
   const directory = path.resolve(root);
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  makeDirectories(directory, 0o700);
   await syncDirectory(path.dirname(directory));
   return new LocalBlobStore(directory);
 }

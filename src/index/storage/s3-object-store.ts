@@ -1,7 +1,8 @@
 /**
  * An object store that speaks S3, and the only importer of its client. Endpoint, region and credentials come from the
  * standard AWS variables. Every part carries a checksum that the store verifies. Every download is compared with the
- * SHA-256 of what was sent.
+ * SHA-256 of what was sent, so checksums that the store sends are not looked at: some servers answer a range with the checksum
+ * of the whole object.
  */
 import {
   DeleteObjectCommand,
@@ -9,6 +10,7 @@ import {
   HeadObjectCommand,
   PutObjectCommand,
   S3Client,
+  S3ServiceException,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { createHash } from 'node:crypto';
@@ -16,6 +18,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { storeCodes, whyAway } from '../../away-reasons.ts';
 import { unavailable } from '../../errors.ts';
 import { hasCode, storageUnavailable, withCode } from '../../system-errors.ts';
 import type { ObjectStore, PutObject } from './object-store.ts';
@@ -73,7 +76,7 @@ export interface S3Object {
   readonly bytes: number;
   /** Its entity tag, which differs once the content has changed. */
   readonly version: string;
-  /** Rejects with status 412 if the object has changed since it was opened. */
+  /** Resolves to exactly so many bytes. Rejects with status 412 or 416 if the object has changed since it was opened. */
   readonly read: (first: number, bytes: number) => Promise<Buffer>;
 }
 
@@ -87,8 +90,27 @@ export async function openS3Object(url: string): Promise<S3Object> {
   return {
     bytes,
     version,
-    read: (first, count) => readRange(client, { ...place, IfMatch: version }, first, count),
+    read: async (first, count) => {
+      const part = await readRange(client, { ...place, IfMatch: version }, first, count);
+      // Some servers ignore the condition of a request for a range.
+      if (part.version !== version)
+        throw Object.assign(new Error('another entity tag'), { $metadata: { httpStatusCode: 412 } });
+      if (part.content.length !== count) throw otherBytes(count, part.content.length);
+      return part.content;
+    },
   };
+}
+
+/** The status of an answer that is a failure, and its code if it has one; `undefined` = there was no answer. */
+export function failedAnswer(
+  error: unknown,
+): { readonly status: number; readonly words: string } | undefined {
+  const { $metadata } = Object(error) as Partial<S3ServiceException>;
+  const status = $metadata?.httpStatusCode;
+  if (status === undefined) return undefined;
+  // The client makes up a name for an answer without a code.
+  const hasCodeToo = error instanceof S3ServiceException && !/^(\d+|Unknown(Error)?)$/.test(error.name);
+  return { status, words: hasCodeToo ? `${status} ${error.name}` : String(status) };
 }
 
 function newClient({ connectMsMax = 2_000, idleMsMax = 10_000 }: S3Options): S3Client {
@@ -96,6 +118,7 @@ function newClient({ connectMsMax = 2_000, idleMsMax = 10_000 }: S3Options): S3C
     // A bucket in the host's name needs DNS entries that few other stores than Amazon's have.
     forcePathStyle: true,
     maxAttempts: attemptsMax,
+    responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
       connectionTimeout: connectMsMax,
       socketTimeout: idleMsMax,
@@ -106,16 +129,31 @@ function newClient({ connectMsMax = 2_000, idleMsMax = 10_000 }: S3Options): S3C
   });
 }
 
+interface Range {
+  readonly content: Buffer;
+  readonly version: string;
+}
+
+/** Resolves to `bytes` bytes, or to as many as there are from `first` on. */
 async function readRange(
   client: S3Client,
   place: { readonly Bucket: string; readonly Key: string | undefined; readonly IfMatch?: string },
   first: number,
   bytes: number,
-): Promise<Buffer> {
-  const range = `bytes=${first}-${first + bytes - 1}`;
-  const { Body: body } = await client.send(new GetObjectCommand({ ...place, Range: range }));
+): Promise<Range> {
+  const request = new GetObjectCommand({ ...place, Range: `bytes=${first}-${first + bytes - 1}` });
+  const { Body: body, ContentLength: length = 0, ETag: version = '' } = await client.send(request);
+  // A server that ignores ranges sends the whole object, which may not fit into memory.
+  if (length > bytes) {
+    (body as Readable).destroy();
+    throw otherBytes(bytes, length);
+  }
   const content = (await body?.transformToByteArray()) ?? new Uint8Array();
-  return Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+  return { content: Buffer.from(content.buffer, content.byteOffset, content.byteLength), version };
+}
+
+function otherBytes(wanted: number, given: number): Error {
+  return withCode(storeCodes.wrong, `a request for ${wanted} bytes was answered with ${given}`);
 }
 
 /** The objects under the prefix of a URL. */
@@ -134,7 +172,7 @@ class S3Bucket {
 
   async remove(key: string): Promise<void> {
     await this.#client.send(new DeleteObjectCommand(this.#at(key))).catch((error: unknown) => {
-      throw fromStore(error);
+      if (!isMissing(error)) throw fromStore(error);
     });
   }
 
@@ -188,10 +226,10 @@ class S3Bucket {
 
   async part(key: string, first: number, bytes: number): Promise<Buffer> {
     try {
-      return await readRange(this.#client, this.#at(key), first, bytes);
+      return (await readRange(this.#client, this.#at(key), first, bytes)).content;
     } catch (error) {
       // The object ends before `first`.
-      if (error instanceof Error && error.name === 'InvalidRange') return Buffer.alloc(0);
+      if (failedAnswer(error)?.status === 416) return Buffer.alloc(0);
       throw fromStore(error);
     }
   }
@@ -203,7 +241,7 @@ class S3Bucket {
       await this.#client.send(new PutObjectCommand({ ...object, Body: pingBody }));
       const { Body: body } = await this.#client.send(new GetObjectCommand(object));
       if ((await body?.transformToString()) !== pingBody)
-        throw new Error('the object came back with another body');
+        throw withCode(storeCodes.wrong, 'an object came back with another body');
     } catch (error) {
       throw fromStore(error);
     }
@@ -230,8 +268,21 @@ class Digest extends Transform {
 function fromStore(error: unknown): unknown {
   if (hasCode(error, 'ENOSPC', 'EDQUOT')) return withCode('no_space', 'no space', error);
   if (error instanceof Error && 'syscall' in error && 'path' in error) return error;
-  if (error instanceof Error && (error.name === 'NoSuchKey' || error.name === 'NotFound')) {
-    return withCode('ENOENT', 'there is no such object', error);
-  }
-  return unavailable('the object store cannot be reached', error);
+  if (isMissing(error)) return withCode('ENOENT', 'there is no such object', error);
+  return unavailable('the object store cannot be reached', withStatus(error));
+}
+
+/** The status alone says too little: a balancer without servers answers 404, too. */
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'NoSuchKey' || error.name === 'NotFound');
+}
+
+/** Adds status and code of an answer, for the log, unless the error says by itself why the store cannot be used. */
+function withStatus(error: unknown): unknown {
+  const answer = failedAnswer(error);
+  if (answer === undefined || whyAway(error) !== undefined) return error;
+  const { status, words } = answer;
+  const isOwnError = (status >= 500 && status !== 501) || status === 408 || status === 429;
+  const code = status < 300 ? storeCodes.wrong : isOwnError ? storeCodes.fails : storeCodes.refuses;
+  return withCode(code, words, error);
 }

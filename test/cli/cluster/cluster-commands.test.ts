@@ -1,7 +1,7 @@
 /** `maxsimd index verify`, `index inspect` and `cluster status` describe indexes that several nodes share. */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { clusterStatus } from '../../../src/cli/cluster/status.ts';
 import { withIndexes } from '../../../src/cli/index/index-access.ts';
 import { inspectIndexes } from '../../../src/cli/index/index-inspect.ts';
@@ -12,6 +12,7 @@ import { nodeReport } from '../../../src/service/node-report.ts';
 import type { Node, NodeStage } from '../../support/cluster/node-stage.ts';
 import { queryDatabase, serversMs } from '../../support/cluster/servers.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
+import { errorBody, startLooseS3 } from '../../support/network/loose-s3.ts';
 import { runJsonHere } from '../../support/commands/command-process.ts';
 import { documentAt } from '../../support/stages/index-stage.ts';
 import { useStageServers } from '../../support/cluster/stage-servers.ts';
@@ -107,6 +108,17 @@ describe('index verify of objects', () => {
       }
     }
     expect(await verify()).toMatchObject({ failed: false });
+  });
+
+  it('says what a store that refuses answers', async () => {
+    const loose = await startLooseS3();
+    onTestFinished(() => loose.close());
+    onTestFinished(() => void vi.unstubAllEnvs());
+    for (const [name, value] of Object.entries(loose.environment)) vi.stubEnv(name, value);
+    loose.refusal = { status: 405, body: errorBody('MethodNotAllowed') };
+    await expect(verify()).rejects.toThrow(
+      'the object store cannot be reached: it answers, and refuses this request (405 MethodNotAllowed)',
+    );
   });
 
   it('names damage that was there before the object was put', async () => {

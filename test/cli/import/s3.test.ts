@@ -3,12 +3,13 @@ import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import type { RunningSeaweed } from '../../../deploy/local/seaweedfs.ts';
 import { readBlocks } from '../../../src/cli/blocks.ts';
-import { openInput } from '../../../src/cli/import/sources/input-file.ts';
+import { openInput, type InputFile } from '../../../src/cli/import/sources/input-file.ts';
 import { serversMs, startTestSeaweed } from '../../support/cluster/servers.ts';
 import { ApiDouble } from '../../support/http/api-double.ts';
+import { errorBody, startLooseS3 } from '../../support/network/loose-s3.ts';
 import { run, runJson } from '../../support/commands/command-process.ts';
 import type { RunOptions } from '../../support/commands/command-here.ts';
 
@@ -73,6 +74,34 @@ it('an object of several parts is whole, and one that changes meanwhile is refus
   await expect(input.slice(0, 4)).rejects.toThrow(changed);
   await expect(readBlocks(input.stream(), url).next()).rejects.toMatchObject({ message: changed });
   expect((await openInput(url)).version).not.toBe(input.version);
+});
+
+it('a server that is looser than S3 gives every byte of the object, or is refused', async () => {
+  const loose = await startLooseS3();
+  onTestFinished(() => loose.close());
+  onTestFinished(() => void vi.unstubAllEnvs());
+  for (const [name, value] of Object.entries(loose.environment)) vi.stubEnv(name, value);
+  const url = 's3://bucket/rows';
+  const opened = async (): Promise<InputFile> => {
+    loose.content = Buffer.from('0123456789');
+    return openInput(url);
+  };
+  expect(String(await (await opened()).slice(2, 5))).toBe('234');
+  for (const later of ['another content', '01']) {
+    const input = await opened();
+    loose.content = Buffer.from(later);
+    // The condition of the request is ignored.
+    await expect(input.slice(2, 5)).rejects.toThrow(`cannot read ${url}: it has changed while it was read`);
+  }
+  const input = await opened();
+  loose.ignoresRanges = true;
+  await expect(input.slice(2, 5)).rejects.toThrow(
+    `cannot read ${url}: a request for 3 bytes was answered with 10`,
+  );
+  loose.refusal = { status: 405, body: errorBody('MethodNotAllowed') };
+  await expect(input.slice(2, 5)).rejects.toThrow(
+    `cannot read ${url}: the object store answers 405 MethodNotAllowed`,
+  );
 });
 
 it.each([

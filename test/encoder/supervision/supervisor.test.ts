@@ -5,7 +5,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createEncoderPool, type EncoderPoolOptions } from '../../../src/encoder/client/pool.ts';
 import { makeSocketDirectory } from '../../../src/encoder/protocol/socket-directory.ts';
 import { newDirectory } from '../../support/machine/temporary-directory.ts';
@@ -47,6 +47,20 @@ function isAlive(processId: number): boolean {
     return false;
   }
 }
+
+it.each([
+  [
+    'longer than paths of sockets may be',
+    'a'.repeat(90),
+    /^the temporary directory .+ is \d+ bytes too long .+; TMPDIR/,
+  ],
+  ['not there', 'none', /^the temporary directory .+ cannot hold sockets .ENOENT.; TMPDIR names another$/],
+])('a temporary directory that is %s is named', async (_, name, message) => {
+  vi.stubEnv('TMPDIR', path.join(await newDirectory(), name));
+  onTestFinished(() => void vi.unstubAllEnvs());
+  for (const supervisor of [undefined, 'name'])
+    await expect(makeSocketDirectory(supervisor)).rejects.toThrow(message);
+});
 
 describe('the supervisor', () => {
   it('keeps its sockets in a private directory and removes it on close', async () => {

@@ -58,9 +58,11 @@ async function openLocal(name: string): Promise<InputFile> {
 
 /** Reads parts, because a connection that waits for the service would be closed. */
 async function openObject(name: string): Promise<InputFile> {
-  const { openS3Object } = await import('../../../index/storage/s3-object-store.ts');
+  const { failedAnswer, openS3Object } = await import('../../../index/storage/s3-object-store.ts');
   const refuse = (error: unknown): never => {
-    throw inputError(`cannot read ${name}: ${reasonOf(error)}`, error);
+    const answer = failedAnswer(error);
+    const reason = answer && (reasons[answer.status] ?? `the object store answers ${answer.words}`);
+    throw inputError(`cannot read ${name}: ${reason ?? messageOf(error)}`, error);
   };
   const { bytes, version, read } = await openS3Object(name).catch(refuse);
   const slice: InputFile['slice'] = async (start, end) =>
@@ -72,14 +74,12 @@ async function openObject(name: string): Promise<InputFile> {
   return { name, bytes, version, slice, stream: () => Readable.from(parts()) };
 }
 
+const changed = 'it has changed while it was read';
+/** By the status of the answer. */
 const reasons: Readonly<Record<number, string>> = {
   301: 'its bucket is in another region, which AWS_REGION can name',
   403: 'the credentials of AWS may not read it',
   404: 'there is no such object',
-  412: 'it has changed while it was read',
+  412: changed,
+  416: changed,
 };
-
-function reasonOf(error: unknown): string {
-  const { $metadata: answer } = error as { readonly $metadata?: { readonly httpStatusCode?: number } };
-  return reasons[answer?.httpStatusCode ?? 0] ?? messageOf(error);
-}

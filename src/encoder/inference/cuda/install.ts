@@ -8,7 +8,6 @@ import {
   copyFileSync,
   existsSync,
   linkSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -16,6 +15,7 @@ import {
   statSync,
 } from 'node:fs';
 import path from 'node:path';
+import { makeDirectories } from '../../../process/make-directories.ts';
 import { type CudaPlaces, nvidiaLibraries, providerLibraries } from './cuda-library.ts';
 import { nvidiaPackages, type PinnedPackage, providerPackage, requirementsOf } from './packages.ts';
 
@@ -67,7 +67,7 @@ export function installCuda(options: CudaInstallOptions): void {
     return;
   }
   const nvidia = fetched(nvidiaPackages, options);
-  mkdirSync(places.nvidia, { recursive: true });
+  makeDirectories(places.nvidia);
   // All of them are placed, because cuDNN loads its parts from its own folder when it needs them.
   for (const file of sharedLibrariesUnder(nvidia)) place(file, places.nvidia, path.basename(file));
   for (const library of nvidiaLibraries) found(places.nvidia, library);
@@ -102,7 +102,7 @@ function fetched(
   onProgress(`fetching ${names.join(', ')} (${megabytes} MB)`);
   const partial = `${folder}.partial`;
   rmSync(partial, { recursive: true, force: true });
-  mkdirSync(partial, { recursive: true });
+  makeDirectories(partial);
   fetch(requirements, partial);
   renameSync(partial, folder);
   return folder;
