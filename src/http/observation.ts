@@ -15,7 +15,7 @@ export const clientGoneStatus = 499;
 /** Route label of requests that no route matches. */
 export const unmatchedRoute = 'unmatched';
 /** Balancers and Kubernetes ask them every few seconds. */
-const healthRoutes: readonly string[] = ['/healthz', '/readyz'];
+const healthRoutes: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
 export interface EndedRequest {
   readonly method: string;
@@ -135,7 +135,7 @@ function requestMetrics(metrics: Metrics) {
 }
 
 function levelOf({ route, status }: EndedRequest): 'debug' | 'info' | 'warn' | 'error' {
-  if (status < 400 && healthRoutes.includes(route)) return 'debug';
+  if (status < 400 && healthRoutes.has(route)) return 'debug';
   if (status < 500) return 'info';
   return status === 500 ? 'error' : 'warn';
 }

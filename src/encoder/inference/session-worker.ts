@@ -153,10 +153,10 @@ function checkTypes(session: OnnxRuntime.InferenceSession, model: SessionModel):
     );
   };
   for (const input of session.inputMetadata) assertType(input, 'input', 'int64');
-  const used = [model.output, model.scaleOutput, model.tokenWeightOutput];
+  const used = new Set([model.output, model.scaleOutput, model.tokenWeightOutput]);
   for (const output of session.outputMetadata) {
     if (output.name === model.int8Output) assertType(output, 'output', 'int8');
-    else if (used.includes(output.name)) assertType(output, 'output', 'float32');
+    else if (used.has(output.name)) assertType(output, 'output', 'float32');
   }
 }
 

@@ -7,7 +7,7 @@ import { runHere } from '../../support/commands/command-here.ts';
 import { useImportStage } from './import-stage.ts';
 
 const stage = useImportStage('notes');
-const { file, importFrom } = stage;
+const { file, importFrom, expectRefused } = stage;
 
 describe('a folder of texts', () => {
   it('has a document for each file, with its path as id and its front matter as metadata', async () => {
@@ -77,7 +77,7 @@ describe('a folder of texts', () => {
     file('policy.json', '{"id":"policy","text":"strict"}');
     const both =
       /holds texts \(1\), such as rules\.md, and data \(1\), such as policy\.json: --format text .* --format jsonl the data$/;
-    await stage.expectRefused(stage.directory, both);
+    await expectRefused(stage.directory, both);
     await importFrom(stage.directory, '--format', 'text');
     expect([...stage.api.documents.keys()].toSorted()).toEqual(['README.md', 'rules.md']);
     stage.api.documents.clear();
@@ -87,7 +87,7 @@ describe('a folder of texts', () => {
     file('more.txt', 'A text');
     file('prices.csv', 'id,text\na,b\n');
     file('third.rst', 'A text');
-    await stage.expectRefused(stage.directory, /holds texts \(3\), .* and data \(2\)/);
+    await expectRefused(stage.directory, /holds texts \(3\), .* and data \(2\)/);
     file('README.md', '---\nconfigs:\n- data_files: prices.csv\n  config_name: default\n---\n');
     const { document } = await importFrom(stage.directory);
     expect(document).toMatchObject({
@@ -98,7 +98,7 @@ describe('a folder of texts', () => {
 
   it('of packed files alone says so', async () => {
     file('notes.zip', 'x');
-    await stage.expectRefused(stage.directory, /, but \.zip \(1\): unpack these first$/);
+    await expectRefused(stage.directory, /, but \.zip \(1\): unpack these first$/);
   });
 
   it('takes a title that is a number or a boolean as a text, and other numbers as --string-fields says', async () => {
