@@ -176,6 +176,7 @@ describe('with each option', () => {
     ['a cluster without an object store', { mode: 'cluster' }, '/blobs/url'],
     ['a single node that scales', { node: { autoscaling } }, '/node/autoscaling/enabled'],
     ['another mode', { mode: 'many' }, '/mode'],
+    ['values of a release that had no address, used again', { listenAddress: null }, 'listenAddress'],
   ])('a release is refused: %s', async (_fault, values, says) => {
     await expect(render(deploy, values)).rejects.toThrow(says);
   });
