@@ -5,6 +5,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { program } from '../bench/program.ts';
 import { tableNames, withTables } from '../docs/tables.ts';
+import { Components } from '../src/http/schemas/ranking.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
 const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'], {
@@ -90,6 +91,12 @@ it('a command or an option that does not exist would be found', () => {
   const text =
     'npm run maxsimd -- backup a.tar --with-pepper\nmaxsimd serv\n`maxsimd tenant create --name x`\n';
   expect(unknownCommandsIn(text)).toEqual(['--with-pepper', 'serv']);
+});
+
+it('the reference has every field of the components of a result', () => {
+  const reference = textOf('docs/reference/api.md');
+  const missing = Object.keys(Components.shape).filter((field) => !reference.includes(`\`${field}\``));
+  expect(missing).toEqual([]);
 });
 
 it('every generated table stands in one document', () => {

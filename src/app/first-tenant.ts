@@ -12,6 +12,11 @@ import { defaultLimits } from '../catalog/default-limits.ts';
 import { syncDirectory } from '../catalog/sync-directory.ts';
 import { unlimitedAllowances } from '../service/limits/unlimited.ts';
 
+export interface Place {
+  readonly url: string;
+  readonly hasConsole: boolean;
+}
+
 const keyFile = 'first-api-key';
 /** Nobody has chosen allowances. An import and an evaluation on this host do not meet the rate. */
 const limits = {
@@ -21,9 +26,8 @@ const limits = {
   maxConcurrentRequests: 64,
 };
 
-export interface Greeting {
+export interface Greeting extends Place {
   readonly pepper: Uint8Array;
-  readonly url: string;
   readonly directory: string;
   readonly terminal: boolean;
 }
@@ -50,9 +54,7 @@ export async function greetFirstTenant(catalog: Catalog, greeting: Greeting): Pr
 The data directory was empty, so the tenant "${tenant.name}" (${tenant.id}) was created.
 ${where}
 
-  Console      ${url}/console   (sign in with the key)
-  HTTP API     ${url}/docs
-
+${addressLines(greeting)}
 To try the service, paste into another terminal:
 
   export MAXSIMD_URL=${url}
@@ -67,6 +69,11 @@ To try the service, paste into another terminal:
   api $INDEX/search -d '{"query":"how do insects communicate?"}'
 
 `;
+}
+
+/** Where people find the service. */
+export function addressLines({ url, hasConsole }: Place): string {
+  return `${hasConsole ? `  Console      ${url}/console   (sign in with an API key)\n` : ''}  HTTP API     ${url}/docs\n`;
 }
 
 /** The file is durable when this resolves, because the key cannot be shown again. */

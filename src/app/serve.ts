@@ -11,7 +11,7 @@ import { openDataDirectory, type Backend } from './backend.ts';
 import { apiThreadsOf, ConfigError, isClustered, modelFoldersOf, type Config } from './config.ts';
 import { findInstalled, installedModels } from '../encoder/model/installed-models.ts';
 import { followDefaultModel } from './models/default-model.ts';
-import { greetFirstTenant } from './first-tenant.ts';
+import { addressLines, greetFirstTenant } from './first-tenant.ts';
 import { lastAnswersMs, openFront, type Front } from './front/front.ts';
 import { openThreadedFront } from './front/threaded-front.ts';
 import { readConsolePage } from '../http/console/page.ts';
@@ -274,12 +274,14 @@ function endWhenAsked({ config, asked, logger }: Start, running: Running, listen
   });
 }
 
-/** `maxsimd tenant create` makes the tenants of several nodes. */
+/** `maxsimd tenant create` makes the tenants of several nodes. Programs read the address in the line that follows. */
 async function greeting(config: Config, { catalog, keyPepper }: Backend, url: string): Promise<string> {
-  if (isClustered(config)) return '';
-  const directory = config.MAXSIMD_DATA_DIR;
+  const { MAXSIMD_DATA_DIR: directory, MAXSIMD_CONSOLE: hasConsole } = config;
   const terminal = process.stdout.isTTY;
-  return (await greetFirstTenant(catalog, { pepper: keyPepper, url, directory, terminal })) ?? '';
+  const first = isClustered(config)
+    ? undefined
+    : await greetFirstTenant(catalog, { pepper: keyPepper, url, hasConsole, directory, terminal });
+  return first ?? (terminal ? `\n${addressLines({ url, hasConsole })}\n` : '');
 }
 
 /** Loads the clients of shared services only if they are needed. */

@@ -15,6 +15,8 @@ import { registerTenantMetrics, type TenantRequest } from './tenant-metrics.ts';
 export const clientGoneStatus = 499;
 /** Route label of requests that no route matches. */
 export const unmatchedRoute = 'unmatched';
+/** Balancers and Kubernetes ask them every few seconds. */
+const healthRoutes: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
 export interface EndedRequest {
   readonly method: string;
@@ -67,7 +69,7 @@ export function createRequestObserver(
       }
       // Requests without a key must not be able to fill a collector.
       const traceId = context === undefined ? undefined : traces?.ended(scope, request);
-      logger[levelOf(request.status)](
+      logger[levelOf(request)](
         {
           request_id: scope.requestId,
           trace_id: traceId ?? scope.traceParent?.traceId,
@@ -134,7 +136,8 @@ function requestMetrics(metrics: Metrics) {
   };
 }
 
-function levelOf(status: number): 'info' | 'warn' | 'error' {
+function levelOf({ route, status }: EndedRequest): 'debug' | 'info' | 'warn' | 'error' {
+  if (status < 400 && healthRoutes.has(route)) return 'debug';
   if (status < 500) return 'info';
   return status === 500 ? 'error' : 'warn';
 }

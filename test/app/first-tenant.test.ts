@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, it } from 'vitest';
 import { apiKeyMatches, parseApiKey } from '../../src/catalog/api-key.ts';
 import { openCatalog } from '../../src/catalog/sqlite/open-catalog.ts';
-import { greetFirstTenant } from '../../src/app/first-tenant.ts';
+import { addressLines, greetFirstTenant } from '../../src/app/first-tenant.ts';
 import { newDirectory } from '../support/machine/temporary-directory.ts';
 
 const pepper = new Uint8Array(32).fill(3);
@@ -16,7 +16,7 @@ it.each([true, false])('shows the key of the first tenant once; on a terminal: %
   if (!terminal) await writeFile(file, 'qkv_live_older', { mode: 0o644 });
   const catalog = await openCatalog({ directory });
   try {
-    const greeting = { pepper, url, directory, terminal };
+    const greeting = { pepper, url, hasConsole: true, directory, terminal };
     const text = (await greetFirstTenant(catalog, greeting)) ?? '';
     const shown = terminal ? text : await readFile(file, 'utf8');
     const apiKey = /qkv_live_\w+/.exec(shown)?.[0] ?? '';
@@ -34,8 +34,14 @@ it.each([true, false])('shows the key of the first tenant once; on a terminal: %
     const [lines = 'missing'] = /^INDEX=.*\n.*$/m.exec(readme) ?? [];
     expect(text).toContain(lines.replaceAll(/^/gm, '  '));
     if (terminal) await expect(readFile(file)).rejects.toMatchObject({ code: 'ENOENT' });
+    expect(text).toContain(addressLines(greeting));
     expect(await greetFirstTenant(catalog, greeting)).toBeUndefined();
   } finally {
     await catalog.close();
   }
+});
+
+it('names the console only where there is one', () => {
+  expect(addressLines({ url, hasConsole: true })).toContain(`${url}/console `);
+  expect(addressLines({ url, hasConsole: false })).toBe(`  HTTP API     ${url}/docs\n`);
 });

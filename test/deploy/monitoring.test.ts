@@ -342,7 +342,36 @@ async function checkRules(text: string): Promise<string> {
   return run(promtool, ['check', 'rules', '--lint=all', '--lint-fatal', rulesFile], directory);
 }
 
+/** All metrics of a server and of a node, each with a sample. */
+async function exampleScrape(): Promise<string> {
+  const metrics = createMetrics();
+  for (const { type, name, ...described } of describeMetrics()) {
+    const description = { ...described, name: name.replace(/^maxsimd_/, '') };
+    const labels = Object.fromEntries((described.labelNames ?? []).map((label) => [label, 'a']));
+    const sample = { labels, value: 1 };
+    if (type === 'gauge') metrics.registerGauge(description, () => [sample]);
+    else if (type === 'counter') metrics.registerCounter(description, () => [sample]);
+    else metrics.histogram({ ...description, buckets: [1] })(labels, 1);
+  }
+  return metrics.render();
+}
+
+/** Returns what promtool finds. */
+async function checkMetrics(text: string): Promise<string> {
+  const directory = await newDirectory();
+  writeFileSync(path.join(directory, 'metrics.txt'), text);
+  return run('sh', ['-c', `"$0" check metrics < metrics.txt 2>&1`, promtool], directory);
+}
+
 describe('promtool', () => {
+  it('has no findings in the metrics', async () => {
+    const scrape = await exampleScrape();
+    expect(scrape.match(/^# TYPE maxsimd_/gm)!.length).toBeGreaterThan(describeMetrics().length + 20);
+    await expect(checkMetrics(scrape)).resolves.toBe('');
+    const misnamed = '# HELP a_total Counts.\n# TYPE a_total gauge\na_total 1\n';
+    await expect(checkMetrics(misnamed)).rejects.toThrow('a_total non-counter metrics');
+  });
+
   it('has no findings in the alert rules', async () => {
     expect(await checkRules(rules)).toContain(`${alerts.length} rules found`);
   });

@@ -40,6 +40,20 @@ describe('the log', () => {
     expect(http.logText()).not.toContain('canary');
   });
 
+  test('has health checks only at the level debug, unless they fail', async () => {
+    await using http = await startHttp();
+    await http.app.inject({ url: '/healthz' });
+    await http.app.inject({ url: '/readyz' });
+    const checks = { catalog: 'ok', encoder: 'ok', disk: 'full', draining: 'ok' };
+    http.service.readiness = async () => ({ ready: false, checks });
+    await http.app.inject({ url: '/readyz' });
+    expect(http.logLines).toMatchObject([
+      { level: 'debug', msg: 'request', route: '/healthz', status: 200 },
+      { level: 'debug', msg: 'request', route: '/readyz', status: 200 },
+      { level: 'warn', msg: 'request', route: '/readyz', status: 503 },
+    ]);
+  });
+
   test('says why the service was unavailable', async () => {
     await using http = await startHttp();
     http.service.before = () => {

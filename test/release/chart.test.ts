@@ -42,7 +42,12 @@ const most = {
   authoritiesSecretName: 'authorities',
   operatorsSecretName: 'operators',
   imagePullSecrets: [{ name: 'registry' }],
-  firstTenant: { enabled: true, name: 'first tenant' },
+  firstTenant: {
+    enabled: true,
+    name: 'first tenant',
+    podAnnotations: { note: 'job' },
+    podLabels: { 'sidecar.istio.io/inject': 'false' },
+  },
   models: { volume: { persistentVolumeClaim: { claimName: 'models' } } },
   serviceAccount: { annotations: { role: 'maxsimd' } },
   service: { annotations: { internal: 'true' } },
@@ -80,6 +85,7 @@ const variants = {
     encoder: { ...placed, autoscaling, models: ['/models/own/1'] },
   },
   example: parse(read('examples/kubernetes/values.yaml')) as object,
+  openShift: { ...cluster, runAs: null, listenAddress: '::', firstTenant: { enabled: true } },
   ownAccount: { serviceAccount: { name: 'mine' }, firstTenant: { enabled: true, secretName: 'key' } },
 } as const;
 type Variant = keyof typeof variants;
@@ -152,6 +158,14 @@ function workload(variant: Variant, component: string): Workload {
 const environmentOf = ({ env = [] }: Container): Readonly<Record<string, string>> =>
   Object.fromEntries(env.map(({ name, value = '' }) => [name, value]));
 
+/** The parts of the values' schema that these tests read. */
+interface SchemaNode {
+  readonly type?: string | readonly string[];
+  readonly $ref?: string;
+  readonly maximum?: number;
+  readonly properties?: Readonly<Record<string, SchemaNode>>;
+}
+
 describe('with each option', () => {
   it.each(['1.29', '1.37'])('its objects are those of Kubernetes %s', async (version) => {
     await expect(validate(version, Object.values(releases))).resolves.toBeUndefined();
@@ -162,20 +176,50 @@ describe('with each option', () => {
     ['a cluster without an object store', { mode: 'cluster' }, '/blobs/url'],
     ['a single node that scales', { node: { autoscaling } }, '/node/autoscaling/enabled'],
     ['another mode', { mode: 'many' }, '/mode'],
+    ['values of a release that had no address, used again', { listenAddress: null }, 'listenAddress'],
   ])('a release is refused: %s', async (_fault, values, says) => {
     await expect(render(deploy, values)).rejects.toThrow(says);
   });
 
+  it('each whole number arrives as one, however large it is', async () => {
+    const schema = JSON.parse(read(`deploy/${chart}/values.schema.json`)) as SchemaNode & {
+      readonly definitions: Readonly<Record<string, SchemaNode>>;
+    };
+    let numbers: number[] = [];
+    const filled = (node: SchemaNode, hasOptions: boolean): unknown => {
+      if (node.$ref !== undefined)
+        return filled(schema.definitions[node.$ref.replace('#/definitions/', '')]!, hasOptions);
+      if (node.type === 'boolean') return hasOptions;
+      if ([node.type].flat().includes('integer')) {
+        const number = Math.min(20_971_520 + numbers.length, node.maximum ?? Infinity);
+        if (number !== node.maximum) numbers.push(number);
+        return number;
+      }
+      if (node.properties === undefined) return undefined;
+      return Object.fromEntries(
+        Object.entries(node.properties).map(([name, inner]) => [name, filled(inner, hasOptions)]),
+      );
+    };
+    const values = [false, true].map((hasOptions) => {
+      numbers = [];
+      const { node, ...others } = filled(schema, hasOptions) as { readonly node: object };
+      const resources = { limits: { memory: 4_294_967_296 } };
+      return { ...others, ...cluster, node: { ...node, resources } };
+    });
+    const texts = (await render(deploy, ...values)).map(({ text, notes }) => text + notes);
+    const text = texts.join('');
+    expect(text.match(/.*\d[eE]\+?\d.*/g)).toBeNull();
+    expect(numbers.length).toBeGreaterThan(10);
+    for (const number of [...numbers, 4_294_967_296]) expect(text).toContain(String(number));
+  });
+
   it('each value is in values.yaml, with its default', () => {
-    interface Node {
-      readonly properties?: Readonly<Record<string, Node>>;
-    }
-    const unnamed = (schema: Node, values: unknown, at: string): readonly string[] =>
+    const unnamed = (schema: SchemaNode, values: unknown, at: string): readonly string[] =>
       Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
         const value = (values as Readonly<Record<string, unknown>>)[name];
         return value === undefined ? [`${at}/${name}`] : unnamed(inner, value, `${at}/${name}`);
       });
-    const schema = JSON.parse(read(`deploy/${chart}/values.schema.json`)) as Node;
+    const schema = JSON.parse(read(`deploy/${chart}/values.schema.json`)) as SchemaNode;
     // Helm gives `global` to every chart.
     expect(unnamed(schema, parse(read(`deploy/${chart}/values.yaml`)), '')).toEqual(['/global']);
   });
@@ -222,10 +266,12 @@ describe.each(names)('the pods of %s', (variant) => {
 
   it('may nothing, get no variables of Services and no token by default', () => {
     for (const { pod, containers } of workloads(variant)) {
-      expect(pod).toMatchObject({
-        enableServiceLinks: false,
-        automountServiceAccountToken: false,
-        securityContext: { runAsNonRoot: true, runAsUser: 10_001, fsGroup: 10_001 },
+      expect(pod).toMatchObject({ enableServiceLinks: false, automountServiceAccountToken: false });
+      expect(pod['securityContext']).toEqual({
+        runAsNonRoot: true,
+        ...(variant === 'openShift' ? {} : { runAsUser: 10_001, runAsGroup: 10_001, fsGroup: 10_001 }),
+        fsGroupChangePolicy: 'OnRootMismatch',
+        seccompProfile: { type: 'RuntimeDefault' },
       });
       for (const { securityContext } of containers)
         expect(securityContext).toEqual({
@@ -265,13 +311,15 @@ describe.each(names)('the pods of %s', (variant) => {
 
   it('get what the program takes', () => {
     const node = environmentOf(workload(variant, 'node').pod.containers[0]!);
-    const isCluster = variant.startsWith('cluster') || variant === 'example';
+    const isCluster = all(variant, 'Deployment').length > 0;
     const secrets = { MAXSIMD_CATALOG_URL: 'postgres://a', MAXSIMD_LIMITER_URL: 'redis://a' };
     expect(() => parseConfig({ ...node, ...(isCluster ? secrets : {}) })).not.toThrow();
     if (!isCluster) return;
     const [word, ...options] = workload(variant, 'encoder').pod.containers[0]!.args ?? [];
     expect(word).toBe('encoder');
-    expect(() => parseEncoderArguments(options)).not.toThrow();
+    const host = variant === 'openShift' ? '::' : '0.0.0.0';
+    expect(node).toMatchObject({ MAXSIMD_HTTP_HOST: host, MAXSIMD_METRICS_HOST: host });
+    expect(parseEncoderArguments(options).listen).toBe(`${host === '::' ? '[::]' : host}:50051`);
   });
 });
 
@@ -404,6 +452,12 @@ describe('the first tenant', () => {
       if (account !== 'mine') one(variant, 'ServiceAccount', account);
     },
   );
+
+  it('of a cluster has a pod that is marked as the values say', () => {
+    const { labels, annotations } = workload('clusterMost', 'first-tenant');
+    expect(labels['sidecar.istio.io/inject']).toBe('false');
+    expect(annotations).toEqual({ note: 'job' });
+  });
 
   it('is made by a hook in a cluster, and not at all unless it is asked for', () => {
     expect(one('clusterMost', 'Job', 'release-first-tenant').metadata.annotations).toMatchObject({

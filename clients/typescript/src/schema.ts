@@ -242,6 +242,7 @@ export interface components {
             readonly text_range?: components["schemas"]["TextRange"];
             /** @description Those of all tokens that the token vector stands for, in the order of the text. `text_range` is that of the one which represents them. Absent where it stands for one token. */
             readonly text_ranges?: readonly components["schemas"]["TextRange"][];
+            /** @description The dot product of the vector of the query token, which is as long as the weight of the token, and the stored row. It may be above 1. */
             readonly similarity: number;
         };
         /** @description Words of the query that match a metadata value as a whole. `start` and `end` are their place in the query, in Unicode code points. */
@@ -259,8 +260,9 @@ export interface components {
             /** @description Sum of the best similarities of the query tokens. `score` is this and the bonuses of `matches`. */
             readonly maxsim: number;
             readonly per_query_token: readonly components["schemas"]["TokenMatch"][];
-            /** @description Approximate score by which the chunk became a candidate. */
+            /** @description Approximate score by which the chunk became a candidate. Absent if every chunk was scored exactly, and for a chunk that only `match` found. */
             readonly candidate_score?: number;
+            /** @description Its place among the candidates by that score, from 0. */
             readonly candidate_rank?: number;
             /** @description In the order of the query. Of a document with several chunks the best one has them. Absent without `match_fields`, with `match: false`, and in answers of `/v1/score`. */
             readonly matches?: readonly components["schemas"]["Match"][];

@@ -170,6 +170,7 @@ async function importItems(
         command.concurrency ?? Math.min(concurrencyMaxByDefault, usage.limits.max_concurrent_requests),
       start: report.start,
       signal: command.signal,
+      onTaken: (documents) => display.taken(documents),
       onSettled: ({ position, problems, bytesRead }) => {
         report.position = position;
         report.problems.push(...problems.slice(0, Math.max(0, problemsKeptMax - report.problems.length)));

@@ -1,4 +1,4 @@
-/** Shows the progress of an import: the settled share of the input, the counts, and the reason for a wait. */
+/** Shows the progress of an import: the settled share of the input, the counts, and the reason for a wait. The first batch may take minutes. */
 import type { OnWait } from '../client.ts';
 import { startProgress, type Progress } from '../progress.ts';
 import type { ImportPosition } from './checkpoint.ts';
@@ -7,6 +7,8 @@ export class ImportDisplay {
   readonly #progress: Progress;
   #bytesRead = 0;
   #counts = '0 done, 0 failed';
+  #taken = 0;
+  #settled = 0;
   #waiting = '';
 
   constructor(stderr: NodeJS.WriteStream, inputBytes: number) {
@@ -16,7 +18,14 @@ export class ImportDisplay {
   settled(position: ImportPosition, bytesRead: number): void {
     this.#bytesRead = bytesRead;
     this.#counts = `${position.done} done, ${position.failed} failed`;
+    this.#settled = position.documents;
     this.#waiting = '';
+    this.#show();
+  }
+
+  /** `documents`: those that were read and sent, or soon will be. */
+  taken(documents: number): void {
+    this.#taken = documents;
     this.#show();
   }
 
@@ -34,6 +43,7 @@ export class ImportDisplay {
   }
 
   #show(): void {
-    this.#progress.update(this.#bytesRead, `${this.#counts}${this.#waiting}`);
+    const underWay = this.#taken > this.#settled ? `, ${this.#taken - this.#settled} under way` : '';
+    this.#progress.update(this.#bytesRead, `${this.#counts}${underWay}${this.#waiting}`);
   }
 }

@@ -23,6 +23,8 @@ export interface ImportRun {
   readonly start: ImportPosition;
   /** Ends the import with its reason, and abandons the requests that are under way. */
   readonly signal: AbortSignal;
+  /** Is told how many documents the client has taken, those of an earlier run included. */
+  readonly onTaken: (documents: number) => void;
   readonly onSettled: (settled: SettledRows) => void;
 }
 
@@ -71,12 +73,16 @@ export async function runImport(run: ImportRun): Promise<number> {
 }
 
 async function* documentsOf(
-  { items, start }: ImportRun,
+  { items, start, onTaken }: ImportRun,
   rows: UnsettledRows,
 ): AsyncGenerator<ImportDocument> {
+  let taken = 0;
   for await (const item of items) {
     if (item.number > start.rows) rows.add(item);
-    if (!isProblem(item.item)) yield item.item.document;
+    if (isProblem(item.item)) continue;
+    taken += 1;
+    onTaken(taken);
+    yield item.item.document;
   }
 }
 

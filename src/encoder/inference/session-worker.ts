@@ -118,7 +118,7 @@ async function createSession(
   });
 }
 
-/** Throws when inputs, outputs or dimensions differ from the model's configuration. */
+/** Throws when inputs, outputs, their types or dimensions differ from the model's configuration. */
 function checkGraph(session: OnnxRuntime.InferenceSession, model: SessionModel): void {
   const inputs = new Set([
     'input_ids',
@@ -131,10 +131,32 @@ function checkGraph(session: OnnxRuntime.InferenceSession, model: SessionModel):
   const outputs = [model.output, model.int8Output, model.scaleOutput, model.tokenWeightOutput];
   const missing = outputs.filter((name) => name !== undefined && !session.outputNames.includes(name));
   if (missing.length > 0) throw new Error(`the graph has no output named ${missing.join(', ')}`);
+  checkTypes(session, model);
   const output = session.outputMetadata.find(({ name }) => name === model.output);
   const dim = output?.isTensor === true ? output.shape.at(-1) : undefined;
   if (typeof dim === 'number' && dim > 0 && dim !== model.dim) {
     throw new Error(`the graph gives vectors of ${dim} dimensions, the model says ${model.dim}`);
+  }
+}
+
+/** A graph of half precision may still take ids and give vectors as others do. */
+function checkTypes(session: OnnxRuntime.InferenceSession, model: SessionModel): void {
+  const assertType = (
+    { name, ...value }: OnnxRuntime.InferenceSession.ValueMetadata,
+    what: string,
+    wanted: string,
+  ) => {
+    const found = 'type' in value ? value.type : 'no tensor';
+    if (found === wanted) return;
+    throw new Error(
+      `the ${what} ${name} of the graph is of the type ${found}, not ${wanted}: convert the graph again so that inputs and outputs keep their types (keep_io_types=True in onnxconverter-common), or take its f32 graph`,
+    );
+  };
+  for (const input of session.inputMetadata) assertType(input, 'input', 'int64');
+  const used = new Set([model.output, model.scaleOutput, model.tokenWeightOutput]);
+  for (const output of session.outputMetadata) {
+    if (output.name === model.int8Output) assertType(output, 'output', 'int8');
+    else if (used.has(output.name)) assertType(output, 'output', 'float32');
   }
 }
 

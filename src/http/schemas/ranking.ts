@@ -262,7 +262,10 @@ const TokenMatch = z
         description:
           'Those of all tokens that the token vector stands for, in the order of the text. `text_range` is that of the one which represents them. Absent where it stands for one token.',
       }),
-    similarity: z.number(),
+    similarity: z.number().meta({
+      description:
+        'The dot product of the vector of the query token, which is as long as the weight of the token, and the stored row. It may be above 1.',
+    }),
   })
   .meta({
     id: 'TokenMatch',
@@ -291,11 +294,15 @@ export const Components = z
         'Sum of the best similarities of the query tokens. `score` is this and the bonuses of `matches`.',
     }),
     per_query_token: z.array(TokenMatch),
-    candidate_score: z
-      .number()
+    candidate_score: z.number().optional().meta({
+      description:
+        'Approximate score by which the chunk became a candidate. Absent if every chunk was scored exactly, and for a chunk that only `match` found.',
+    }),
+    candidate_rank: z
+      .int()
+      .min(0)
       .optional()
-      .meta({ description: 'Approximate score by which the chunk became a candidate.' }),
-    candidate_rank: z.int().min(0).optional(),
+      .meta({ description: 'Its place among the candidates by that score, from 0.' }),
     matches: z
       .array(Match)
       .optional()

@@ -109,7 +109,11 @@ dataset_info:
       /holds neither corpus\.jsonl .* nor Parquet, JSONL or CSV files of a dataset/,
     );
     files('data-00000-of-00001.arrow', ['dataset_info.json', '{}'], 'state.json');
-    expect(() => open()).toThrow(/Arrow files of save_to_disk.*to_parquet/);
+    expect(() => open()).toThrow(/Arrow files of save_to_disk.*with load_from_disk\(".*"\)\.to_parquet\(/);
+    files(['dataset_dict.json', '{"splits": ["train", "test"]}']);
+    expect(() => open()).toThrow(
+      /with for split, rows in load_from_disk\(".*"\)\.items\(\): rows\.to_parquet\(/,
+    );
     files('train-00000-of-00003.parquet', 'train-00002-of-00003.parquet');
     expect(() => open()).toThrow(/shard 1 of 3 is missing/);
     files('train-00001-of-00003.parquet', 'train.csv');

@@ -146,6 +146,36 @@ describe('a JSONL file', () => {
     expect(document).toMatchObject({ done: 1, failed: 1, failures: [failure] });
   });
 
+  it('in another packing than gzip is refused with the way out, whatever its name is', async () => {
+    const entry = Buffer.alloc(512);
+    entry.write('a.jsonl');
+    entry.write('ustar', 257);
+    const beginnings: Readonly<Record<string, Buffer>> = {
+      zst: Buffer.from('28b52ffd04', 'hex'),
+      bz2: Buffer.from('BZh91AY'),
+      xz: Buffer.from('fd377a585a000004', 'hex'),
+      lz4: Buffer.from('04224d1864', 'hex'),
+      zip: Buffer.from('PK\x03\x04\x14'),
+      '7z': Buffer.from('377abcaf271c0004', 'hex'),
+      tar: entry,
+      tgz: gzipSync(entry),
+    };
+    const programs: Readonly<Record<string, string>> = { zst: 'zstd', bz2: 'bzip2', xz: 'xz', lz4: 'lz4' };
+    for (const [ending, beginning] of Object.entries(beginnings)) {
+      const program = programs[ending];
+      const way =
+        program === undefined
+          ? 'an archive \\(.*\\), which is not read: unpack it'
+          : `compressed with ${program}, .* as in ${program} -dc FILE \\| maxsimd import - \\.`;
+      for (const name of [`books.jsonl.${ending}`, 'books.jsonl'])
+        await expectRefused(file(name, beginning), new RegExp(`${name} is ${way}`));
+    }
+    const sheet = file('books.csv.zst', beginnings['zst']!);
+    await expectRefused(sheet, /zstd -dc FILE \| maxsimd import - --format csv \.\.\.$/);
+    stage.options = { ...stage.options, input: beginnings['xz']! };
+    await expectRefused('-', /standard input is compressed with xz/);
+  });
+
   it('that is not there is refused', () =>
     expectRefused(path.join(stage.directory, 'nothing'), /does not exist/));
 });

@@ -7,7 +7,7 @@ import { runHere } from '../../support/commands/command-here.ts';
 import { useImportStage } from './import-stage.ts';
 
 const stage = useImportStage('notes');
-const { file, importFrom } = stage;
+const { file, importFrom, expectRefused } = stage;
 
 describe('a folder of texts', () => {
   it('has a document for each file, with its path as id and its front matter as metadata', async () => {
@@ -69,6 +69,36 @@ describe('a folder of texts', () => {
     file('rows.jsonl', '{"id":"a","text":"b"}\n');
     const { document } = await importFrom(stage.directory);
     expect(document).toMatchObject({ done: 1, files_skipped: { '.md': 1 } });
+  });
+
+  it('with a few data files among the texts is one of texts or of data, as the user says', async () => {
+    file('README.md', 'An overview');
+    file('rules.md', 'A text');
+    file('policy.json', '{"id":"policy","text":"strict"}');
+    const both =
+      /holds texts \(1\), such as rules\.md, and data \(1\), such as policy\.json: --format text .* --format jsonl the data$/;
+    await expectRefused(stage.directory, both);
+    await importFrom(stage.directory, '--format', 'text');
+    expect([...stage.api.documents.keys()].toSorted()).toEqual(['README.md', 'rules.md']);
+    stage.api.documents.clear();
+    await importFrom(stage.directory, '--format', 'jsonl');
+    expect([...stage.api.documents.keys()]).toEqual(['policy']);
+    stage.api.requests.length = 0;
+    file('more.txt', 'A text');
+    file('prices.csv', 'id,text\na,b\n');
+    file('third.rst', 'A text');
+    await expectRefused(stage.directory, /holds texts \(3\), .* and data \(2\)/);
+    file('README.md', '---\nconfigs:\n- data_files: prices.csv\n  config_name: default\n---\n');
+    const { document } = await importFrom(stage.directory);
+    expect(document).toMatchObject({
+      done: 1,
+      files_skipped: { '.json': 1, '.md': 1, '.rst': 1, '.txt': 1 },
+    });
+  });
+
+  it('of packed files alone says so', async () => {
+    file('notes.zip', 'x');
+    await expectRefused(stage.directory, /, but \.zip \(1\): unpack these first$/);
   });
 
   it('takes a title that is a number or a boolean as a text, and other numbers as --string-fields says', async () => {

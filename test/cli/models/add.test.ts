@@ -267,6 +267,26 @@ function noNumbersBeyond(positions: number): string {
   `;
 }
 
+it('a graph whose vectors are of half precision is refused by the types, by an encoder too', async () => {
+  // The graph, and behind it a part that Protocol Buffers join to it: a node Cast, and its output of float16.
+  const field = (number: number, content: string | readonly number[]): readonly number[] => {
+    const bytes = typeof content === 'string' ? [...Buffer.from(content)] : content;
+    return [number * 8 + 2, bytes.length, ...bytes];
+  };
+  const float16 = 10;
+  // The attribute `i`, and `type`: an integer.
+  const to = [...field(1, 'to'), 3 * 8, float16, 0xa0, 1, 2];
+  const cast = [...field(1, 'output'), ...field(2, 'halves'), ...field(4, 'Cast'), ...field(5, to)];
+  const halves = [...field(1, 'halves'), ...field(2, field(1, [1 * 8, float16]))];
+  const part = field(7, [...field(1, cast), ...field(12, halves)]);
+  const graph = path.join(source, 'model.onnx');
+  writeFileSync(graph, Buffer.concat([readFileSync(graph), Buffer.from(part)]));
+  change('onnx_config.json', { maxsimd: { output: 'halves' } });
+  expect(await refused(source)).toMatch(
+    /^the model does not run: .*output halves of the graph is of the type float16, not float32: .*keep_io_types/,
+  );
+});
+
 it('what is no path, or no name, is refused', async () => {
   expect(await refused(path.join(directory, 'nowhere'))).toContain('cannot read');
   expect(await refused(path.join(source, 'tokenizer.json'))).toContain(

@@ -272,7 +272,12 @@ class TokenMatch(BaseModel):
             min_length=2,
         ),
     ] = None
-    similarity: float
+    similarity: Annotated[
+        float,
+        Field(
+            description="The dot product of the vector of the query token, which is as long as the weight of the token, and the stored row. It may be above 1."
+        ),
+    ]
 
 
 class Match(BaseModel):
@@ -295,9 +300,16 @@ class Components(BaseModel):
     per_query_token: list[TokenMatch]
     candidate_score: Annotated[
         float | None,
-        Field(description="Approximate score by which the chunk became a candidate."),
+        Field(
+            description="Approximate score by which the chunk became a candidate. Absent if every chunk was scored exactly, and for a chunk that only `match` found."
+        ),
     ] = None
-    candidate_rank: Annotated[int | None, Field(ge=0)] = None
+    candidate_rank: Annotated[
+        int | None,
+        Field(
+            description="Its place among the candidates by that score, from 0.", ge=0
+        ),
+    ] = None
     matches: Annotated[
         list[Match] | None,
         Field(

@@ -1,12 +1,11 @@
-{{/* Labels and annotations of the pods of a component: a dict with `root` and `component`. */}}
+{{/* Labels and annotations of the pods of a component: a dict with `root`, `component` and its `values`. */}}
 {{- define "maxsimd.podMetadata" -}}
-{{- $values := index .root.Values .component -}}
 labels: {{- include "maxsimd.labels" .root | nindent 2 }}
   app.kubernetes.io/component: {{ .component }}
-  {{- with $values.podLabels }}
+  {{- with .values.podLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- with $values.podAnnotations }}
+{{- with .values.podAnnotations }}
 annotations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
@@ -23,9 +22,15 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
 securityContext:
   runAsNonRoot: true
-  runAsUser: 10001
-  runAsGroup: 10001
-  fsGroup: 10001
+  {{- with .root.Values.runAs }}
+  {{- with .user }}
+  runAsUser: {{ int64 . }}
+  {{- end }}
+  {{- with .group }}
+  runAsGroup: {{ int64 . }}
+  fsGroup: {{ int64 . }}
+  {{- end }}
+  {{- end }}
   fsGroupChangePolicy: OnRootMismatch
   seccompProfile: { type: RuntimeDefault }
 {{- with $values.nodeSelector }}
@@ -53,6 +58,8 @@ topologySpreadConstraints:
 {{- define "maxsimd.container" -}}
 image: {{ include "maxsimd.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
+# The home in the image belongs to its own user, and pods may run as another.
+workingDir: /tmp
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true

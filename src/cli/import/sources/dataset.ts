@@ -135,6 +135,12 @@ function reasonOf(error: unknown): string {
   return error instanceof FrontMatterError ? `${error.message} at line ${error.line}` : messageOf(error);
 }
 
+/** Whether the folder says that it is a dataset, and which files it has. */
+export function hasCard(directory: string): boolean {
+  const { configs, dataset_info: info } = readCard(directory);
+  return configs !== undefined || info.length > 0;
+}
+
 /** Files that describe the data. */
 export function descriptionsIn(directory: string): readonly string[] {
   return ['README.md', 'dataset_info.json', 'dataset_infos.json'].map((name) => path.join(directory, name));
@@ -155,7 +161,7 @@ function layoutOf(directory: string, card: Card): Layout {
   if (files.length === 0) {
     throw inputError(
       all.length > 0
-        ? `${directory} holds Arrow files of save_to_disk, which are not read: write Parquet with dataset.to_parquet(FILE)`
+        ? `${directory} holds Arrow files of save_to_disk, which are not read: write Parquet in Python with ${parquetCode(directory)}`
         : `${directory} holds neither corpus.jsonl nor corpus.jsonl.gz, nor Parquet, JSONL or CSV files of a dataset`,
     );
   }
@@ -177,6 +183,14 @@ function layoutOf(directory: string, card: Card): Layout {
       return [name, new Map(splits)];
     }),
   );
+}
+
+/** A DatasetDict has no method that writes Parquet. Each of its splits has. */
+function parquetCode(directory: string): string {
+  const loaded = `load_from_disk(${JSON.stringify(directory)})`;
+  return existsSync(path.join(directory, 'dataset_dict.json'))
+    ? `for split, rows in ${loaded}.items(): rows.to_parquet(f"{split}.parquet")`
+    : `${loaded}.to_parquet("train.parquet")`;
 }
 
 /** For a dataset without a card. A folder is a subset, unless it is a split or `data`. */

@@ -4,14 +4,14 @@
  */
 import type { Readable } from 'node:stream';
 import { corpusOf, isBeir, isDirectory } from '../../beir/directory.ts';
-import { CommandFailure } from '../../failure.ts';
+import { CommandFailure, inputError } from '../../failure.ts';
 import type { ParsedLine } from '../../jsonl.ts';
 import { assertColumns, isDocument, mayBeTyped, staysString, type FieldChoice } from '../fields.ts';
 import { ColumnTypes } from './column-types.ts';
-import { dataFilesIn, descriptionsIn, openDataset, type DatasetChoice } from './dataset.ts';
+import { dataFilesIn, descriptionsIn, hasCard, openDataset, type DatasetChoice } from './dataset.ts';
 import type { KeepsStrings } from './front-matter.ts';
-import { openRowFile, openRowStream, type Format, type Reading, type RowFile } from './row-file.ts';
-import { openTexts, otherFilesIn, type FileCounts } from './text.ts';
+import { formatOf, openRowFile, openRowStream, type Format, type Reading, type RowFile } from './row-file.ts';
+import { openTexts, otherFilesIn, textsIn, type FileCounts } from './text.ts';
 
 export interface SourceChoice extends DatasetChoice {
   /** A path, `s3://bucket/key`, or `-` for standard input. */
@@ -82,7 +82,7 @@ async function openFiles(choice: SourceChoice, stdin: Readable): Promise<Omit<So
     return { name: file.name, files: [file] };
   }
   const isFolder = isDirectory(source) && !isBeir(source);
-  const isOfTexts = isFolder && mayBeTexts(source, choice.format);
+  const isOfTexts = isFolder && mayBeTexts(choice);
   if (isFolder && !isOfTexts) {
     const { files: paths, subset, split, rowsPromised, advice } = openDataset(source, choice);
     return {
@@ -100,9 +100,21 @@ async function openFiles(choice: SourceChoice, stdin: Readable): Promise<Omit<So
   return { name: file, files: [await openRowFile(file, reading)] };
 }
 
-/** A folder with data files is a dataset, unless its texts are asked for. */
-function mayBeTexts(directory: string, format: Format | undefined): boolean {
-  return format === 'text' || (format === undefined && dataFilesIn(directory).length === 0);
+/**
+ * A folder with data files is a dataset, unless its texts are asked for. If it has more texts than data files, or these could be
+ * settings (`.json`), the user decides.
+ */
+function mayBeTexts({ source: directory, format, subset, split }: SourceChoice): boolean {
+  if (format !== undefined) return format === 'text';
+  const data = dataFilesIn(directory);
+  if (data.length === 0) return true;
+  const texts = textsIn(directory);
+  const textsMax = data.every((file) => file.endsWith('.json')) ? 0 : data.length;
+  const isAsked = subset !== undefined || split !== undefined;
+  if (texts.length <= textsMax || isAsked || hasCard(directory)) return false;
+  throw inputError(
+    `${directory} holds texts (${texts.length}), such as ${texts[0]}, and data (${data.length}), such as ${data[0]}: --format text imports the texts, and --format ${formatOf(data[0]!) ?? 'jsonl'} the data`,
+  );
 }
 
 /** Standard input can be read only once. */

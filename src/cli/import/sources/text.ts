@@ -5,6 +5,7 @@
  */
 import { globSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { packedEndings } from '../../blocks.ts';
 import { inputError } from '../../failure.ts';
 import { isObject } from '../../json.ts';
 import { FrontMatterError, readFrontMatter, type KeepsStrings } from './front-matter.ts';
@@ -22,6 +23,14 @@ export function isTextName(name: string): boolean {
   return markdown.test(name) || plainText.test(name);
 }
 
+/** Texts that describe the other files of a folder. */
+const aboutOthers = /(?:^|\/)(?:readme|licen[cs]e|notice|changelog|citation|contributing)\b[^/]*$/i;
+
+/** The texts of a folder that may be documents, with paths relative to it. */
+export function textsIn(directory: string): readonly string[] {
+  return filesIn(directory).filter((name) => isTextName(name) && !aboutOthers.test(name));
+}
+
 /** All texts below a folder, in the order of their paths. */
 export async function openTexts(
   directory: string,
@@ -31,10 +40,12 @@ export async function openTexts(
   const names = all.filter(isTextName);
   const wanted = new Set(names);
   const skipped = countsByEnding(all.filter((name) => !wanted.has(name)));
-  if (names.length === 0)
+  if (names.length === 0) {
+    const wayOut = all.some((name) => packedEndings.test(name)) ? ': unpack these first' : '';
     throw inputError(
-      `${directory} holds neither corpus.jsonl nor corpus.jsonl.gz, nor files of a dataset, nor .md or .txt files or other texts${skipped.size === 0 ? '' : `, but ${countsText(skipped)}`}`,
+      `${directory} holds neither corpus.jsonl nor corpus.jsonl.gz, nor files of a dataset, nor .md or .txt files or other texts${skipped.size === 0 ? '' : `, but ${countsText(skipped)}${wayOut}`}`,
     );
+  }
   const open = async (name: string): Promise<RowFile> =>
     textFile(await openInput(path.join(directory, name)), name, keepsStrings);
   return { files: await Promise.all(names.map(open)), skipped };
