@@ -72,29 +72,34 @@ export interface Beginning {
 
 /** The object or array with which a text begins. `undefined` = there is none, or it is no JSON. */
 export function beginningOf(text: string): Beginning | undefined {
+  if (!/^[[{]/.test(text)) return undefined;
   const closers: string[] = [];
   let lines = 1;
   /** Up to here there are whole members. */
   let end = 0;
-  let closing = '';
+  /** Containers that have ended since. */
+  let ended: string[] = [];
   let isWhole = false;
   for (const { index, 0: token } of text.matchAll(/"(?:[^"\\\n]|\\.)*"|["[\]{},\n]/g)) {
     if (token === '\n') lines += 1;
     else if (token === '"') break;
     else if (token === '{' || token === '[') closers.push(token === '{' ? '}' : ']');
-    else if ((token === '}' || token === ']') && closers.pop() !== token) return undefined;
-    if (closers.length === 0) {
-      isWhole = token === '}' || token === ']';
-      end = index + token.length;
-      closing = '';
-      break;
+    else if (token === '}' || token === ']') {
+      if (closers.pop() !== token) return undefined;
+      ended.push(token);
+      isWhole = closers.length === 0;
+      if (isWhole) {
+        end = index + 1;
+        ended = [];
+        break;
+      }
     }
     if (token === ',' || token === '{' || token === '[') {
       end = token === ',' ? index : index + 1;
-      closing = closers.toReversed().join('');
+      ended = [];
     }
   }
-  if (end === 0) return undefined;
+  const closing = [...ended, ...closers.toReversed()].join('');
   try {
     return { value: parseGivenJson(text.slice(0, end) + closing), isWhole, lines };
   } catch {
@@ -146,7 +151,7 @@ export async function* readMembers(
 class Splitter {
   depth = 0;
   hasOtherText = false;
-  /** The values of the file that have begun, and what the last of them is. */
+  /** The values of the file that have begun, and what the first of them is. */
   values = 0;
   kind: 'array' | 'object' = 'array';
   readonly #path: readonly string[];
@@ -213,10 +218,8 @@ class Splitter {
 
   #open(byte: number, at: number): void {
     const isNext = this.depth === 0 || (this.#looksForName && this.#name === this.#path[this.#entered - 1]);
-    if (this.depth === 0) {
-      this.values += 1;
-      this.kind = byte === openBrace ? 'object' : 'array';
-    }
+    if (this.values === 0) this.kind = byte === openBrace ? 'object' : 'array';
+    if (this.depth === 0) this.values += 1;
     this.depth += 1;
     if (!isNext) return;
     this.#entered += 1;
