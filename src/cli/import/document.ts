@@ -41,7 +41,7 @@ export interface DocumentProblem extends Place {
 export interface ImportItem {
   readonly number: number;
   readonly bytesRead: number;
-  /** What the input may be, if no row is a document. */
+  /** The library that may have written it, which is told if no row is a document. */
   readonly hint?: string | undefined;
   readonly item: InputDocument | DocumentProblem;
 }

@@ -15,7 +15,7 @@ export function textFieldsIn(fields: Fields): readonly string[] {
 
 /** Several words, also in scripts without spaces. An address is none. */
 export function isText(text: string): boolean {
-  return /\S\s+\S/.test(text) || /[^\u0000-\u024f]/.test(text);
+  return /\S\s+\S/.test(text) || /[^\s!-~\u00a0-\u024f]/.test(text);
 }
 
 export function stringsIn(

@@ -1,4 +1,4 @@
-/** What an export of another library is: the forms of its files, and how a row of each is taken apart. */
+/** An export of another library: the forms of its files, and how a row of each is taken apart. */
 import type { Block } from '../../blocks.ts';
 import { isObject } from '../../json.ts';
 import type { FileRow } from '../sources/row-file.ts';

@@ -18,7 +18,7 @@ export interface FileRow {
   readonly parsed: ParsedLine;
   /** Something that the end of the import tells. "3 rows" go before it. */
   readonly remark?: string | undefined;
-  /** What the file may be, if no row is a document. */
+  /** The library that may have written it, which is told if no row is a document. */
   readonly hint?: string | undefined;
   /** Bytes of the file that were read so far. */
   readonly bytesRead: number;

@@ -30,7 +30,7 @@ export interface Row {
   readonly line: number;
   readonly parsed: ParsedLine;
   readonly remark?: string | undefined;
-  /** What the file may be, if no row is a document. */
+  /** The library that may have written it, which is told if no row is a document. */
   readonly hint?: string | undefined;
   /** Bytes of the whole source that were read so far. */
   readonly bytesRead: number;
