@@ -66,7 +66,7 @@ export interface Beginning {
   /** As far as it was read. What was cut off is missing. */
   readonly value: unknown;
   readonly isWhole: boolean;
-  /** Lines that it has so far. */
+  /** Lines of the part that was read. */
   readonly lines: number;
 }
 
@@ -74,14 +74,15 @@ export interface Beginning {
 export function beginningOf(text: string): Beginning | undefined {
   if (!/^[[{]/.test(text)) return undefined;
   const closers: string[] = [];
-  let lines = 1;
-  /** Up to here there are whole members. */
+  let line = 1;
+  /** Up to here, in so many lines, there are whole members. */
   let end = 0;
+  let lines = 1;
   /** Containers that have ended since. */
   let ended: string[] = [];
   let isWhole = false;
   for (const { index, 0: token } of text.matchAll(/"(?:[^"\\\n]|\\.)*"|["[\]{},\n]/g)) {
-    if (token === '\n') lines += 1;
+    if (token === '\n') line += 1;
     else if (token === '"') break;
     else if (token === '{' || token === '[') closers.push(token === '{' ? '}' : ']');
     else if (token === '}' || token === ']') {
@@ -90,12 +91,14 @@ export function beginningOf(text: string): Beginning | undefined {
       isWhole = closers.length === 0;
       if (isWhole) {
         end = index + 1;
+        lines = line;
         ended = [];
         break;
       }
     }
     if (token === ',' || token === '{' || token === '[') {
       end = token === ',' ? index : index + 1;
+      lines = line;
       ended = [];
     }
   }

@@ -118,6 +118,7 @@ describe('the beginning of a JSON text', () => {
     ['{\n "a": [{"b": 9007199254740993}, {"b"', { a: [{ b: JSON.parse('9007199254740993') }, {}] }, false, 2],
     ['[{"a":"[{,\\""},', [{ a: '[{,"' }], false, 1],
     ['{"a":"x\ny"}', {}, false, 1],
+    ['{"a":1,"b":2\n', { a: 1 }, false, 1],
   ])('of %j is what is whole of it', (text, value, isWhole, lines) => {
     const beginning = beginningOf(text);
     expect(JSON.parse(JSON.stringify(beginning?.value))).toEqual(value);

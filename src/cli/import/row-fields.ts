@@ -94,9 +94,11 @@ function chosen(
     const prefix = library.prefixes.find((inside) => name.startsWith(`${inside}.`));
     return prefix === undefined ? name : name.slice(prefix.length + 1);
   };
-  if (asked === undefined || (usual !== undefined && short(usual.name) === short(asked)))
-    return { field: usual, rest: fields };
-  const others = usual === undefined ? fields : { [short(usual.name)]: usual.value, ...fields };
-  const { [short(asked)]: value, ...rest } = withFieldsOnTop(others, { text: short(asked) });
-  return { field: value === undefined ? undefined : { name: asked, value }, rest };
+  const isUsual = usual !== undefined && (asked === usual.name || asked === short(usual.name));
+  if (asked === undefined || isUsual) return { field: usual, rest: fields };
+  const { [short(asked)]: value, ...others } = withFieldsOnTop(fields, { text: short(asked) });
+  return {
+    field: value === undefined ? undefined : { name: asked, value },
+    rest: usual === undefined ? others : { [short(usual.name)]: usual.value, ...others },
+  };
 }

@@ -224,6 +224,10 @@ describe('options of fields', () => {
       text: 'payload.page_content',
     });
     expect(JSON.parse(usual.sent)).toMatchObject({ 30: [bridges, dated] });
+    const byPayload = await read(fixture('qdrant', 'records.jsonl'), { from: 'qdrant', id: 'payload.id' });
+    expect(JSON.parse(byPayload.sent)).toEqual({
+      7: [tides, { id: '07b806c7-3ec0-5bf7-9e99-292527db489b' }],
+    });
     const byYear = await read(fixture('langchain', 'lines.jsonl'), {
       from: 'langchain',
       id: 'metadata.year',

@@ -10,6 +10,7 @@ import {
   withMetadataOpened,
   without,
   type Export,
+  type ExportRow,
   type JsonObject,
 } from './export.ts';
 import { inside } from './member.ts';
@@ -47,7 +48,7 @@ export const milvus: Export = {
   idColumns,
 };
 
-function take(row: JsonObject) {
+function take(row: JsonObject): ExportRow {
   const id = firstOf(row, idColumns);
   const text = firstOf(row, ['text']);
   const others = without(row, [id?.name, text?.name]);
