@@ -5,6 +5,9 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const textsMax = 10;
 const depthMax = 4;
+const beginningLength = 200;
+const withoutSpaces =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
 /** Fields with strings, by their paths: those that hold several words, or else all. The longest goes first. */
 export function textFieldsIn(fields: Fields): readonly string[] {
@@ -13,9 +16,11 @@ export function textFieldsIn(fields: Fields): readonly string[] {
   return (texts.length > 0 ? texts : strings).slice(0, textsMax).map(([name]) => name);
 }
 
-/** Several words, also in scripts without spaces. An address is none. */
+/** It begins with several words, or is in a script without spaces. A date and an address are no texts. */
 export function isText(text: string): boolean {
-  return /\S\s+\S/.test(text) || /[^\s!-~\u00a0-\u024f]/.test(text);
+  const beginning = text.slice(0, beginningLength);
+  const words = beginning.split(/\s+/).filter((word) => /\p{L}/u.test(word));
+  return words.length > 1 || withoutSpaces.test(beginning);
 }
 
 export function stringsIn(

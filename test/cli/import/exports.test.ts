@@ -311,10 +311,19 @@ describe('without --from', () => {
     );
     const csv = file('titles.csv', 'id,title,body\na,Wal,Der Wal taucht.\n');
     await expectRefused(csv, /while "body" holds more/);
+    await expectRefused(
+      file('cn.jsonl', '{"id":"a","title":"鲸","body":"鲸鱼潜水"}\n'),
+      /while "body" holds more/,
+    );
     expect((await importFrom(titles, '--text-field', 'title')).document).toMatchObject({ done: 2 });
-    expect(
-      (await importFrom(file('short.jsonl', '{"id":"a","title":"On bees","by":"A B"}\n'))).document,
-    ).toMatchObject({
+    const labels = {
+      id: 'a',
+      title: 'On bees',
+      by: 'A B',
+      at: '2026-11-27 09:30:00',
+      url: 'http://x/y/z/bees',
+    };
+    expect((await importFrom(file('labels.jsonl', JSON.stringify(labels)))).document).toMatchObject({
       done: 1,
     });
   });
