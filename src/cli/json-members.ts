@@ -17,7 +17,7 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-export const headBytesMax = 64 * 1024;
+const headBytesMax = 64 * 1024;
 /** A longer name is none that a path has. */
 const nameBytesMax = 1024;
 
