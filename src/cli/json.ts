@@ -29,7 +29,8 @@ export function parseJson(text: string): unknown {
   if (!mayBeLong.test(text)) return JSON.parse(text);
   return sourceAccess.parse(text, (_key, value, { source }) => {
     if (typeof value !== 'number' || source === undefined) return value;
-    const exact = !mayBeLong.test(source) || String(value) === source;
+    const isWide = Number.isInteger(value) && !Number.isSafeInteger(value);
+    const exact = !mayBeLong.test(source) || (!isWide && String(value) === source);
     return exact ? value : sourceAccess.rawJSON(source);
   });
 }

@@ -90,19 +90,25 @@ export type ParsedLine =
   | { readonly problem: string };
 
 /** Parses a line as a JSON object, or names the problem. The problem never quotes the line, which may be private. */
-export function parseLine(line: Line): ParsedLine {
-  if (line.bytes === undefined) return { problem: 'line is too long' };
+export function parseLine({ bytes }: Line): ParsedLine {
+  const parsed = parseValue(bytes);
+  if ('problem' in parsed) return parsed;
+  return isObject(parsed.value) ? { object: parsed.value } : { problem: 'not a JSON object' };
+}
+
+export function parseValue(
+  bytes: Buffer | undefined,
+): { readonly value: unknown } | { readonly problem: string } {
+  if (bytes === undefined) return { problem: 'line is too long' };
   let text: string;
   try {
-    text = decoder.decode(line.bytes);
+    text = decoder.decode(bytes);
   } catch {
     return { problem: 'not valid UTF-8' };
   }
-  let value: unknown;
   try {
-    value = parseGivenJson(text);
+    return { value: parseGivenJson(text) };
   } catch (error) {
     return { problem: error instanceof RepeatedNameError ? error.message : 'not valid JSON' };
   }
-  return isObject(value) ? { object: value } : { problem: 'not a JSON object' };
 }

@@ -9,6 +9,7 @@ import { describe, expect, test } from 'vitest';
 import { readJudgements } from '../../src/cli/evaluation/judgements.ts';
 import { readQueries } from '../../src/cli/evaluation/queries.ts';
 import { DocumentReader } from '../../src/cli/import/document.ts';
+import type { FieldChoice } from '../../src/cli/import/fields.ts';
 import { openDataset } from '../../src/cli/import/sources/dataset.ts';
 import { openSource, rowsOf } from '../../src/cli/import/sources/source.ts';
 import { rounds } from '../rounds.ts';
@@ -77,18 +78,18 @@ const yaml = [
   'x',
 ];
 
-async function importAll(file: string): Promise<void> {
-  const source = await openSource({ source: file, fields: {} }, process.stdin, new AbortController().signal);
-  const reader = new DocumentReader();
+async function importAll(file: string, fields: FieldChoice): Promise<void> {
+  const source = await openSource({ source: file, fields }, process.stdin, new AbortController().signal);
+  const reader = new DocumentReader(fields);
   for await (const row of rowsOf(source)) reader.read(row);
 }
 
 const importing =
-  (name: string): Reader['read'] =>
+  (name: string, fields: FieldChoice = {}): Reader['read'] =>
   async (directory, text) => {
     const file = path.join(directory, name);
     writeFileSync(file, text);
-    await importAll(file);
+    await importAll(file, fields);
   };
 
 const readers: readonly Reader[] = [
@@ -103,6 +104,27 @@ const readers: readonly Reader[] = [
     heads: ['[', '[{"doc_id":"d","text":"', '[{"doc_id":"d","metadata":{"":0', '[{"id":"1"}'],
     units: [...json, ',', '},'],
     read: importing('a.json'),
+  },
+  {
+    name: 'columns of Chroma',
+    heads: ['{"ids":["a"', '{"ids":["', '{"documents":["t"],"ids":["a"', '{"metadatas":[{"":0'],
+    units: [...json, ',"#"', '],"documents":[', '],"embeddings":[0', '}{"ids":["#"'],
+    read: importing('a.json', { from: 'chroma' }),
+  },
+  {
+    name: 'docstore of LlamaIndex',
+    heads: [
+      '{"docstore/data":{',
+      '{"docstore/metadata":{',
+      '{"docstore/data":{"a":{"__data__":{"id_":"a","text":"t',
+    ],
+    units: [
+      ...json,
+      ',',
+      '"#":{"__data__":{"id_":"#","text":"t","class_name":"Document"}},',
+      '}},"docstore/data":{',
+    ],
+    read: importing('a.json', { from: 'llamaindex' }),
   },
   {
     name: 'CSV',

@@ -1,5 +1,6 @@
 /** `maxsimd import`: its words. */
 import { Option, type Command } from 'commander';
+import { exportNames, type ExportName } from '../import/exports/names.ts';
 import type { Format } from '../import/sources/row-file.ts';
 import type { ProgramEnvironment } from './environment.ts';
 import {
@@ -16,6 +17,7 @@ interface ImportWords extends ServiceOptions {
   readonly index: string;
   readonly model?: string;
   readonly concurrency?: number;
+  readonly from?: ExportName;
   readonly format?: Format;
   readonly idField?: string;
   readonly autoId?: true;
@@ -68,6 +70,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
             subset: options.subset,
             split: options.split,
             fields: {
+              from: options.from,
               id: options.idField,
               autoId: options.autoId,
               text: options.textField,
@@ -94,6 +97,7 @@ export function addImport(program: Command, environment: ProgramEnvironment): vo
 
 function withReadingOptions(command: Command): Command {
   return command
+    .addOption(new Option('--from <library>', 'library or program that wrote the input').choices(exportNames))
     .addOption(new Option('--format <format>', 'format of the input (default: by its name)').choices(formats))
     .option(
       '--id-field <name>',
@@ -154,6 +158,8 @@ the end lists them. A dataset directory is one of Hugging Face: README.md, datas
 or CSV. In a directory of texts, each .md, .txt or similar file is a document, and its path is the id; others are counted.
 The front matter of Markdown becomes title and metadata. s3://BUCKET/KEY is read with the endpoint, region and
 credentials of the AWS variables.
+--from reads what a library exports. Its names of the id, the text and the metadata hold, unless the options say otherwise,
+and vectors are left out. A title is metadata then, and so is expires_at. An unknown form is refused with those that are known.
 The input is checked before an index is created, and the fields and their types are listed. --dry-run sends nothing.
 When an import was cut off, give the same command again: it goes on from there. A changed input starts over.
 Ends with the counts of documents done and failed; exit code 1 when any failed, 130 after Ctrl-C.`;

@@ -6,7 +6,8 @@ import { CommandFailure, Interruption, messageOf } from '../failure.ts';
 import type { CommandResult } from '../output.ts';
 import { Checkpoint, problemsKeptMax, startState, type ImportState } from './checkpoint.ts';
 import { ImportDisplay } from './display.ts';
-import { DocumentReader, isProblem, lookAhead, type ImportItem } from './document.ts';
+import { DocumentReader, isProblem, type ImportItem } from './document.ts';
+import { lookAhead } from './look-ahead.ts';
 import { previewOf, previewText, type Preview } from './preview.ts';
 import { resultOf, type ImportReport } from './report.ts';
 import { runImport } from './run.ts';
@@ -67,7 +68,7 @@ async function importFrom(command: ImportCommand): Promise<CommandResult> {
   if (!isRepeatable(source) && command.stateFile !== undefined)
     throw new CommandFailure('usage_error', 'standard input cannot be read again: --state is for files');
   const reader = new DocumentReader(choice.fields);
-  const ahead = await lookAhead(readAll(source, reader), source);
+  const ahead = await lookAhead(readAll(source, reader), { ...source, choice: choice.fields });
   const preview = previewOf(source, ahead);
   if (command.showsPreview) stderr.write(`${previewText(source, preview)}\n\n`);
   const display = new ImportDisplay(stderr, bytesOf(source));

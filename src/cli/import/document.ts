@@ -9,15 +9,17 @@ import { MaxsimdError } from '../../../clients/typescript/src/errors.ts';
 import type { ImportDocument } from '../../../clients/typescript/src/import/import.ts';
 import { addedNames } from '../../../clients/typescript/src/import/metadata.ts';
 import { requestPart } from '../../../clients/typescript/src/import/request-part.ts';
+import { alternatives } from '../../input/issue-words.ts';
 import { instantOf } from '../../index/terms/instant.ts';
 import { documentText } from '../beir/directory.ts';
-import { inputError } from '../failure.ts';
 import { identifierText, isObject, isRawJson, parseGivenJson, RepeatedNameError } from '../json.ts';
 import { DocIdSet } from './doc-id-set.ts';
-import { expiryField, idFields, isExpiry, withFieldsOnTop, type FieldChoice } from './fields.ts';
+import { expiryField, idFieldsOf, type FieldChoice } from './fields.ts';
 import { leanMetadata } from './lean-metadata.ts';
+import { fieldsOfRow, type RowFields } from './row-fields.ts';
 import type { Place } from './sources/row-file.ts';
 import type { Row } from './sources/source.ts';
+import { textFieldsIn } from './texts-in.ts';
 
 export interface InputDocument extends Place {
   readonly docId: string;
@@ -39,6 +41,8 @@ export interface DocumentProblem extends Place {
 export interface ImportItem {
   readonly number: number;
   readonly bytesRead: number;
+  /** The library that may have written it, which is told if no row is a document. */
+  readonly hint?: string | undefined;
   readonly item: InputDocument | DocumentProblem;
 }
 
@@ -85,55 +89,48 @@ export class DocumentReader {
   read(row: Row): ImportItem {
     this.rows += 1;
     this.#countRemark(row);
-    return { number: row.number, bytesRead: row.bytesRead, item: this.#documentOf(row) };
+    const { number, bytesRead, hint } = row;
+    return { number, bytesRead, hint, item: this.#documentOf(row) };
   }
 
   #documentOf({ file, line, parsed }: Row): InputDocument | DocumentProblem {
     if ('problem' in parsed) return { file, line, docId: undefined, error: parsed.problem };
-    const object = withFieldsOnTop(parsed.object, this.#choice);
-    const [idField, id] = identifierIn(object, this.#choice);
-    const givenId = identifierText(id);
+    const fields = fieldsOfRow(parsed.object, this.#choice);
+    if ('problem' in fields) return { file, line, docId: undefined, error: fields.problem };
+    const { idField, title, textField } = fields;
+    const text = fields.text ?? '';
+    const givenId = identifierText(fields.id);
     const problem = (error: string): DocumentProblem => ({ file, line, docId: givenId, error });
-    if (idField === undefined && this.#choice.autoId !== true)
-      return problem(`no ${this.#choice.id ?? 'doc_id, _id or id'}`);
+    if (idField === undefined && this.#choice.autoId !== true) return problem(problemOfNoId(this.#choice));
     const idError = idField === undefined ? undefined : problemOfId(givenId);
     if (idError !== undefined) return problem(idError);
-    const textField = this.#choice.text ?? 'text';
-    const title = textField === 'title' ? '' : (object['title'] ?? '');
-    const text = object[textField] ?? '';
     if (typeof text !== 'string' || typeof title !== 'string')
       return problem('title and text must be strings');
     const fullText = documentText(title, text);
-    const textError = problemOfText(fullText, this.#cutting !== undefined);
+    const textError = problemOfText(fullText, this.#cutting !== undefined, fields);
     if (textError !== undefined) return problem(textError);
-    const given = metadataOf(object['metadata']);
+    const given = metadataOf(fields.metadata);
     if (given === undefined) return problem('metadata must be an object, or the JSON text of one');
     if (given instanceof RepeatedNameError) return problem(`metadata: ${given.message}`);
-    const expiry = expiryIn(object, this.#choice);
+    const expiry = expiryOf(fields.expiresAt);
     if (expiry === 'wrong') return problem(wrongExpiry);
-    const further = Object.entries(object).filter(
-      ([name]) =>
-        ![idField, textField, 'metadata'].includes(name) &&
-        (name !== 'title' || title !== '') &&
-        !isExpiry(name, this.#choice),
-    );
-    const taken = further.filter((field) => this.#takes(field, given));
+    const taken = Object.entries(fields.further).filter((field) => this.#takes(field, title, given));
     const whole = { ...Object.fromEntries(taken), ...given };
     if (!nestsAtMost(whole, metadataDepthMax))
       return problem(`metadata must nest at most ${metadataDepthMax} levels`);
     const { keepText } = this.#choice;
-    const lean = leanMetadata(whole, {
+    const { arrays, repeats, metadata } = leanMetadata(whole, {
       text,
       textField,
       given,
       kept: this.#choice.metadata ?? [],
     });
-    const { arrays, repeats, metadata } = lean;
     const sent = taken.map(([name]) => name).filter((name) => !arrays.has(name) && !repeats.has(name));
     if (keepText !== undefined && !sent.includes(keepText)) sent.push(keepText);
     for (const name of sent) count(this.sentAsMetadata, name);
     for (const name of repeats) count(this.leftOut, name);
-    for (const name of arrays) count(this.arraysLeftOut, name);
+    for (const name of [...fields.vectors, ...arrays]) count(this.arraysLeftOut, name);
+    this.#countRemark({ file, line, remark: fields.remark });
     const docId = givenId ?? identifierOfContent(fullText, metadata);
     const document = { doc_id: docId, text: fullText, metadata, ...expiry };
     const parts = partsOf(document, this.#cutting);
@@ -176,7 +173,7 @@ export class DocumentReader {
     if (Date.parse(time) <= Date.now()) this.expiring.over += 1;
   }
 
-  #countRemark({ file, line, remark }: Row): void {
+  #countRemark({ file, line, remark }: Pick<Row, 'file' | 'line' | 'remark'>): void {
     if (remark === undefined) return;
     const counted = this.remarks.get(remark) ?? { rows: 0, places: [] };
     counted.rows += 1;
@@ -191,9 +188,13 @@ export class DocumentReader {
   }
 
   /** A key of the `metadata` field wins over a field of the same name. */
-  #takes([name, value]: readonly [string, unknown], given: Readonly<Record<string, unknown>>): boolean {
+  #takes(
+    [name]: readonly [string, unknown],
+    title: string,
+    given: Readonly<Record<string, unknown>>,
+  ): boolean {
     const isChosen = this.#choice.metadata?.includes(name) ?? true;
-    const isText = name === 'title' && Buffer.byteLength(value as string) > titleBytesMax;
+    const isText = name === 'title' && Buffer.byteLength(title) > titleBytesMax;
     const takes = isChosen && !isText && !Object.hasOwn(given, name);
     if (!takes) count(this.leftOut, name);
     return takes;
@@ -205,16 +206,6 @@ function count(counts: Map<string, number>, name: string): void {
   counts.set(counted, (counts.get(counted) ?? 0) + 1);
 }
 
-/** The field and its value, if the row has one. */
-function identifierIn(
-  object: Readonly<Record<string, unknown>>,
-  { id: chosen }: FieldChoice,
-): readonly [string | undefined, unknown] {
-  const names = chosen === undefined ? idFields : [chosen];
-  const field = names.find((name) => object[name] !== undefined && object[name] !== null);
-  return [field, field === undefined ? undefined : object[field]];
-}
-
 interface Expiry {
   readonly expires_at?: string;
 }
@@ -222,9 +213,8 @@ interface Expiry {
 const wrongExpiry = `${expiryField} must be a time such as 2027-01-31T00:00:00Z; --metadata-fields with this name makes it metadata`;
 
 /** In UTC. Documents that follow each other with one time share requests, however the time is written. */
-function expiryIn(object: Readonly<Record<string, unknown>>, choice: FieldChoice): Expiry | 'wrong' {
-  const value = object[expiryField] ?? undefined;
-  if (value === undefined || !isExpiry(expiryField, choice)) return {};
+function expiryOf(value: unknown): Expiry | 'wrong' {
+  if (value === undefined || value === null) return {};
   const instant = typeof value === 'string' ? instantOf(value) : undefined;
   return instant === undefined
     ? 'wrong'
@@ -236,6 +226,12 @@ function identifierOfContent(text: string, metadata: Readonly<Record<string, unk
   return hash('sha256', JSON.stringify([text, metadata])).slice(0, 32);
 }
 
+function problemOfNoId(choice: FieldChoice): string {
+  if (choice.from !== undefined && choice.id === undefined)
+    return 'no identifier: --auto-id makes one of the content';
+  return `no ${alternatives(idFieldsOf(choice))}`;
+}
+
 function problemOfId(docId: string | undefined): string | undefined {
   if (docId === undefined) return 'the identifier must be a string or an integer';
   const length = Array.from(docId).length;
@@ -245,12 +241,19 @@ function problemOfId(docId: string | undefined): string | undefined {
   return docId === '.' || docId === '..' ? 'the identifier must not be "." or ".."' : undefined;
 }
 
-function problemOfText(text: string, isCut: boolean): string | undefined {
-  if (text.trim() === '') return 'the text is empty';
+function problemOfText(text: string, isCut: boolean, fields: RowFields): string | undefined {
+  if (text.trim() === '') return problemOfNoText(fields);
   const bytes = Buffer.byteLength(text);
   return isCut || bytes <= textBytesMax
     ? undefined
     : `the text has ${bytes} bytes, ${textBytesMax} are allowed: --cut makes several documents of it`;
+}
+
+function problemOfNoText({ further, metadata }: RowFields): string {
+  const names = textFieldsIn({ ...further, ...(isObject(metadata) && { metadata }) });
+  if (names.length === 0) return 'the text is empty';
+  const list = alternatives(names.map((name) => JSON.stringify(name)));
+  return `there is no text; --text-field takes another field, such as ${list}`;
 }
 
 /** Names of fields that the import adds, if it does. */
@@ -292,43 +295,4 @@ function metadataOf(value: unknown): Readonly<Record<string, unknown>> | Repeate
 
 export function isProblem(item: InputDocument | DocumentProblem): item is DocumentProblem {
   return 'error' in item;
-}
-
-const rowsLookedAtMax = 100;
-
-export interface LookedAhead {
-  /** The first items, and all items. */
-  readonly head: readonly ImportItem[];
-  readonly items: AsyncGenerator<ImportItem>;
-  /** There are no others than the first. */
-  readonly isWhole: boolean;
-}
-
-/** If none of the first items is a document, the format was most likely misjudged. A `CommandFailure` reports the first problem. */
-export async function lookAhead(
-  items: AsyncGenerator<ImportItem>,
-  { name, advice = '' }: { readonly name: string; readonly advice?: string },
-): Promise<LookedAhead> {
-  const head: ImportItem[] = [];
-  let isWhole = false;
-  while (!isWhole && head.length < rowsLookedAtMax) {
-    const next = await items.next();
-    if (next.done === true) isWhole = true;
-    else head.push(next.value);
-  }
-  if (head.every(({ item }) => isProblem(item))) {
-    await items.return(undefined);
-    const [first] = head;
-    if (first === undefined || !isProblem(first.item)) throw inputError(`${name} holds no document${advice}`);
-    const { file, line, error } = first.item;
-    const place = file === name ? `line ${line}` : `${file}:${line}`;
-    throw inputError(
-      `${name} holds no document in its first ${head.length} lines; ${place}: ${error} (--format, --id-field, --auto-id and --text-field say what to expect${advice})`,
-    );
-  }
-  const all = async function* (): AsyncGenerator<ImportItem> {
-    yield* head;
-    yield* items;
-  };
-  return { head, items: all(), isWhole };
 }

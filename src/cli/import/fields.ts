@@ -1,15 +1,19 @@
 /** The fields of a row that make a document: the usual names, or the names that the command line gives. */
 import { CommandFailure, inputError } from '../failure.ts';
 import { isObject } from '../json.ts';
+import { libraries } from './exports/exports.ts';
+import type { ExportName } from './exports/names.ts';
 import type { RowFile } from './sources/row-file.ts';
 
-export const idFields = ['doc_id', '_id', 'id'];
+const idFields = ['doc_id', '_id', 'id'];
 
 /** A document with this field expires at its time. */
 export const expiryField = 'expires_at';
 
 /** Names that replace the usual ones. */
 export interface FieldChoice {
+  /** The library that wrote the input, whose names are the usual ones then. */
+  readonly from?: ExportName | undefined;
   readonly id?: string | undefined;
   /** A row without an identifier gets one of its content. */
   readonly autoId?: boolean | undefined;
@@ -76,12 +80,15 @@ function hasId(columns: readonly string[], choice: FieldChoice): boolean {
   return choice.autoId === true || hasOne(columns, idFieldsOf(choice));
 }
 
-function idFieldsOf({ id }: FieldChoice): readonly string[] {
-  return id === undefined ? idFields : [id];
+/** The first of them that a row has is its identifier. */
+export function idFieldsOf({ id, from }: FieldChoice): readonly string[] {
+  if (id !== undefined) return [id];
+  return from === undefined ? idFields : (libraries[from].idColumns ?? []);
 }
 
-function textFieldsOf({ text }: FieldChoice): readonly string[] {
-  return text === undefined ? ['text', 'title'] : [text];
+function textFieldsOf({ text, from }: FieldChoice): readonly string[] {
+  if (text !== undefined) return [text];
+  return from === undefined ? ['text', 'title'] : ['text'];
 }
 
 function hasOne(columns: readonly string[], names: readonly string[]): boolean {

@@ -1,7 +1,8 @@
 /** Says before an import which fields become what, with their types, and how many documents there are if that is known. */
 import { isRawJson } from '../json.ts';
 import { fields } from '../output.ts';
-import { isProblem, type InputDocument, type LookedAhead } from './document.ts';
+import { isProblem, type InputDocument } from './document.ts';
+import type { LookedAhead } from './look-ahead.ts';
 import type { Source } from './sources/source.ts';
 
 export interface Preview {
@@ -62,7 +63,8 @@ function rowsIn({ files, rowsPromised }: Source): number | null {
 }
 
 function typeOf(value: unknown): string {
-  if (value === null) return 'null';
+  // A field of a struct that has no value.
+  if (value === null || value === undefined) return 'null';
   if (Array.isArray(value)) return 'array';
   return isRawJson(value) ? 'number' : typeof value;
 }

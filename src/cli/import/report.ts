@@ -189,7 +189,7 @@ function counted(names: ReadonlyMap<string, number>): string {
 }
 
 function arraysText(arrays: ReadonlyMap<string, number>): string {
-  return `left out, because they hold more than ${numbersMax} numbers: ${counted(arrays)}; --metadata-fields keeps the fields that it names`;
+  return `left out, as vectors or because they hold more than ${numbersMax} numbers: ${counted(arrays)}; --metadata-fields keeps the fields that it names`;
 }
 
 /** All unknown text has the same token vectors, so a search cannot tell such texts apart. */

@@ -92,6 +92,16 @@ describe('Parquet', () => {
     expect(document).toMatchObject({ done: 1, failed: 0 });
   });
 
+  it('whose structs miss values, which are listed as null', async () => {
+    const { document } = await importFrom(path.join(fixtures, 'structs.parquet'), '--dry-run');
+    expect(document).toMatchObject({
+      documents: 3,
+      fields: {
+        metadata: { tags: ['array', 'null'], ratio: ['number', 'null'], author: ['object', 'null'] },
+      },
+    });
+  });
+
   it('whose identifiers have 128 bits, as polars writes them', async () => {
     const { document } = await importFrom(path.join(fixtures, 'polars.parquet'));
     expect(document).toMatchObject({ done: 2, failed: 0 });

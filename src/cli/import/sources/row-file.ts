@@ -1,10 +1,12 @@
 /** One file of documents in any format: its properties, and its rows. */
 import path from 'node:path';
-import type { Readable } from 'node:stream';
-import { readBlocks } from '../../blocks.ts';
+import { Readable } from 'node:stream';
+import { readBlocks, type Block } from '../../blocks.ts';
 import { CommandFailure, inputError } from '../../failure.ts';
-import { beginsWithArray, readElements } from '../../json-array.ts';
+import { beginningOf, headOf, readElements } from '../../json-members.ts';
 import { parseLine, readLines, type ParsedLine } from '../../jsonl.ts';
+import { formsOf, libraries, recognised, wholeFormOf } from '../exports/exports.ts';
+import type { ExportName } from '../exports/names.ts';
 import { openCsv } from './csv.ts';
 import { openInput, sizeOf, streamOf, type InputFile } from './input-file.ts';
 import type { KeepsStrings } from './front-matter.ts';
@@ -16,6 +18,8 @@ export interface FileRow {
   readonly parsed: ParsedLine;
   /** Something that the end of the import tells. "3 rows" go before it. */
   readonly remark?: string | undefined;
+  /** The library that may have written it, which is told if no row is a document. */
+  readonly hint?: string | undefined;
   /** Bytes of the file that were read so far. */
   readonly bytesRead: number;
 }
@@ -51,6 +55,8 @@ export type Format = 'jsonl' | 'csv' | 'parquet' | 'text';
 export interface Reading {
   /** `undefined` = by the name of the file. */
   readonly format: Format | undefined;
+  /** The library that wrote it. */
+  readonly from?: ExportName | undefined;
   /** Whether these columns make a document. */
   readonly fits: (columns: readonly string[]) => boolean;
   readonly keepsStrings?: KeepsStrings;
@@ -59,7 +65,7 @@ export interface Reading {
 /** A `CommandFailure` says why the file cannot be read. */
 export async function openRowFile(
   file: string,
-  { format: asked, fits, keepsStrings }: Reading,
+  { format: asked, from, fits, keepsStrings }: Reading,
 ): Promise<RowFile> {
   const input = await openInput(file);
   const beginning = (await input.slice(0, Math.min(64, input.bytes))).toString('latin1');
@@ -69,6 +75,7 @@ export async function openRowFile(
   const format = asked ?? formatOf(file) ?? (isParquet ? 'parquet' : 'jsonl');
   if (isParquet && format !== 'parquet')
     throw inputError(`${file} is a Parquet file, not ${format}: --format parquet`);
+  refuseFormat(file, format, from);
   if (format === 'parquet') {
     const { openParquet } = await import('./parquet.ts');
     return { ...(await openParquet(input)), hasTypes: true };
@@ -76,16 +83,17 @@ export async function openRowFile(
   if (format === 'text') return textFile(input, path.basename(file), keepsStrings);
   return format === 'csv'
     ? openCsv({ input, name: file, delimiter: delimiterBy(file), fits })
-    : jsonFile(input, file);
+    : jsonFile(input, { name: file, from });
 }
 
-export async function openRowStream(stream: Readable, { format, fits }: Reading): Promise<RowFile> {
+export async function openRowStream(stream: Readable, { format, from, fits }: Reading): Promise<RowFile> {
   const name = 'standard input';
+  refuseFormat(name, format, from);
   if (format === 'parquet' || format === 'text') {
     const reason = format === 'text' ? 'the id of a text is its path' : 'a Parquet file is read from its end';
     throw new CommandFailure('usage_error', `${reason}: give its path, not standard input`);
   }
-  return format === 'csv' ? openCsv({ input: stream, name, fits }) : jsonFile(stream, name);
+  return format === 'csv' ? openCsv({ input: stream, name, fits }) : jsonFile(stream, { name, from });
 }
 
 /** The format that the ending of the name stands for. */
@@ -106,17 +114,69 @@ function delimiterBy(file: string): string | undefined {
   return endingOf(file) === '.tsv' ? '\t' : undefined;
 }
 
-/** Each line is a row. In a file that is one array, each element is a row. */
-function jsonFile(input: InputFile | Readable, name: string): RowFile {
+/** Most libraries write JSON alone. */
+function refuseFormat(name: string, format: Format | undefined, from: ExportName | undefined): void {
+  if (from === undefined || format === undefined || format === 'jsonl') return;
+  if (format === 'text' || libraries[from].idColumns === undefined)
+    throw inputError(`${name} is read as ${format}: ${formsOf(from)}`);
+}
+
+interface JsonFile {
+  readonly name: string;
+  readonly from: ExportName | undefined;
+}
+
+/** Each line is a row. In a file that is one array, each element is a row. In one object, the library says where rows are. */
+function jsonFile(input: InputFile | Readable, { name, from }: JsonFile): RowFile {
   return {
     name,
     ...sizeOf(input),
     hasTypes: true,
     async *rows() {
-      const { isArray, blocks } = await beginsWithArray(readBlocks(streamOf(input), name));
-      for await (const line of isArray ? readElements(blocks, name) : readLines(name, { blocks })) {
-        yield { line: line.number, parsed: parseLine(line), bytesRead: line.fileBytesRead };
+      const { text, blocks } = await headOf(readBlocks(streamOf(input), name));
+      const beginning = beginningOf(text);
+      const hint = recognised(beginning?.value, from);
+      const form = from && wholeFormOf(libraries[from], beginning?.value);
+      if (form !== undefined) {
+        yield* form.read(openerOf(input, { name, blocks }), name);
+        return;
+      }
+      const isArray = text.startsWith('[');
+      const lines = isArray ? readElements(blocks, name) : readLines(name, { blocks });
+      for await (const line of lines) {
+        if (!isArray && beginning !== undefined && beginning.lines > 1)
+          throw inputError(`${name} ${linesProblem(from, hint)}`);
+        yield { line: line.number, parsed: parseLine(line), hint, bytesRead: line.fileBytesRead };
       }
     },
   };
+}
+
+/** The first reading is the one that has begun. */
+function openerOf(
+  input: InputFile | Readable,
+  { name, blocks }: { readonly name: string; readonly blocks: AsyncGenerator<Block> },
+): () => AsyncGenerator<Block> {
+  const begun = [blocks];
+  return () => {
+    const first = begun.pop();
+    if (first !== undefined) return first;
+    if (input instanceof Readable)
+      throw new CommandFailure(
+        'usage_error',
+        `such a file is read several times: give its path, not ${name}`,
+      );
+    return readBlocks(input.stream(), name);
+  };
+}
+
+/** A file that begins with an object of several lines. */
+function linesProblem(from: ExportName | undefined, hint: string | undefined): string {
+  const problem =
+    'begins with one JSON object in several lines, where each line or element of an array should be one';
+  return [
+    problem,
+    ...(from === undefined ? [] : [formsOf(from)]),
+    ...(hint === undefined ? [] : [hint]),
+  ].join('; ');
 }

@@ -7,6 +7,7 @@ import { corpusOf, isBeir, isDirectory } from '../../beir/directory.ts';
 import { CommandFailure, inputError } from '../../failure.ts';
 import type { ParsedLine } from '../../jsonl.ts';
 import { assertColumns, isDocument, mayBeTyped, staysString, type FieldChoice } from '../fields.ts';
+import { formsOf } from '../exports/exports.ts';
 import { ColumnTypes } from './column-types.ts';
 import { dataFilesIn, descriptionsIn, hasCard, openDataset, type DatasetChoice } from './dataset.ts';
 import type { KeepsStrings } from './front-matter.ts';
@@ -29,6 +30,8 @@ export interface Row {
   readonly line: number;
   readonly parsed: ParsedLine;
   readonly remark?: string | undefined;
+  /** The library that may have written it, which is told if no row is a document. */
+  readonly hint?: string | undefined;
   /** Bytes of the whole source that were read so far. */
   readonly bytesRead: number;
 }
@@ -76,7 +79,7 @@ async function openFiles(choice: SourceChoice, stdin: Readable): Promise<Omit<So
   // A title that is a number or a boolean is that text.
   const keepsStrings: KeepsStrings = (field) => field === 'title' || staysString(field, fields);
   const fits: Reading['fits'] = (columns) => isDocument(columns, fields);
-  const reading: Reading = { format: choice.format, fits, keepsStrings };
+  const reading: Reading = { format: choice.format, from: fields.from, fits, keepsStrings };
   if (source === '-') {
     const file = await openRowStream(stdin, reading);
     return { name: file.name, files: [file] };
@@ -95,6 +98,8 @@ async function openFiles(choice: SourceChoice, stdin: Readable): Promise<Omit<So
   }
   if (choice.subset !== undefined || choice.split !== undefined)
     throw new CommandFailure('usage_error', '--subset and --split are for the folder of a dataset');
+  if (isOfTexts && fields.from !== undefined)
+    throw new CommandFailure('usage_error', `${source} is a folder of texts: ${formsOf(fields.from)}`);
   if (isOfTexts) return { name: source, ...(await openTexts(source, keepsStrings)) };
   const file = isDirectory(source) ? corpusOf(source) : source;
   return { name: file, files: [await openRowFile(file, reading)] };
@@ -133,7 +138,7 @@ export async function* rowsOf({ files, types }: Source): AsyncGenerator<Row> {
   for (const { name, bytes, version, isText = false, rows: read } of files) {
     const rows = isText && version === undefined ? types.learnHead(read(), name) : read();
     let last = 0;
-    for await (const { line, parsed, remark, bytesRead } of rows) {
+    for await (const { line, parsed, remark, hint, bytesRead } of rows) {
       last = line;
       yield {
         number: rowsBefore + line,
@@ -141,6 +146,7 @@ export async function* rowsOf({ files, types }: Source): AsyncGenerator<Row> {
         line,
         parsed: isText ? types.typed(parsed) : parsed,
         remark,
+        hint,
         bytesRead: bytesBefore + bytesRead,
       };
     }

@@ -1,0 +1,401 @@
+/**
+ * `maxsimd import --from`, on files that the libraries themselves wrote (`test/fixtures/libraries`, with the programs that wrote
+ * them), and what an import without `--from` says about the same files.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { DocumentReader, isProblem } from '../../../src/cli/import/document.ts';
+import { exportNames, type ExportName } from '../../../src/cli/import/exports/names.ts';
+import type { FieldChoice } from '../../../src/cli/import/fields.ts';
+import { openSource, rowsOf } from '../../../src/cli/import/sources/source.ts';
+import { isObject, parseJson } from '../../../src/cli/json.ts';
+import { repositoryRoot } from '../../support/running/launch.ts';
+import { useImportStage } from './import-stage.ts';
+
+const fixtures = path.resolve(import.meta.dirname, '../../fixtures/libraries');
+const stage = useImportStage('moved');
+const { file, importFrom, expectRefused } = stage;
+
+const fixture = (from: ExportName, name: string): string => path.join(fixtures, from, name);
+
+const bees = 'Honey bees dance to tell each other where flowers are.';
+const whale = 'The blue whale is the largest animal known to have existed.';
+const bridges = 'Bridges of steel carry trains over wide rivers.';
+const tides = 'Tides follow the moon.';
+const karl = { year: 1967, tags: ['bee', 'dance'], author: { name: 'Karl', born: 1886 } };
+const raw = parseJson;
+const whales = { year: null, serial: raw('12345678901234567890'), title: 'Whales' };
+const dated = { at: '2026-11-27 09:30:00', ms: 1795771800000, score: 0.1 };
+
+type Documents = Readonly<Record<string, readonly [text: string, metadata: object]>>;
+
+/** The three documents that each library has, under the identifiers that it gives them. */
+function three(
+  [first, second, third]: readonly string[] = ['9007199254740993', '9007199254740992', '30'],
+): Documents {
+  return { [first!]: [bees, karl], [second!]: [whale, whales], [third!]: [bridges, dated] };
+}
+
+/** The documents that an import would send, with all digits of its numbers. */
+async function read(
+  source: string,
+  fields: FieldChoice,
+  stdin = Readable.from([]),
+): Promise<{ readonly sent: string; readonly problems: readonly string[]; readonly reader: DocumentReader }> {
+  const opened = await openSource({ source, fields }, stdin, new AbortController().signal);
+  const reader = new DocumentReader(fields);
+  const sent: Record<string, readonly [string, unknown]> = {};
+  const problems: string[] = [];
+  for await (const row of rowsOf(opened)) {
+    const { item } = reader.read(row);
+    if (isProblem(item)) problems.push(`${item.line} ${item.docId}: ${item.error}`);
+    else sent[item.docId] = [item.document.text, item.document.metadata];
+  }
+  return { sent: textOf(sent), problems, reader };
+}
+
+function textOf(documents: object): string {
+  return JSON.stringify(documents, (_name, value: unknown) => (isObject(value) ? sorted(value) : value), 1);
+}
+
+function sorted(object: Readonly<Record<string, unknown>>): object {
+  return Object.fromEntries(Object.entries(object).toSorted(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+const titled = (documents: Documents): Documents =>
+  Object.fromEntries(
+    Object.entries(documents).map(([id, [text, metadata]]) => [
+      id,
+      [text, { ...metadata, title: `Part ${[bees, whale, bridges].indexOf(text)}` }],
+    ]),
+  );
+const nested = (documents: Documents): Documents =>
+  Object.fromEntries(
+    Object.entries(documents).map(([id, [text, metadata]]) => {
+      const { tags = [], ...meta } = metadata as { readonly tags?: unknown };
+      return [id, [text, { meta, code: '007', tags, lang: 'en', pages: Number(BigInt(id) % 100n) }]];
+    }),
+  );
+const uuids = [
+  '14faa7de-9a99-5d33-a1f5-be26f83ad877',
+  'a7e4073c-5842-54b9-b964-0c12ff04b748',
+  '80798e70-401c-5194-a03a-d707995ba3d6',
+];
+const nodes = [9007199254740993n, 9007199254740992n, 30n].map((key) => `node-doc-${key}-0`);
+const inChroma: Documents = {
+  '9007199254740993': [bees, { year: 1967, author: 'Karl' }],
+  '9007199254740992': [whale, { title: 'Whales', serial: raw('9007199254740993') }],
+  30: [bridges, {}],
+};
+const noChroma = '4 vector only: the text is empty';
+const noPicture = '5 picture: there is no text; --text-field takes another field, such as "title"';
+const inHaystack: Documents = { ...titled(three()), tides: [tides, { score: 3, kind: 'sea' }] };
+const inQdrant: Documents = { ...three(), '07b806c7-3ec0-5bf7-9e99-292527db489b': [tides, { id: 7 }] };
+const utc = (documents: Documents): Documents => ({
+  ...documents,
+  [uuids[2]!]: [bridges, { ...dated, at: '2026-11-27 09:30:00+00:00' }],
+});
+
+interface Moved {
+  readonly name: string;
+  readonly fields?: FieldChoice;
+  readonly documents: Documents;
+  readonly problems?: readonly string[];
+  /** Field -> vectors that were left out. */
+  readonly vectors?: Readonly<Record<string, number>>;
+}
+
+const moves: Readonly<Record<ExportName, readonly Moved[]>> = {
+  langchain: [
+    {
+      name: 'dumps.json',
+      documents: three(),
+      problems: ['4 undefined: no identifier: --auto-id makes one of the content'],
+    },
+    {
+      name: 'lines.jsonl',
+      documents: three(),
+      problems: ['4 undefined: no identifier: --auto-id makes one of the content'],
+    },
+    {
+      name: 'store.json',
+      documents: { ...three(), tides: [tides, { kind: 'sea' }] },
+      vectors: { vector: 4 },
+    },
+  ],
+  llamaindex: [
+    {
+      name: 'docstore.json',
+      documents: { ...three(nodes), lone: [tides, { kind: 'sea' }] },
+      vectors: { embedding: 1 },
+    },
+    {
+      name: 'lines.jsonl',
+      documents: { ...three(nodes), lone: [tides, { kind: 'sea' }] },
+      vectors: { embedding: 1 },
+    },
+    { name: 'documents.jsonl', documents: three(['doc-9007199254740993', 'doc-9007199254740992', 'doc-30']) },
+  ],
+  haystack: ['store.json', 'lines.jsonl', 'flat.jsonl'].map((name) => ({
+    name,
+    documents: inHaystack,
+    problems: [noPicture],
+    vectors: { embedding: 3 },
+  })),
+  chroma: [
+    { name: 'get.json', documents: inChroma, problems: [noChroma] },
+    { name: 'pages.jsonl', documents: inChroma, problems: [noChroma] },
+    { name: 'with-vectors.json', documents: inChroma, problems: [noChroma], vectors: { embeddings: 3 } },
+  ],
+  weaviate: ['lines.jsonl', 'objects.json'].map((name) => ({
+    name,
+    fields: { text: 'body' },
+    documents: utc(three(uuids)),
+    vectors: { vector: 3 },
+  })),
+  milvus: ['query.json', 'bulk.json', 'bulk.jsonl', 'bulk.csv', 'bulk.parquet'].map((name) => ({
+    name,
+    documents: nested(three()),
+    vectors: { vector: 3 },
+  })),
+  qdrant: [
+    { name: 'records.jsonl', documents: inQdrant, vectors: { vector: 4 } },
+    { name: 'scroll.jsonl', documents: inQdrant },
+    {
+      name: 'scroll.json',
+      documents: { 1: ['Bees fly.', { source: 'a.md', page: 1 }], 30: [bridges, dated] },
+    },
+  ],
+  elasticdump: [
+    {
+      name: 'lines.jsonl',
+      fields: { text: 'body' },
+      documents: {
+        '9007199254740993': [bees, { serial: raw('9007199254740993'), tags: karl.tags, author: karl.author }],
+        '9007199254740992': [whale, { serial: raw('9007199254740992'), title: 'Whales', year: null }],
+        30: [bridges, { at: dated.at, ms: dated.ms, source: 'a.md' }],
+      },
+    },
+  ],
+};
+
+describe.each(exportNames)('--from %s', (from) => {
+  it.each(moves[from].map((move) => [move.name, move] as const))('reads %s', async (name, move) => {
+    const { fields, documents, problems = [], vectors = {} } = move;
+    const found = await read(fixture(from, name), { from, ...fields });
+    expect(found.sent).toBe(textOf(documents));
+    expect(found.problems).toEqual(problems);
+    expect(Object.fromEntries(found.reader.arraysLeftOut)).toEqual(vectors);
+  });
+
+  it('has a test for each file of the library', () => {
+    const others = new Set(['rounded.jsonl', 'source-only.jsonl']);
+    const names = readdirSync(path.join(fixtures, from)).filter((name) => !others.has(name));
+    expect(moves[from].map(({ name }) => name).toSorted()).toEqual(names.toSorted());
+  });
+
+  it('refuses another file, with the forms that it knows', async () => {
+    const other = file('other.jsonl', '{"name":"a","body":"some words"}\n');
+    const forms = from === 'milvus' ? /no identifier|no text/ : new RegExp(`--from ${from} reads these of `);
+    await expectRefused(other, forms, '--from', from);
+    await expectRefused(
+      file('other.json', '{\n"name":{"a":1}\n}'),
+      new RegExp(`--from ${from} reads`),
+      '--from',
+      from,
+    );
+  });
+});
+
+describe('options of fields', () => {
+  it('go before the names of the library, with or without the place in the row', async () => {
+    for (const text of ['title', 'payload.title']) {
+      const { sent, problems } = await read(fixture('qdrant', 'records.jsonl'), { from: 'qdrant', text });
+      const { title, ...metadata } = whales;
+      expect(sent).toBe(textOf({ '9007199254740992': [title, { ...metadata, page_content: whale }] }));
+      expect(problems[1]).toContain(
+        'there is no text; --text-field takes another field, such as "page_content"',
+      );
+    }
+    const usual = await read(fixture('qdrant', 'records.jsonl'), {
+      from: 'qdrant',
+      text: 'payload.page_content',
+    });
+    expect(JSON.parse(usual.sent)).toMatchObject({ 30: [bridges, dated] });
+    const byPayload = await read(fixture('qdrant', 'records.jsonl'), { from: 'qdrant', id: 'payload.id' });
+    expect(JSON.parse(byPayload.sent)).toEqual({
+      7: [tides, { id: '07b806c7-3ec0-5bf7-9e99-292527db489b' }],
+    });
+    const byYear = await read(fixture('langchain', 'lines.jsonl'), {
+      from: 'langchain',
+      id: 'metadata.year',
+    });
+    expect(JSON.parse(byYear.sent)).toEqual({
+      1967: [bees, { id: '9007199254740993', tags: karl.tags, author: karl.author }],
+    });
+  });
+
+  it('choose the metadata, vectors included', async () => {
+    const metadata = ['tags', 'vector'];
+    const { sent, reader } = await read(fixture('qdrant', 'records.jsonl'), { from: 'qdrant', metadata });
+    expect(JSON.parse(sent)).toMatchObject({
+      '9007199254740993': [bees, { tags: karl.tags, vector: [5, 0.5, -0.25, 1] }],
+      30: [bridges, { vector: [2, 0.5, -0.25, 1] }],
+    });
+    expect(Object.fromEntries(reader.leftOut)).toMatchObject({ author: 1, year: 2, at: 1 });
+    expect(reader.arraysLeftOut.size).toBe(0);
+  });
+
+  it('make ids where the library has none; values that it could not write are counted', async () => {
+    const { sent, reader } = await read(fixture('langchain', 'dumps.json'), {
+      from: 'langchain',
+      autoId: true,
+    });
+    expect(Object.values(JSON.parse(sent))).toContainEqual([tides, { kind: 'sea' }]);
+    expect([...reader.remarks]).toMatchObject(
+      [[/such as dates: they are left out$/, { rows: 1, places: [{ line: 4 }] }]].map(([, counts]) => [
+        expect.stringMatching(/such as dates: they are left out$/),
+        counts,
+      ]),
+    );
+  });
+});
+
+describe('without --from', () => {
+  const files = exportNames
+    .filter((from) => from !== 'milvus')
+    .flatMap((from) => moves[from].map(({ name }) => [from, name] as const));
+
+  it.each(files)('an export of %s is refused with the words that read it: %s', async (from, name) => {
+    await expectRefused(
+      fixture(from, name),
+      new RegExp(`it looks like an export of \\w+, which --from ${from} reads$`),
+    );
+  });
+
+  it('a JSON object in several lines is told from lines that are no JSON', async () => {
+    const several =
+      /begins with one JSON object in several lines, where each line or element of an array should be one$/;
+    await expectRefused(file('one.json', '{\n  "id": "a",\n  "text": "t"\n}\n'), several);
+    await expectRefused(fixture('milvus', 'bulk.json'), /in several lines.*--from milvus reads$/);
+    const broken = file('broken.jsonl', '{"id":"a",\n{"id":"b","text":"t"}\n');
+    expect((await importFrom(broken)).document).toMatchObject({
+      done: 1,
+      failures: [{ line: 1, error: 'not valid JSON' }],
+    });
+  });
+
+  it('a row without a text names the fields with texts, the longest first, or else those with strings', async () => {
+    const deep =
+      '{"_id":"1","_source":{"body":"Bees dance.","note":"Bees dance and fly."},"link":"http://x"}\n';
+    await expectRefused(
+      file('deep.jsonl', deep),
+      /line 1: there is no text; --text-field takes another field, such as "_source.note" or "_source.body" \(/,
+    );
+    await expectRefused(
+      file('short.jsonl', '{"_id":"1","payload":{"a":{"body":"x"}}}\n'),
+      /such as "payload.a.body" \(/,
+    );
+    await expectRefused(file('none.jsonl', '{"_id":"1","n":5}\n'), /line 1: the text is empty \(/);
+  });
+
+  it('titles become no texts while another field holds more', async () => {
+    const rows =
+      '{"id":"a","title":"Wal","content":"Der Wal taucht.","by":"A B"}\n{"id":"b","title":"Biene","url":"http://x/y/z"}\n';
+    const titles = file('titles.jsonl', rows);
+    await expectRefused(
+      titles,
+      /so the title would be the whole text, while "content" holds more: choose with --text-field/,
+    );
+    const csv = file('titles.csv', 'id,title,body\na,Wal,Der Wal taucht.\n');
+    await expectRefused(csv, /while "body" holds more/);
+    await expectRefused(
+      file('cn.jsonl', '{"id":"a","title":"鲸","body":"鲸鱼潜水"}\n'),
+      /while "body" holds more/,
+    );
+    expect((await importFrom(titles, '--text-field', 'title')).document).toMatchObject({ done: 2 });
+    const labels = {
+      id: 'a',
+      title: 'On bees',
+      by: 'A B',
+      at: '2026-11-27 09:30:00',
+      url: 'http://x/y/z/bees',
+    };
+    expect((await importFrom(file('labels.jsonl', JSON.stringify(labels)))).document).toMatchObject({
+      done: 1,
+    });
+  });
+
+  it.each(['bulk.csv', 'bulk.parquet'])('JSON text of $meta is told: %s', async (name) => {
+    const { document } = await importFrom(fixture('milvus', name), '--dry-run');
+    expect(document.remarks).toMatchObject([
+      { remark: expect.stringContaining('--from milvus opens it'), rows: 3 },
+    ]);
+  });
+});
+
+const stdinOf = (...parts: readonly string[]): Readable =>
+  Readable.from(parts.map((part) => Buffer.from(part)));
+
+describe('a file that cannot be read in one piece', () => {
+  it('is refused on standard input if it is read several times', async () => {
+    const stdin = stdinOf('{"ids": [', '"a"], "documents": ["t"]}');
+    await expect(read('-', { from: 'chroma' }, stdin)).rejects.toThrow('give its path, not standard input');
+    const points = stdinOf('{"result"', ':{"points":[{"id":1,"payload":{"text":"t"}}]}}');
+    expect(JSON.parse((await read('-', { from: 'qdrant' }, points)).sent)).toEqual({ 1: ['t', {}] });
+  });
+
+  it('is refused where a column of Chroma has members beside no id', async () => {
+    for (const documents of ['["t","u"]', '["t"]}{"ids":["b"],"documents":["u","v"]']) {
+      const source = file('get.json', `{"ids":["a"],"documents":${documents}}`);
+      await expect(read(source, { from: 'chroma' })).rejects.toThrow('a column has more members than ids');
+    }
+    const source = file(
+      'get.json',
+      '{"ids":["a"],"documents":null}{"documents":["u"],"ids":["b"],"metadatas":[{"n":1}]}',
+    );
+    const { sent, problems } = await read(source, { from: 'chroma' });
+    expect([JSON.parse(sent), problems]).toEqual([{ b: ['u', { n: 1 }] }, ['1 a: the text is empty']]);
+  });
+
+  it('keeps the documents of a docstore from which no node came', async () => {
+    const entry = (id: string, more: object): string =>
+      `"${id}":{"__data__":${JSON.stringify({ id_: id, text: `text of ${id}`, ...more })},"__type__":"1"}`;
+    const entries = [
+      entry('cut', { class_name: 'Document' }),
+      entry('whole', { class_name: 'Document' }),
+      entry('node', { class_name: 'TextNode', relationships: { 1: { node_id: 'cut' } } }),
+    ];
+    const source = file('docstore.json', `{"docstore/data":{${entries.join()}}}`);
+    const { sent } = await read(source, { from: 'llamaindex' });
+    expect(Object.keys(JSON.parse(sent))).toEqual(['node', 'whole']);
+  });
+});
+
+describe('the table of the guide', () => {
+  const guide = readFileSync(path.join(repositoryRoot, 'docs/guide/move-here.md'), 'utf8');
+  const [, section = ''] = guide.split('## From a library or a store');
+  const commands = [
+    ...section.matchAll(/`(?:npx maxsimd|npm run maxsimd --) import (\S+) (--from (\w+)[^`]*)`/g),
+  ];
+
+  it('has a command for each library', () => {
+    expect(new Set(commands.map(([, , , from]) => from))).toEqual(new Set(exportNames));
+  });
+
+  it.each(commands.map(([, name, options, from]) => [`${from} ${name}`, { name, options, from }] as const))(
+    'imports what the library wrote: %s',
+    async (_title, { name, options, from }) => {
+      const source = fixture(from as ExportName, name!);
+      const state = path.join(stage.directory, 'state');
+      const { document } = await importFrom(source, ...options!.split(' '), '--state', state);
+      expect(document.error).toBeUndefined();
+      expect(document.done).toBeGreaterThanOrEqual(3);
+      expect([...stage.api.documents.values()].map(({ text }) => text)).toEqual(
+        expect.arrayContaining([bees, whale, bridges]),
+      );
+    },
+  );
+});
