@@ -77,7 +77,7 @@ async function damageDerived(stage: Stage): Promise<readonly string[]> {
   return damaged;
 }
 
-/** What the stage has reported, less the damage that a scrub found before anything else replaced the file. */
+/** The reports of the stage, less those of damage that a scrub found before anything else replaced the file. */
 function unplanted(stage: Stage, damaged: readonly string[]): readonly unknown[] {
   return stage.errors.filter((error) => !damaged.some((name) => String(error).includes(`${name}: `)));
 }

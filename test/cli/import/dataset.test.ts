@@ -139,7 +139,7 @@ describe('import of a dataset', () => {
       'empty/test.jsonl',
     );
     for (const [subset, message] of [
-      ['qrels', /no doc_id, _id or id \(.*; --subset NAME chooses among .*qrels.*\)$/],
+      ['qrels', /no doc_id, _id or id \(.*\); --subset NAME chooses among .*qrels.*$/],
       ['table', /has no column doc_id, _id, id, .* of the content; --subset NAME chooses among .*$/],
       ['empty', /holds no document; --subset NAME chooses among .*$/],
     ] as const) {
