@@ -96,7 +96,7 @@ async function assertWritable(directory: string): Promise<void> {
     await access(path.join(directory, lockFile), R_OK | W_OK);
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return;
-    if (hasCode(error, 'EACCES')) throw await belongsToAnother(directory, error);
+    if (hasCode(error, 'EACCES')) throw await notUsable(directory, error);
     if (!hasCode(error, 'EROFS')) throw error;
     throw new ServiceError(
       'service_unavailable',
@@ -113,23 +113,24 @@ async function closeToOthers(directory: string): Promise<void> {
     await chmod(directory, mode);
   } catch (error) {
     if (!hasCode(error, 'EPERM')) throw error;
-    if ((found & constants.S_IWOTH) !== 0) throw await belongsToAnother(directory, error);
+    if ((found & constants.S_IWOTH) !== 0) throw await notUsable(directory, error);
     process.umask(0o077);
   }
 }
 
 /** Says what this user needs to use what the error names, while others still cannot. */
-async function belongsToAnother(directory: string, error: unknown): Promise<ServiceError> {
+async function notUsable(directory: string, error: unknown): Promise<ServiceError> {
   const { path: name = directory } = error as NodeJS.ErrnoException;
   const { uid, gid, mode: found } = await stat(name);
   const user = process.geteuid?.();
   const isMember = [process.getegid?.(), ...(process.getgroups?.() ?? [])].includes(gid);
   const forGroup = name === directory && isMember ? `, or chmod 770 ${directory}` : '';
+  const remedy = uid === user ? `chmod -R u+rwX ${directory}` : `chown -R ${user} ${directory}${forGroup}`;
   const rights = (found & 0o7777).toString(8);
   return new ServiceError(
     'service_unavailable',
     `${name} belongs to user ${uid} and group ${gid} with mode ${rights}, and this process is user ${user}: ` +
-      `chown -R ${user} ${directory}${forGroup}; MAXSIMD_DATA_DIR names another`,
+      `${remedy}; MAXSIMD_DATA_DIR names another`,
     { cause: error },
   );
 }

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, readFile, readdir, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, readdir, stat, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -93,6 +93,12 @@ describe.skipIf(process.getuid?.() !== 0)('the data directory of another user', 
       `${directory} belongs to user 0 and group 0 with mode ${mode.toString(8)}, and this process is user 4242: ` +
         `chown -R 4242 ${directory}, or chmod 770 ${directory}; MAXSIMD_DATA_DIR names another`,
     );
+  });
+
+  it('that the user owns and may not write to is refused with what it needs', async () => {
+    await chown(directory, 4242, 0);
+    await chmod(directory, 0o500);
+    expect(await asAnotherUser(directory)).toContain(`: chmod -R u+rwX ${directory}; MAXSIMD_DATA_DIR`);
   });
 
   it('that holds files of another user is refused with what it needs', async () => {

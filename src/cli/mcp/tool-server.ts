@@ -59,7 +59,7 @@ function listed([name, { description, annotations, input, output }]: [string, To
   return { name, description, annotations, inputSchema, outputSchema };
 }
 
-const callParams = z.looseObject({ name: z.string(), arguments: z.unknown() });
+const callParams = z.looseObject({ name: z.string(), arguments: z.unknown().optional() });
 
 function paramsOf(params: unknown): z.output<typeof callParams> {
   const parsed = callParams.safeParse(params);

@@ -109,7 +109,7 @@ export function failedAnswer(
   const status = $metadata?.httpStatusCode;
   if (status === undefined) return undefined;
   // The client makes up a name for an answer without a code.
-  const hasCodeToo = error instanceof S3ServiceException && !/^(\d+|Unknown(Error)?)$/.test(error.name);
+  const hasCodeToo = error instanceof S3ServiceException && !/^(\d+|Unknown(Error)?|NotFound)$/.test(error.name);
   return { status, words: hasCodeToo ? `${status} ${error.name}` : String(status) };
 }
 
@@ -272,9 +272,9 @@ function fromStore(error: unknown): unknown {
   return unavailable('the object store cannot be reached', withStatus(error));
 }
 
-/** The status alone says too little: a balancer without servers answers 404, too. */
+/** The status alone says too little: a balancer without servers answers 404, too, and the client names that `NotFound`. */
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && (error.name === 'NoSuchKey' || error.name === 'NotFound');
+  return error instanceof Error && error.name === 'NoSuchKey';
 }
 
 /** Adds status and code of an answer, for the log, unless the error says by itself why the store cannot be used. */

@@ -44,6 +44,8 @@ it('an object that is missing when it is removed is removed', async () => {
 it.each([
   [400, errorBody('InvalidRequest'), 'answers, and refuses this request', '400 InvalidRequest'],
   [400, 'a page for people', 'answers, and refuses this request', '400'],
+  [404, '', 'answers, and refuses this request', '404'],
+  [404, '<html><h1>404 Not Found</h1></html>', 'answers, and refuses this request', '404'],
   [405, errorBody('MethodNotAllowed'), 'answers, and refuses this request', '405 MethodNotAllowed'],
   [409, errorBody('OperationAborted'), 'answers, and refuses this request', '409 OperationAborted'],
   [501, errorBody('NotImplemented'), 'answers, and refuses this request', '501 NotImplemented'],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import product
-from math import prod
 from typing import Any
 
 Condition = dict[str, Any]
@@ -29,32 +28,71 @@ def is_missing(*values: Any) -> dict[str, Any]:
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
-    return {"any_of": list(conditions)}
+    """One of them holds. Alternatives among them stand beside the others, so they nest no deeper."""
+    return {"any_of": [one for given in conditions for one in _alternatives(given)]}
 
 
-def all_of(conditions: Iterable[Condition], depth: int = 0) -> Condition:
+def all_of(conditions: Iterable[Condition]) -> Condition:
     """An object of `where` has each field, each operator of a field, and `any_of` once. More of them are nested in `any_of`.
 
     Raises a `ValueError` where that is more than the service takes.
     """
-    joined: Condition = {}
-    rest: list[Condition] = []
-    for condition in conditions:
-        for name, operators in condition.items():
-            both = _both(joined[name], operators) if name in joined else operators
-            if both is None:
-                rest.append({name: operators})
-            else:
-                joined[name] = both
-    if not rest:
-        return joined
-    groups = [joined.get("any_of", [{}]), *(one.get("any_of", [one]) for one in rest)]
-    if depth == DEPTH_MAX or prod(map(len, groups)) > VALUES_MAX:
-        raise ValueError(
-            f"a search cannot hold this filter: it nests more than {DEPTH_MAX} deep, or has more than {VALUES_MAX} ways to hold"
-        )
-    # One of each group holds.
-    return {**joined, "any_of": [all_of(chosen, depth + 1) for chosen in product(*groups)]}
+    return _Writing().all_of(conditions, 0)
+
+
+class _Writing:
+    """Writes one condition, and counts its values, so that no more are written than the service takes."""
+
+    def __init__(self) -> None:
+        self._values = 0
+
+    def all_of(self, conditions: Iterable[Condition], depth: int) -> Condition:
+        joined: Condition = {}
+        rest: list[Condition] = []
+        for condition in conditions:
+            for name, operators in condition.items():
+                both = _both(joined[name], operators) if name in joined else operators
+                if both is None:
+                    rest.append({name: operators})
+                else:
+                    joined[name] = both
+        if not rest:
+            self._count(joined)
+            return joined
+        groups = [joined.pop("any_of", [{}]), *map(_alternatives, rest)]
+        self._count(joined)
+        if depth == DEPTH_MAX:
+            raise _too_large()
+        # One of each group holds.
+        return {**joined, "any_of": [self.all_of(chosen, depth + 1) for chosen in product(*groups)]}
+
+    def _count(self, condition: Condition) -> None:
+        self._values += _values_in(condition)
+        if self._values > VALUES_MAX:
+            raise _too_large()
+
+
+def _alternatives(condition: Condition) -> list[Condition]:
+    return condition["any_of"] if condition.keys() == {"any_of"} else [condition]
+
+
+def _values_in(condition: Condition) -> int:
+    """With how many values the service compares. A list without values counts as one."""
+    return sum(
+        sum(map(_values_in, part)) if name == "any_of" else _values_of(part) for name, part in condition.items()
+    )
+
+
+def _values_of(value: Any) -> int:
+    if isinstance(value, dict):
+        return sum(map(_values_of, value.values()))
+    return max(1, len(value)) if isinstance(value, list) else 1
+
+
+def _too_large() -> ValueError:
+    return ValueError(
+        f"a search cannot hold this filter: written out, it nests more than {DEPTH_MAX} deep, or compares with more than {VALUES_MAX} values"
+    )
 
 
 def _lists(one: Any, other: Any) -> list[Any] | None:

@@ -271,7 +271,7 @@ def _named(load: AnyLoad | None) -> str | None:
 
 
 def _with_clients(data: dict[str, Any]) -> dict[str, Any]:
-    """What a file says of a part, with the clients and the function that it needs to be made."""
+    """The description of a part in a file, with the clients and the function that it needs to be made."""
     given = data["init_parameters"]
     load = None if given.get("load") is None else deserialize_callable(given["load"])
     return {**data, "init_parameters": {**given, "client": Maxsimd(), "async_client": AsyncMaxsimd(), "load": load}}
@@ -285,8 +285,8 @@ _OPERATORS: dict[str, Callable[[Any], dict[str, Any]]] = {
     ">=": lambda value: {"gte": value},
     "<": lambda value: {"lt": value},
     "<=": lambda value: {"lte": value},
-    "in": lambda value: {"in": value},
-    "not in": lambda value: {"not": {"in": value}},
+    "in": lambda value: is_missing(*value) if None in value else {"in": value},
+    "not in": lambda value: {"not": {"in": value}, **({"exists": True} if None in value else {})},
 }
 
 
