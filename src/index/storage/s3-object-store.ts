@@ -109,7 +109,8 @@ export function failedAnswer(
   const status = $metadata?.httpStatusCode;
   if (status === undefined) return undefined;
   // The client makes up a name for an answer without a code.
-  const hasCodeToo = error instanceof S3ServiceException && !/^(\d+|Unknown(Error)?|NotFound)$/.test(error.name);
+  const hasCodeToo =
+    error instanceof S3ServiceException && !/^(\d+|Unknown(Error)?|NotFound)$/.test(error.name);
   return { status, words: hasCodeToo ? `${status} ${error.name}` : String(status) };
 }
 
