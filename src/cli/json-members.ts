@@ -120,8 +120,8 @@ export interface Member extends Line {
   readonly bytes: Buffer | undefined;
   /** Counted from 1: a file may have several values, one behind the other. */
   readonly value: number;
-  /** Place in the array or object, from 0 on. */
-  readonly place: number;
+  /** Why the value has none. It then stands here itself. */
+  readonly problem?: string;
 }
 
 export interface MembersAt {
@@ -131,17 +131,20 @@ export interface MembersAt {
   readonly path: readonly string[];
   /** Nothing may follow the first value. */
   readonly isAlone?: boolean;
+  /** Values without the path are passed over. */
+  readonly isOptional?: boolean;
 }
 
-/** The members of the arrays or objects at a path, numbered from 1 like lines. */
+/** The members of the arrays or objects at a path, numbered from 1 like lines. A value without the path is a problem. */
 export async function* readMembers(
   blocks: AsyncGenerator<Block>,
-  { name, path, isAlone = false }: MembersAt,
+  { name, path, isAlone = false, isOptional = false }: MembersAt,
 ): AsyncGenerator<Member> {
   const splitter = new Splitter(path);
   let number = 0;
   for await (const { bytes, bytesRead } of blocks) {
     for (const member of splitter.members(bytes)) {
+      if (isOptional && member.problem !== undefined) continue;
       number += 1;
       yield { ...member, number, fileBytesRead: bytesRead };
     }
@@ -160,7 +163,8 @@ class Splitter {
   readonly #path: readonly string[];
   /** How many of the open containers lead to the members. The last one holds them. */
   #entered = 0;
-  #place = 0;
+  /** The last value that has the path. */
+  #found = 0;
   #inString = false;
   #escaped = false;
   /** Where the member or the name begins in this block. */
@@ -194,6 +198,7 @@ class Splitter {
         const last = this.#isInTarget ? this.#take(bytes.subarray(this.#start, at)) : undefined;
         if (last !== undefined && (last.bytes === undefined || !isBlank(last.bytes))) yield last;
         this.#close();
+        if (this.depth === 0 && this.#found < this.values) yield this.#missing();
       } else if (byte === comma && this.#isInTarget) {
         yield this.#take(bytes.subarray(this.#start, at));
         this.#start = at + 1;
@@ -227,8 +232,8 @@ class Splitter {
     if (!isNext) return;
     this.#entered += 1;
     this.#name = undefined;
-    this.#place = 0;
     this.#start = at + 1;
+    if (this.#holdsMember) this.#found = this.values;
   }
 
   #close(): void {
@@ -249,9 +254,12 @@ class Splitter {
 
   #take(end: Buffer): Omit<Member, 'number' | 'fileBytesRead'> {
     this.#parts.append(end);
-    const place = this.#place;
-    this.#place += 1;
-    return { bytes: this.#parts.take(), value: this.values, place };
+    return { bytes: this.#parts.take(), value: this.values };
+  }
+
+  #missing(): Omit<Member, 'number' | 'fileBytesRead'> {
+    const problem = `there are no rows: it has no ${JSON.stringify(this.#path.join('.'))}`;
+    return { bytes: Buffer.alloc(0), value: this.values, problem };
   }
 }
 

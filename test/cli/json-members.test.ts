@@ -54,11 +54,11 @@ describe('elements of a JSON array', () => {
 describe('members at a path', () => {
   const membersOf = async (text: string, path: readonly string[], size = 7): Promise<readonly string[]> => {
     const members: string[] = [];
-    for await (const { bytes, value, place, number } of readMembers(blocksOf(text, size), {
+    for await (const { bytes, value, number, problem } of readMembers(blocksOf(text, size), {
       name: 'f',
       path,
     })) {
-      members.push(`${number} ${value}.${place} ${String(bytes).trim()}`);
+      members.push(`${number} ${value} ${problem ?? String(bytes).trim()}`);
     }
     return members;
   };
@@ -84,8 +84,8 @@ describe('members at a path', () => {
             name: 'f',
             path: ['result', 'rows'],
           }))
-            found.push([member.value, member.place, JSON.parse(String(member.bytes))]);
-          const expected = values.flatMap(([, , rows], at) => rows.map((row, place) => [at + 1, place, row]));
+            found.push([member.value, JSON.parse(String(member.bytes))]);
+          const expected = values.flatMap(([, , rows], at) => rows.map((row) => [at + 1, row]));
           expect(JSON.stringify(found)).toBe(JSON.stringify(expected));
         },
       ),
@@ -95,11 +95,14 @@ describe('members at a path', () => {
   it('of an object have their names, and nothing else of the file is taken for them', async () => {
     expect(
       await membersOf('{"x":{"in":{"no":1}},"in":"\\"in\\":{","in ":[1],"in":{"a":1,"b":{"in":{}}}}', ['in']),
-    ).toEqual(['1 1.0 "a":1', '2 1.1 "b":{"in":{}}']);
-    expect(await membersOf('{"in":null,"b":[1]}[{"in":[2]}]{"in":[]}{"in":[3]}', ['in'])).toEqual([
-      '1 4.0 3',
-    ]);
-    expect(await membersOf('{"a":{}}\n{}', [])).toEqual(['1 1.0 "a":{}']);
+    ).toEqual(['1 1 "a":1', '2 1 "b":{"in":{}}']);
+    expect(await membersOf('{"a":{}}\n{}', [])).toEqual(['1 1 "a":{}']);
+  });
+
+  it('are missed in each value without the path', async () => {
+    const none = 'there are no rows: it has no "in"';
+    const text = '{"in":null,"b":[1]}[{"in":[2]}]{"in":[]}{"in":[3]}{"a":{"in":[4]}}';
+    expect(await membersOf(text, ['in'])).toEqual([`1 1 ${none}`, `2 2 ${none}`, '3 4 3', `4 5 ${none}`]);
   });
 
   it.each([

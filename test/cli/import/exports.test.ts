@@ -347,10 +347,17 @@ describe('a file that cannot be read in one piece', () => {
     expect(JSON.parse((await read('-', { from: 'qdrant' }, points)).sent)).toEqual({ 1: ['t', {}] });
   });
 
-  it('is refused where a column of Chroma has members beside no id', async () => {
-    for (const documents of ['["t","u"]', '["t"]}{"ids":["b"],"documents":["u","v"]']) {
+  it('is refused where a column of Chroma and its ids differ in length', async () => {
+    for (const documents of [
+      '["t","u"]',
+      '["t"]}{"ids":["b"],"documents":["u","v"]',
+      '["t"]}{"ids":["b","c"],"documents":["u"]',
+      '["t"]}{"ids":["b","c"],"documents":["u"]}{"ids":["d"],"documents":["v"]',
+    ]) {
       const source = file('get.json', `{"ids":["a"],"documents":${documents}}`);
-      await expect(read(source, { from: 'chroma' })).rejects.toThrow('a column has more members than ids');
+      await expect(read(source, { from: 'chroma' })).rejects.toThrow(
+        'documents has more or fewer members than ids',
+      );
     }
     const source = file(
       'get.json',
@@ -358,6 +365,32 @@ describe('a file that cannot be read in one piece', () => {
     );
     const { sent, problems } = await read(source, { from: 'chroma' });
     expect([JSON.parse(sent), problems]).toEqual([{ b: ['u', { n: 1 }] }, ['1 a: the text is empty']]);
+  });
+
+  it('may have the columns of Chroma in any order, and its vectors are metadata by their name', async () => {
+    const long = 'word '.repeat(20_000);
+    const source = file('get.json', `{"documents":["${long}"],"embeddings":[[0.5,0.25]],"ids":["a"]}`);
+    const { sent } = await read(source, { from: 'chroma', metadata: ['embeddings'] });
+    expect(JSON.parse(sent)).toEqual({ a: [long, { embeddings: [0.5, 0.25] }] });
+  });
+
+  it.each([
+    ['qdrant', '{"result":{"points":[{"id":1,"payload":{"text":"t"}}]}}', '"result.points"'],
+    ['weaviate', '{"objects":[{"id":"1","properties":{"text":"t"}}]}', '"objects"'],
+    ['chroma', '{"ids":["1"],"documents":["t"]}', '"ids"'],
+    ['llamaindex', '{"docstore/data":{"1":{"__data__":{"id_":"1","text":"t"}}}}', '"docstore/data"'],
+  ] as const)('fails by each value without rows: %s', async (from, page, place) => {
+    const source = file('pages.jsonl', `${page}\n{"error":"timeout"}\n${page.replaceAll('1', '2')}\n`);
+    const { sent, problems } = await read(source, { from });
+    expect(JSON.parse(sent)).toEqual({ 1: ['t', {}], 2: ['t', {}] });
+    expect(problems).toEqual([`2 undefined: there are no rows: it has no ${place}`]);
+  });
+
+  it('is left when the import is stopped, before its first row too', async () => {
+    const source = fixture('llamaindex', 'docstore.json');
+    const choice = { source, fields: { from: 'llamaindex' } } as const;
+    const opened = await openSource(choice, Readable.from([]), AbortSignal.abort('stopped'));
+    await expect(rowsOf(opened).next()).rejects.toBe('stopped');
   });
 
   it('keeps the documents of a docstore from which no node came', async () => {

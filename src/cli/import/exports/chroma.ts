@@ -7,14 +7,14 @@ import { inputError } from '../../failure.ts';
 import { readMembers, type Member } from '../../json-members.ts';
 import { parseValue, type ParsedLine } from '../../jsonl.ts';
 import type { FileRow } from '../sources/row-file.ts';
-import { firstOf, objectIn, vectorsIn, type Export } from './export.ts';
+import { firstOf, objectIn, vectorsIn, type Export, type JsonObject } from './export.ts';
 
 export const chroma: Export = {
   title: 'Chroma',
   wholes: [
     {
       words: 'get() of a collection',
-      fits: ({ ids }) => Array.isArray(ids) && !ids.some((id) => Array.isArray(id)),
+      fits: isGet,
       read: readColumns,
     },
   ],
@@ -35,24 +35,34 @@ export const chroma: Export = {
 
 /** Columns beside the identifiers. */
 const columns = ['documents', 'metadatas', 'embeddings'];
+const names = new Set([...columns, 'uris', 'data', 'included', 'include']);
+
+/** `query` has a list of identifiers for each query. Where these stand behind the beginning, all names are those of `get`. */
+function isGet({ ids, ...others }: JsonObject): boolean {
+  if (Array.isArray(ids)) return !ids.some((id) => Array.isArray(id));
+  const areNames = Object.keys(others).every((name) => names.has(name));
+  return areNames && columns.some((column) => Array.isArray(others[column]));
+}
 
 /** Rows have one member of each column, under its name. */
 async function* readColumns(open: () => AsyncGenerator<Block>, name: string): AsyncGenerator<FileRow> {
-  const others = columns.map((column) => new Column(column, readMembers(open(), { name, path: [column] })));
-  const unequal = (): never => {
-    throw inputError(`${name}: a column has more members than ids`);
+  const others = columns.map(
+    (column) => new Column(column, readMembers(open(), { name, path: [column], isOptional: true })),
+  );
+  const unequal = (column: string): never => {
+    throw inputError(`${name}: ${column} has more or fewer members than ids`);
   };
   try {
     for await (const id of readMembers(open(), { name, path: ['ids'] })) {
       const members = [{ column: 'ids', member: id }];
       for (const other of others) {
-        const member = (await other.memberAt(id)) ?? unequal();
+        const member = (await other.memberIn(id.value)) ?? unequal(other.name);
         if (member !== 'none') members.push({ column: other.name, member });
       }
       const bytesRead = Math.max(...members.map(({ member }) => member.fileBytesRead));
       yield { line: id.number, parsed: rowOf(members), bytesRead };
     }
-    for (const other of others) if (!(await other.isAtEnd())) unequal();
+    for (const other of others) if (!(await other.isAtEnd())) unequal(other.name);
   } finally {
     await Promise.all(others.map((other) => other.close()));
   }
@@ -63,9 +73,8 @@ type ColumnMember = { readonly column: string; readonly member: Member };
 function rowOf(members: readonly ColumnMember[]): ParsedLine {
   const row: Record<string, unknown> = {};
   for (const { column, member } of members) {
-    // A vector is counted, and nothing else.
-    const isVector = column === 'embeddings' && member.bytes?.toString().trim() !== 'null';
-    const parsed = isVector ? { value: [0] } : parseValue(member.bytes);
+    const { bytes, problem } = member;
+    const parsed = problem === undefined ? parseValue(bytes) : { problem };
     if ('problem' in parsed) return parsed;
     row[column] = parsed.value;
   }
@@ -77,18 +86,24 @@ class Column {
   readonly name: string;
   readonly #members: AsyncGenerator<Member>;
   #next: Promise<IteratorResult<Member>> | undefined;
+  /** The last value in which it had a member. */
+  #last = 0;
 
   constructor(name: string, members: AsyncGenerator<Member>) {
     this.name = name;
     this.#members = members;
   }
 
-  /** The member beside an identifier. `undefined` = the column has one that stands beside no identifier. */
-  async memberAt({ value, place }: Member): Promise<Member | 'none' | undefined> {
+  /**
+   * The member beside the next identifier of a value of the file. 'none' = the value has no such column. `undefined` = some
+   * members or identifiers stand alone.
+   */
+  async memberIn(value: number): Promise<Member | 'none' | undefined> {
     const next = await this.#peek();
-    if (next.done === true || next.value.value > value) return 'none';
-    if (next.value.value < value || next.value.place < place) return undefined;
+    if (next.done === true || next.value.value > value) return this.#last === value ? undefined : 'none';
+    if (next.value.value < value) return undefined;
     this.#next = undefined;
+    this.#last = value;
     return next.value;
   }
 

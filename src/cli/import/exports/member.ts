@@ -14,7 +14,8 @@ export function inside(...path: readonly string[]): WholeForm['read'] {
 
 /** The object that the member is, with or without a name. */
 export function parseMember(member: Member): ParsedLine {
-  const { bytes } = member;
+  const { bytes, problem } = member;
+  if (problem !== undefined) return { problem };
   if (bytes?.[firstIn(bytes)] !== quote) return parseLine(member);
   const parsed = parseValue(Buffer.concat([Buffer.from('{'), bytes, Buffer.from('}')]));
   if ('problem' in parsed) return parsed;

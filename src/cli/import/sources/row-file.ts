@@ -60,12 +60,14 @@ export interface Reading {
   /** Whether these columns make a document. */
   readonly fits: (columns: readonly string[]) => boolean;
   readonly keepsStrings?: KeepsStrings;
+  /** Ends the reading of a file that is one JSON object, also before its first row. */
+  readonly signal?: AbortSignal;
 }
 
 /** A `CommandFailure` says why the file cannot be read. */
 export async function openRowFile(
   file: string,
-  { format: asked, from, fits, keepsStrings }: Reading,
+  { format: asked, from, fits, keepsStrings, signal }: Reading,
 ): Promise<RowFile> {
   const input = await openInput(file);
   const beginning = (await input.slice(0, Math.min(64, input.bytes))).toString('latin1');
@@ -83,17 +85,20 @@ export async function openRowFile(
   if (format === 'text') return textFile(input, path.basename(file), keepsStrings);
   return format === 'csv'
     ? openCsv({ input, name: file, delimiter: delimiterBy(file), fits })
-    : jsonFile(input, { name: file, from });
+    : jsonFile(input, { name: file, from, signal });
 }
 
-export async function openRowStream(stream: Readable, { format, from, fits }: Reading): Promise<RowFile> {
+export async function openRowStream(
+  stream: Readable,
+  { format, from, fits, signal }: Reading,
+): Promise<RowFile> {
   const name = 'standard input';
   refuseFormat(name, format, from);
   if (format === 'parquet' || format === 'text') {
     const reason = format === 'text' ? 'the id of a text is its path' : 'a Parquet file is read from its end';
     throw new CommandFailure('usage_error', `${reason}: give its path, not standard input`);
   }
-  return format === 'csv' ? openCsv({ input: stream, name, fits }) : jsonFile(stream, { name, from });
+  return format === 'csv' ? openCsv({ input: stream, name, fits }) : jsonFile(stream, { name, from, signal });
 }
 
 /** The format that the ending of the name stands for. */
@@ -124,10 +129,11 @@ function refuseFormat(name: string, format: Format | undefined, from: ExportName
 interface JsonFile {
   readonly name: string;
   readonly from: ExportName | undefined;
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Each line is a row. In a file that is one array, each element is a row. In one object, the library says where rows are. */
-function jsonFile(input: InputFile | Readable, { name, from }: JsonFile): RowFile {
+function jsonFile(input: InputFile | Readable, { name, from, signal }: JsonFile): RowFile {
   return {
     name,
     ...sizeOf(input),
@@ -138,7 +144,7 @@ function jsonFile(input: InputFile | Readable, { name, from }: JsonFile): RowFil
       const hint = recognised(beginning?.value, from);
       const form = from && wholeFormOf(libraries[from], beginning?.value);
       if (form !== undefined) {
-        yield* form.read(openerOf(input, { name, blocks }), name);
+        yield* form.read(openerOf(input, { name, blocks, signal }), name);
         return;
       }
       const isArray = text.startsWith('[');
@@ -155,18 +161,22 @@ function jsonFile(input: InputFile | Readable, { name, from }: JsonFile): RowFil
 /** The first reading is the one that has begun. */
 function openerOf(
   input: InputFile | Readable,
-  { name, blocks }: { readonly name: string; readonly blocks: AsyncGenerator<Block> },
+  { name, blocks, signal }: Omit<JsonFile, 'from'> & { readonly blocks: AsyncGenerator<Block> },
 ): () => AsyncGenerator<Block> {
   const begun = [blocks];
-  return () => {
-    const first = begun.pop();
-    if (first !== undefined) return first;
+  const again = (): AsyncGenerator<Block> => {
     if (input instanceof Readable)
       throw new CommandFailure(
         'usage_error',
         `such a file is read several times: give its path, not ${name}`,
       );
     return readBlocks(input.stream(), name);
+  };
+  return async function* () {
+    for await (const block of begun.pop() ?? again()) {
+      signal?.throwIfAborted();
+      yield block;
+    }
   };
 }
 

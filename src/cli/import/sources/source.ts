@@ -50,14 +50,14 @@ export interface Source {
   readonly types: ColumnTypes;
 }
 
-/** Reads CSV files to their ends, to find the types of their columns. `signal` ends this. */
+/** Reads CSV files to their ends, to find the types of their columns. `signal` ends this, and other long reading. */
 export async function openSource(
   choice: SourceChoice,
   stdin: Readable,
   signal: AbortSignal,
 ): Promise<Source> {
   const types = new ColumnTypes((column) => mayBeTyped(column, choice.fields));
-  const opened = await openFiles(choice, stdin);
+  const opened = await openFiles(choice, stdin, signal);
   const typed = opened.files.find(({ hasTypes }) => hasTypes);
   if (typed !== undefined && choice.fields.strings !== undefined)
     throw new CommandFailure(
@@ -74,12 +74,16 @@ export async function openSource(
   return { ...opened, types };
 }
 
-async function openFiles(choice: SourceChoice, stdin: Readable): Promise<Omit<Source, 'types'>> {
+async function openFiles(
+  choice: SourceChoice,
+  stdin: Readable,
+  signal: AbortSignal,
+): Promise<Omit<Source, 'types'>> {
   const { source, fields } = choice;
   // A title that is a number or a boolean is that text.
   const keepsStrings: KeepsStrings = (field) => field === 'title' || staysString(field, fields);
   const fits: Reading['fits'] = (columns) => isDocument(columns, fields);
-  const reading: Reading = { format: choice.format, from: fields.from, fits, keepsStrings };
+  const reading: Reading = { format: choice.format, from: fields.from, fits, keepsStrings, signal };
   if (source === '-') {
     const file = await openRowStream(stdin, reading);
     return { name: file.name, files: [file] };
