@@ -1,6 +1,6 @@
 /**
  * Servers that users have, and `npm test` has not: PgBouncer of this system, and a Redis that is named by `TEST_REDIS_URL`. The
- * limiter gives its keys there names of their own, and they expire.
+ * limiter gives its keys there names of their own. They expire, but for its clocks, which the test removes.
  */
 import { execFile } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -18,12 +18,18 @@ const redisUrl = process.env['TEST_REDIS_URL'];
 
 describe.skipIf(redisUrl === undefined)('an outside Redis', () => {
   const opened: RedisLimiter[] = [];
-  afterAll(() => {
+  const clocks: string[] = [];
+  afterAll(async () => {
     for (const limiter of opened) limiter.close();
+    // A cluster has each on a member of its own.
+    for (const clock of clocks) await promisify(execFile)('redis-cli', ['-c', '-u', redisUrl!, 'DEL', clock]);
   });
   describeLimiter('an outside Redis', async () => {
+    const prefix = randomUUID();
+    // The second name is that in a cluster.
+    clocks.push(`${prefix}:clock`, `{${prefix}}:clock`);
     const options = { url: redisUrl!, nodes: () => 1, onChange: () => undefined };
-    const limiter = await RedisLimiter.connect({ ...options, prefix: randomUUID(), usesGivenTime: true });
+    const limiter = await RedisLimiter.connect({ ...options, prefix, usesGivenTime: true });
     opened.push(limiter);
     if (limiter.isAway) throw new Error('the Redis of TEST_REDIS_URL does not answer');
     return limiter;
