@@ -373,12 +373,14 @@ export class RedisLimiter implements Limiter {
     this.#begin();
   }
 
-  /** Runs every command that requests need, all within one time limit, on keys of its own that expire. */
+  /** Runs every command that requests need, all at once, on keys of its own that expire. */
   async #probe(): Promise<void> {
     const redis = this.#redis;
     const given = this.#options.usesGivenTime === true ? 0 : -1;
     const [slots, clock, window] = [this.#slots('probe'), this.#clock(), this.#window('probe')];
     const admit = () => redis.admit(window, clock, window, 'probe', 1, -1, windowMs, given);
+    // The driver connects to a member of a cluster at the first command, and refuses others meanwhile.
+    if (redis instanceof Cluster) await this.#observed('probe', admit);
     // The driver goes on in another database if it may not select that of the URL.
     const database = redis instanceof Redis ? redis.options.db : undefined;
     await this.#observed('probe', () =>
