@@ -5,6 +5,7 @@
 import { execFile } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
+import { Cluster, Redis } from 'ioredis';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { installPgbouncer } from '../../deploy/local/install.ts';
 import { openPostgresCatalog } from '../../src/catalog/postgres/open-catalog.ts';
@@ -21,8 +22,14 @@ describe.skipIf(redisUrl === undefined)('an outside Redis', () => {
   const clocks: string[] = [];
   afterAll(async () => {
     for (const limiter of opened) limiter.close();
-    // A cluster has each on a member of its own.
-    for (const clock of clocks) await promisify(execFile)('redis-cli', ['-c', '-u', redisUrl!, 'DEL', clock]);
+    const one = new Redis(redisUrl!);
+    const { host, port, username, password, tls } = one.options;
+    const isCluster = (await one.info('cluster')).includes('cluster_enabled:1');
+    const redis = isCluster
+      ? new Cluster([{ host, port }], { redisOptions: { username, password, tls } })
+      : one;
+    await Promise.all(clocks.map((clock) => redis.del(clock)));
+    for (const client of [one, redis]) client.disconnect();
   });
   describeLimiter('an outside Redis', async () => {
     const prefix = randomUUID();
