@@ -17,8 +17,10 @@ interface Reason {
   /** Compared with code, name and message of the error. */
   readonly pattern: RegExp;
   readonly reason: string;
-  /** The service answers, and refuses this program because of its configuration. */
+  /** The service answers, and refuses this program because of its configuration or its state. */
   readonly isRefusal?: true;
+  /** It may pass by itself within seconds, as during a failover. */
+  readonly mayPass?: boolean;
 }
 
 const refusals: readonly Reason[] = [
@@ -37,8 +39,13 @@ const refusals: readonly Reason[] = [
     pattern: /^(28|SASL authentication failed)/,
     reason: 'refuses the user, the password, the certificate, or a connection without TLS',
   },
-  { pattern: /^(3D000$|database "[^"]+" does not exist)/, reason: 'has no such database' },
+  {
+    pattern:
+      /^(3D000$|database "[^"]+" does not exist|ERR (DB index is out of range|SELECT is not allowed in cluster mode))/,
+    reason: 'has no such database',
+  },
   { pattern: /^(WRONGPASS|NOAUTH|ERR AUTH)/, reason: 'refuses the user or the password' },
+  { pattern: /^DENIED\b/, reason: 'is in protected mode, and takes connections of its own host alone' },
   {
     pattern: /^(InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken)$/,
     reason: 'refuses the keys',
@@ -53,8 +60,12 @@ const refusals: readonly Reason[] = [
       /^(42501$|AccessDenied$|NOPERM|ERR ACL failure in script|(ERR )?The user executing the script can't run)/,
     reason: 'denies this program a permission that it needs',
   },
-  { pattern: /^(READONLY|MASTERDOWN)\b/, reason: 'is read-only: a replica' },
-  { pattern: /^(OOM|MISCONF)\b/, reason: 'takes no more writes: its memory or its disk is full' },
+  { pattern: /^(READONLY|MASTERDOWN)\b/, reason: 'is read-only: a replica', mayPass: true },
+  {
+    pattern: /^(OOM|MISCONF)\b/,
+    reason: 'takes no more writes: its memory or its disk is full',
+    mayPass: true,
+  },
   {
     pattern: /^unsupported startup parameter/,
     reason: 'does not accept the settings of a connection: a pooler?',
@@ -111,9 +122,14 @@ export function whyAway(error: unknown): string | undefined {
   return reasonOf(error)?.reason;
 }
 
-/** Whether only a change of the configuration helps, here or at the service. */
+/** Whether the service answers and refuses this program, because of its configuration or its state. */
 export function isRefusal(error: unknown): boolean {
   return reasonOf(error)?.isRefusal === true;
+}
+
+/** Whether such a refusal may pass by itself within seconds. */
+export function mayPass(error: unknown): boolean {
+  return reasonOf(error)?.mayPass === true;
 }
 
 function reasonOf(error: unknown): (Reason & { readonly cause: Error }) | undefined {

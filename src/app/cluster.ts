@@ -69,9 +69,10 @@ export async function joinCluster(config: Config, logger: Logger, metrics: Metri
     others = reports.map((text) => readNodeReport(text)?.models);
   };
   const nodes = (): number => others.length + 1;
-  await beat().catch(explain);
   const connecting = connectLimiter(config.MAXSIMD_LIMITER_URL, observer, logger, nodes);
   const limiter = starting.adopt(await connecting, (opened) => opened.close());
+  // The last that can refuse the start: the others count this node from here on.
+  await beat().catch(explain);
   registerClusterState(metrics, { cache, limiter, nodes });
   const replacedKeptMs = config.MAXSIMD_REPLACED_KEPT_SECONDS * 1000;
   const collectGarbage = async (): Promise<void> =>

@@ -1,10 +1,11 @@
 /**
  * Servers that users have, and `npm test` has not: PgBouncer of this system, and a Redis that is named by `TEST_REDIS_URL`. The
- * limiter gives its keys there names of their own, and they expire.
+ * limiter gives its keys there names of their own. They expire, but for its clocks, which the test removes.
  */
 import { execFile } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
+import { Cluster, Redis } from 'ioredis';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { installPgbouncer } from '../../deploy/local/install.ts';
 import { openPostgresCatalog } from '../../src/catalog/postgres/open-catalog.ts';
@@ -18,12 +19,24 @@ const redisUrl = process.env['TEST_REDIS_URL'];
 
 describe.skipIf(redisUrl === undefined)('an outside Redis', () => {
   const opened: RedisLimiter[] = [];
-  afterAll(() => {
+  const clocks: string[] = [];
+  afterAll(async () => {
     for (const limiter of opened) limiter.close();
+    const one = new Redis(redisUrl!);
+    const { host, port, username, password, tls } = one.options;
+    const isCluster = (await one.info('cluster')).includes('cluster_enabled:1');
+    const redis = isCluster
+      ? new Cluster([{ host, port }], { redisOptions: { username, password, tls } })
+      : one;
+    await Promise.all(clocks.map((clock) => redis.del(clock)));
+    for (const client of [one, redis]) client.disconnect();
   });
   describeLimiter('an outside Redis', async () => {
+    const prefix = randomUUID();
+    // The second name is that in a cluster.
+    clocks.push(`${prefix}:clock`, `{${prefix}}:clock`);
     const options = { url: redisUrl!, nodes: () => 1, onChange: () => undefined };
-    const limiter = await RedisLimiter.connect({ ...options, prefix: randomUUID(), usesGivenTime: true });
+    const limiter = await RedisLimiter.connect({ ...options, prefix, usesGivenTime: true });
     opened.push(limiter);
     if (limiter.isAway) throw new Error('the Redis of TEST_REDIS_URL does not answer');
     return limiter;

@@ -19,7 +19,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
-import { explained, isRefusal, whyAway } from '../../away-reasons.ts';
+import { explained, isRefusal, mayPass, whyAway } from '../../away-reasons.ts';
 import { observed, type CallObserver } from '../../observation/call-observer.ts';
 import { ServiceError } from '../../errors.ts';
 import { keyName } from './limiter.ts';
@@ -69,6 +69,8 @@ const everyConnection = {
 const reconnectMsMax = 1_000;
 /** A Redis that answers with an error is asked again after this time. */
 const refusedMs = 1_000;
+/** A start waits for so long for the end of a refusal that may pass. */
+const passMsMax = 3_000;
 const defaultLeaseMs = 15_000;
 
 interface Commands {
@@ -146,6 +148,15 @@ export class RedisLimiter implements Limiter {
     client.defineCommand('renew', { numberOfKeys: 2, lua: renewScript });
     // A failed command says that there is no connection, and these events say why.
     const noteError = (error: Error): void => void (this.#connectionError = error);
+    // At these words of the protected mode the driver prints a line of its own, and gives no event.
+    const hello = client.hello.bind(client) as (...words: unknown[]) => Promise<unknown>;
+    const reworded = (error: Error): never => {
+      if (!error.message.startsWith('DENIED')) throw error;
+      error.message = error.message.replace('no password is set', 'there is no password');
+      noteError(error);
+      throw error;
+    };
+    Object.assign(client, { hello: (...words: unknown[]) => hello(...words).catch(reworded) });
     if (client instanceof Cluster) client.on('node error', noteError);
     else client.on('error', noteError);
     client.on('error', () => undefined);
@@ -314,7 +325,8 @@ export class RedisLimiter implements Limiter {
     this.#wasLost = true;
     // A refusal of the start is reported by its end.
     if (this.#hasBegun || !isRefusal(cause)) this.#report(cause);
-    this.#begin(cause);
+    if (!mayPass(cause)) this.#begin(cause);
+    else if (!this.#hasBegun) setTimeout(() => this.#begin(cause), passMsMax).unref();
     // A connection that does not answer is not used again. A cluster has other nodes.
     if (redis instanceof Redis && cause.name !== 'ReplyError') {
       if (redis.status === 'ready') redis.disconnect(true);
@@ -323,7 +335,10 @@ export class RedisLimiter implements Limiter {
     clearTimeout(this.#nextTry);
     this.#nextTry = setTimeout(() => {
       // Otherwise the next connection asks.
-      if (this.#redis.status === 'ready') void this.#back();
+      if (this.#redis.status !== 'ready') return;
+      // After a failover the address leads elsewhere, and this connection does not. A cluster tells where its keys are.
+      if (this.#redis instanceof Redis) this.#redis.disconnect(true);
+      else void this.#back();
     }, refusedMs).unref();
   }
 
@@ -340,6 +355,7 @@ export class RedisLimiter implements Limiter {
   }
 
   async #back(): Promise<void> {
+    clearTimeout(this.#nextTry);
     try {
       await this.#probe();
       // Redis may have forgotten its leases, and never knew the slots of a share.
@@ -357,21 +373,27 @@ export class RedisLimiter implements Limiter {
     this.#begin();
   }
 
-  /** Runs every command that requests need, on keys of its own that expire. */
+  /** Runs every command that requests need, all at once, on keys of its own that expire. */
   async #probe(): Promise<void> {
     const redis = this.#redis;
     const given = this.#options.usesGivenTime === true ? 0 : -1;
     const [slots, clock, window] = [this.#slots('probe'), this.#clock(), this.#window('probe')];
     const admit = () => redis.admit(window, clock, window, 'probe', 1, -1, windowMs, given);
-    const commands = [
-      // The driver sends the first as text and the second by its digest. Redis refuses the second, by another command.
-      admit,
-      admit,
-      () => redis.acquire(slots, clock, 'probe', 1, 1, given),
-      () => redis.renew(slots, clock, 'probe', 1, given),
-      () => redis.zrem(slots, 'probe'),
-    ];
-    for (const command of commands) await this.#observed<unknown>('probe', command);
+    // The driver connects to a member of a cluster at the first command, and refuses others meanwhile.
+    if (redis instanceof Cluster) await this.#observed('probe', admit);
+    // The driver goes on in another database if it may not select that of the URL.
+    const database = redis instanceof Redis ? redis.options.db : undefined;
+    await this.#observed('probe', () =>
+      Promise.all([
+        database ? redis.select(database) : undefined,
+        // A new connection sends the first as text and the second by its digest, which are two commands.
+        admit(),
+        admit(),
+        redis.acquire(slots, clock, 'probe', 1, 1, given),
+        redis.renew(slots, clock, 'probe', 1, given),
+        redis.zrem(slots, 'probe'),
+      ]),
+    );
   }
 
   async #keepLeases(): Promise<void> {

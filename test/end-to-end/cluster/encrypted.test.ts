@@ -133,6 +133,13 @@ it('a node serves over TLS to all that it shares, and without Redis', async () =
   await node.stop();
 });
 
+it('a start that Redis refuses takes nothing from the shares of the nodes that serve', async () => {
+  const url = secureRedis((address) => (address.password = 'wrong'));
+  const launch = await launchServer({ env: { ...environment, MAXSIMD_LIMITER_URL: url } });
+  expect((await launch.exited).code).toBeGreaterThan(0);
+  expect(await queryDatabase(`${postgres.url}?sslmode=no-verify`, 'SELECT name FROM nodes')).toEqual([]);
+});
+
 describe('a start is refused, says why, and prints no secret', () => {
   const wrong = 'not-the-password';
   it.concurrent.each<[string, () => Readonly<Record<string, string>>, RegExp]>([

@@ -1,5 +1,6 @@
 /** The limiter that several nodes share, on a real Redis. */
 import { randomUUID } from 'node:crypto';
+import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { RunningRedis } from '../../../deploy/local/redis.ts';
@@ -16,6 +17,7 @@ import {
   startTestRedisCluster,
 } from '../../support/cluster/servers.ts';
 import { describeLimiter } from './limiter-conformance.ts';
+import { startSwitchedProxy } from '../../support/network/switched-proxy.ts';
 import { hangMs } from '../../support/running/eventually.ts';
 
 let redis: RunningRedis;
@@ -287,6 +289,18 @@ describe('a user with few rights', () => {
     const start = connect({ url: await newUser([redis], rights), prefix });
     await expect(start).rejects.toThrow('it denies this program a permission that it needs');
   });
+
+  it('counts in the database that the URL names, or not at all', async () => {
+    const few = await newUser([redis], [keys, ...commandsOfUser]);
+    const denied = connect({ url: new URL('/3', few).href, prefix });
+    await expect(denied).rejects.toThrow('it denies this program a permission that it needs');
+    const enough = await newUser([redis], ['~*', ...commandsOfUser, '+select']);
+    await expect(connect({ url: new URL('/99', enough).href })).rejects.toThrow('it has no such database');
+    const own = randomUUID();
+    await connect({ url: new URL('/3', enough).href, prefix: own });
+    const found = await redisCommand(redis, '-n', '3', '--scan', '--pattern', `${own}*`);
+    expect(found).toContain(`${own}:rate:probe`);
+  });
 });
 
 describe('a Redis that answers and cannot be used', () => {
@@ -310,6 +324,48 @@ describe('a Redis that answers and cannot be used', () => {
     await expect(connect()).rejects.toThrow(reason);
     await redisCommand(redis, ...undo);
     expect((await connect()).isAway).toBe(false);
+  });
+
+  it('is full for a moment, which the start waits for', async () => {
+    const asked = Promise.withResolvers<boolean>();
+    await redisCommand(redis, 'CONFIG', 'SET', 'maxmemory', '1');
+    onTestFinished(() => void redisCommand(redis, 'CONFIG', 'SET', 'maxmemory', '0'));
+    const start = connect({ onCall: ({ failed }) => asked.resolve(failed) });
+    expect(await asked.promise).toBe(true);
+    await redisCommand(redis, 'CONFIG', 'SET', 'maxmemory', '0');
+    expect((await start).isAway).toBe(false);
+  });
+
+  it('is in protected mode, which ends the start, and the driver prints nothing', async () => {
+    const printed = vi.spyOn(console, 'warn');
+    const server = createServer((client) => {
+      client.on('error', () => undefined);
+      client.end('-DENIED Redis is running in protected mode because no password is set\r\n');
+    });
+    await new Promise<void>((listening) => void server.listen(0, '127.0.0.1', listening));
+    onTestFinished(() => {
+      printed.mockRestore();
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    await expect(connect({ url: `redis://127.0.0.1:${port}` })).rejects.toThrow('it is in protected mode');
+    expect(printed).not.toHaveBeenCalled();
+  });
+
+  it('is left when the address leads to another, as after a failover', async () => {
+    const other = await startTestRedis(() => ({ requirepass: new URL(redis.url).password }));
+    const proxy = await startSwitchedProxy(portOf(redis));
+    onTestFinished(async () => {
+      proxy.close();
+      await redisCommand(redis, 'REPLICAOF', 'NO', 'ONE');
+      await other.stop();
+    });
+    const limiter = await connect({ url: withPort(redis.url, proxy.port) });
+    proxy.leadTo(portOf(other));
+    await redisCommand(redis, 'REPLICAOF', '127.0.0.1', String(portOf(other)));
+    await limiter.ping();
+    expect(limiter.isAway).toBe(true);
+    await expect.poll(() => limiter.isAway).toBe(false);
   });
 
   it('is loading its data, which the start does not wait for', async () => {
@@ -346,6 +402,23 @@ describe('a Redis that answers and cannot be used', () => {
     await expect.poll(() => limiter.isAway).toBe(false);
     expect(reported).toEqual([undefined, expect.stringContaining('full'), undefined]);
   });
+});
+
+function portOf({ url }: RunningRedis): number {
+  return Number(new URL(url).port);
+}
+
+function withPort(url: string, port: number): string {
+  return Object.assign(new URL(url), { port: String(port) }).href;
+}
+
+it('sends all commands of a ping before the first answer, so that a slow Redis takes the time of one', async () => {
+  const proxy = await startSwitchedProxy(portOf(redis));
+  onTestFinished(() => proxy.close());
+  const limiter = await connect({ url: withPort(redis.url, proxy.port) });
+  proxy.holdUntil('zrem');
+  await limiter.ping();
+  expect(limiter.isAway).toBe(false);
 });
 
 describe('a cluster of three Redis', () => {
