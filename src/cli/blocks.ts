@@ -80,8 +80,7 @@ function refusePacked(beginning: Buffer, name: string): void {
     throw inputError(
       `${name} is an archive (${packing}), which is not read: unpack it, and give a file or the folder`,
     );
-  const format = /\.(csv|tsv)\.\w+$/.exec(name) === null ? '' : ' --format csv';
   throw inputError(
-    `${name} is compressed with ${packing}, which is not read: unpack it, or pipe it, as in ${program} -dc FILE | maxsimd import -${format} ...`,
+    `${name} is compressed with ${packing}, which is not read: unpack it first, as in ${program} -dk FILE`,
   );
 }

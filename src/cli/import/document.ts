@@ -14,6 +14,8 @@ import { instantOf } from '../../index/terms/instant.ts';
 import { documentText } from '../beir/directory.ts';
 import { identifierText, isObject, isRawJson, parseGivenJson, RepeatedNameError } from '../json.ts';
 import { DocIdSet } from './doc-id-set.ts';
+import { namesIn } from './exports/export.ts';
+import { libraries } from './exports/exports.ts';
 import { expiryField, idFieldsOf, type FieldChoice } from './fields.ts';
 import { leanMetadata } from './lean-metadata.ts';
 import { fieldsOfRow, type RowFields } from './row-fields.ts';
@@ -27,6 +29,8 @@ export interface InputDocument extends Place {
   /** `undefined` = the identifier was made of the content. */
   readonly idField: string | undefined;
   readonly textFields: readonly string[];
+  /** All fields of the row, if its title is its whole text. */
+  readonly besideTitle: Readonly<Record<string, unknown>> | undefined;
   /** Documents that it is sent as. */
   readonly parts: number;
 }
@@ -82,7 +86,11 @@ export class DocumentReader {
 
   constructor(choice: FieldChoice = {}) {
     addedNames(choice);
-    this.#choice = choice;
+    const { from, metadata } = choice;
+    this.#choice =
+      from === undefined
+        ? choice
+        : { ...choice, metadata: metadata?.flatMap((name) => namesIn(libraries[from], name)) };
     this.#cutting = cuttingOf(choice);
   }
 
@@ -93,9 +101,9 @@ export class DocumentReader {
     return { number, bytesRead, hint, item: this.#documentOf(row) };
   }
 
-  #documentOf({ file, line, parsed }: Row): InputDocument | DocumentProblem {
+  #documentOf({ file, line, parsed, hasColumns }: Row): InputDocument | DocumentProblem {
     if ('problem' in parsed) return { file, line, docId: undefined, error: parsed.problem };
-    const fields = fieldsOfRow(parsed.object, this.#choice);
+    const fields = fieldsOfRow(parsed.object, this.#choice, hasColumns === true);
     if ('problem' in fields) return { file, line, docId: undefined, error: fields.problem };
     const { idField, title, textField } = fields;
     const text = fields.text ?? '';
@@ -142,7 +150,8 @@ export class DocumentReader {
     this.#countRepeated(docId);
     this.#countExpiring(expiry);
     const textFields = [...(title === '' ? [] : ['title']), ...(text === '' ? [] : [textField])];
-    return { file, line, docId, document, idField, textFields, parts: parts.length };
+    const besideTitle = text === '' ? { ...fields.further, ...given } : undefined;
+    return { file, line, docId, document, idField, textFields, besideTitle, parts: parts.length };
   }
 
   #countCut(parts: number): void {

@@ -61,11 +61,10 @@ function problemOf(head: readonly ImportItem[], name: string): string | undefine
 /** Rows that have a title and no text, while a field with another name holds more text than the titles. */
 function problemOfTitles(head: readonly ImportItem[], { text }: FieldChoice): string | undefined {
   const documents = head.map(({ item }) => item).filter((item): item is InputDocument => !isProblem(item));
-  if (text !== undefined || !documents.every(({ textFields }) => textFields.join() === 'title'))
-    return undefined;
+  if (text !== undefined || documents.some(({ besideTitle }) => besideTitle === undefined)) return undefined;
   const lengths = new Map<string, number>();
-  for (const { document } of documents) {
-    for (const [name, value] of stringsIn(document.metadata ?? {}))
+  for (const { besideTitle = {} } of documents) {
+    for (const [name, value] of stringsIn(besideTitle))
       if (name !== 'title' && isText(value)) lengths.set(name, (lengths.get(name) ?? 0) + value.length);
   }
   const titles = documents.reduce((sum, { document }) => sum + document.text.length, 0);
@@ -75,5 +74,5 @@ function problemOfTitles(head: readonly ImportItem[], { text }: FieldChoice): st
     .slice(0, namesMax);
   if (longer.length === 0) return undefined;
   const names = alternatives(longer.map(([name]) => JSON.stringify(name)));
-  return `has no field "text", so the title would be the whole text, while ${names} holds more: choose with --text-field NAME, also for the title`;
+  return `has no text beside the title, so the title would be the whole text, while ${names} holds more: choose with --text-field NAME, also for the title`;
 }

@@ -2,9 +2,15 @@
  * Takes a row apart: identifier, text, and what may become metadata. A row has the usual names, those of the command line, or
  * those of the library that wrote it (`--from`). The command line goes before the library.
  */
-import type { Export, JsonObject, Named } from './exports/export.ts';
+import {
+  hasValue,
+  namesIn,
+  type Export,
+  type ExportRow,
+  type JsonObject,
+  type Named,
+} from './exports/export.ts';
 import { formsOf, libraries, rowFormOf } from './exports/exports.ts';
-import type { ExportName } from './exports/names.ts';
 import { expiryField, idFieldsOf, isExpiry, withFieldsOnTop, type FieldChoice } from './fields.ts';
 
 export interface RowFields {
@@ -26,8 +32,15 @@ export interface RowFields {
 }
 
 /** A row that no form of the library fits is a problem. */
-export function fieldsOfRow(row: JsonObject, choice: FieldChoice): RowFields | { readonly problem: string } {
-  return choice.from === undefined ? usualFields(row, choice) : exportFields(row, choice, choice.from);
+export function fieldsOfRow(
+  row: JsonObject,
+  choice: FieldChoice,
+  hasColumns: boolean,
+): RowFields | { readonly problem: string } {
+  if (choice.from === undefined) return usualFields(row, choice);
+  const library = libraries[choice.from];
+  const taken = rowFormOf(library, row)?.take(row, hasColumns);
+  return taken === undefined ? { problem: formsOf(choice.from) } : exportFields(taken, choice, library);
 }
 
 const unopened = 'have $meta as JSON text, in which no condition finds anything: --from milvus opens it';
@@ -57,15 +70,7 @@ function usualFields(row: JsonObject, choice: FieldChoice): RowFields {
   };
 }
 
-function exportFields(
-  row: JsonObject,
-  choice: FieldChoice,
-  from: ExportName,
-): RowFields | { readonly problem: string } {
-  const library = libraries[from];
-  const form = rowFormOf(library, row);
-  if (form === undefined) return { problem: formsOf(from) };
-  const taken = form.take(row);
+function exportFields(taken: ExportRow, choice: FieldChoice, library: Export): RowFields {
   const id = chosen(choice.id, taken.id, { fields: taken.fields, library });
   const text = chosen(choice.text, taken.text, { fields: id.rest, library });
   const vectors = Object.entries(taken.vectors ?? {});
@@ -90,15 +95,14 @@ function chosen(
   usual: Named | undefined,
   { fields, library }: { readonly fields: JsonObject; readonly library: Export },
 ): { readonly field: Named | undefined; readonly rest: JsonObject } {
-  const short = (name: string): string => {
-    const prefix = library.prefixes.find((inside) => name.startsWith(`${inside}.`));
-    return prefix === undefined ? name : name.slice(prefix.length + 1);
-  };
-  const isUsual = usual !== undefined && (asked === usual.name || asked === short(usual.name));
-  if (asked === undefined || isUsual) return { field: usual, rest: fields };
-  const { [short(asked)]: value, ...others } = withFieldsOnTop(fields, { text: short(asked) });
-  return {
-    field: value === undefined ? undefined : { name: asked, value },
-    rest: usual === undefined ? others : { [short(usual.name)]: usual.value, ...others },
-  };
+  const usualNames = usual === undefined ? [] : namesIn(library, usual.name);
+  if (asked === undefined || usualNames.includes(asked)) return { field: usual, rest: fields };
+  const unused = usual === undefined ? {} : { [usualNames.at(-1)!]: usual.value };
+  for (const name of namesIn(library, asked)) {
+    const lifted = withFieldsOnTop(fields, { text: name });
+    if (!hasValue(lifted, name)) continue;
+    const { [name]: value, ...others } = lifted;
+    return { field: { name: asked, value }, rest: { ...unused, ...others } };
+  }
+  return { field: undefined, rest: { ...unused, ...fields } };
 }

@@ -237,6 +237,35 @@ describe('options of fields', () => {
     });
   });
 
+  it('name fields in the metadata that LangChain puts into a store', async () => {
+    const payload = { text: 'Bees.', lang: 'en', metadata: { doc: 'd1', by: 'Karl' } };
+    const source = file('points.jsonl', JSON.stringify({ id: 1, payload }));
+    for (const id of ['payload.metadata.doc', 'metadata.doc', 'payload.doc', 'doc']) {
+      const { sent } = await read(source, { from: 'qdrant', id });
+      expect(JSON.parse(sent)).toEqual({ d1: ['Bees.', { id: 1, lang: 'en', by: 'Karl' }] });
+    }
+    const { sent } = await read(source, {
+      from: 'qdrant',
+      metadata: ['payload.lang', 'payload.metadata.by'],
+    });
+    expect(JSON.parse(sent)).toEqual({ 1: ['Bees.', { lang: 'en', by: 'Karl' }] });
+  });
+
+  it('lose no field to another of its name', async () => {
+    const payload = { text: 'Bees.', source: 'outer', metadata: { source: 'inner' } };
+    const source = file('points.jsonl', JSON.stringify({ id: 1, payload }));
+    const { sent } = await read(source, { from: 'qdrant' });
+    expect(JSON.parse(sent)).toEqual({ 1: ['Bees.', { source: 'outer', metadata: { source: 'inner' } }] });
+    const { sent: byInner } = await read(source, { from: 'qdrant', id: 'payload.metadata.source' });
+    expect(JSON.parse(byInner)).toEqual({ inner: ['Bees.', { id: 1, source: 'outer' }] });
+  });
+
+  it('take null for absent', async () => {
+    const source = file('points.jsonl', '{"id":1,"payload":{"text":"Bees.","key":null}}');
+    const { sent, problems } = await read(source, { from: 'qdrant', id: 'key', autoId: true });
+    expect([Object.values(JSON.parse(sent)), problems]).toEqual([[['Bees.', { id: 1, key: null }]], []]);
+  });
+
   it('choose the metadata, vectors included', async () => {
     const metadata = ['tags', 'vector'];
     const { sent, reader } = await read(fixture('qdrant', 'records.jsonl'), { from: 'qdrant', metadata });
@@ -260,6 +289,44 @@ describe('options of fields', () => {
         counts,
       ]),
     );
+  });
+});
+
+describe('--from milvus', () => {
+  it('tells vectors by their numbers, and opens JSON texts of columns alone', async () => {
+    const row = {
+      id: 9,
+      pk: 1,
+      text: 'Bees.',
+      note: '[1]',
+      embedding_model: { name: 'a' },
+      vector_tags: ['a', 'b'],
+      vector: [raw('0.12345678901234567'), 1],
+      sparse_vector: { 3: 0.5 },
+      sparse_embedding: { indices: [3], values: [0.5] },
+      $meta: 'no JSON',
+    };
+    const { sent, reader } = await read(file('rows.jsonl', JSON.stringify(row)), { from: 'milvus' });
+    const { pk: _pk, text, vector: _v, sparse_vector: _s, sparse_embedding: _e, ...fields } = row;
+    expect(JSON.parse(sent)).toEqual({ 1: [text, fields] });
+    expect([...reader.arraysLeftOut.keys()].toSorted()).toEqual([
+      'sparse_embedding',
+      'sparse_vector',
+      'vector',
+    ]);
+  });
+});
+
+describe('--from langchain', () => {
+  it('fails a row that is too deep by its line', async () => {
+    const line = (id: string, a: string): string =>
+      `{"id":"${id}","page_content":"Bees.","metadata":{"a":${a}}}\n`;
+    const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
+    const { sent, problems } = await read(file('deep.jsonl', line('deep', deep) + line('b', '[[1]]')), {
+      from: 'langchain',
+    });
+    expect(problems).toEqual(['1 deep: metadata must nest at most 16 levels']);
+    expect(JSON.parse(sent)).toEqual({ b: ['Bees.', { a: [[1]] }] });
   });
 });
 
@@ -314,6 +381,11 @@ describe('without --from', () => {
     await expectRefused(
       file('cn.jsonl', '{"id":"a","title":"鲸","body":"鲸鱼潜水"}\n'),
       /while "body" holds more/,
+    );
+    await expectRefused(titles, /while "content" holds more/, '--metadata-fields', 'by');
+    await expectRefused(
+      file('empty.jsonl', '{"id":"a","title":"Wal","text":"","body":"Der Wal taucht."}\n'),
+      /has no text beside the title, .* while "body" holds more/,
     );
     expect((await importFrom(titles, '--text-field', 'title')).document).toMatchObject({ done: 2 });
     const labels = {

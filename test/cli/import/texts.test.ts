@@ -96,6 +96,16 @@ describe('a folder of texts', () => {
     });
   });
 
+  it('beside Arrow files says how these can be read', async () => {
+    file('data-00000-of-00001.arrow', 'x');
+    file('one.md', 'A text');
+    file('two.md', 'A text');
+    await expectRefused(
+      stage.directory,
+      /data \(1\), such as data-.*\.arrow: --format text imports the texts, and .* Parquet, .* load_from_disk\(/,
+    );
+  });
+
   it('of packed files alone says so', async () => {
     file('notes.zip', 'x');
     await expectRefused(stage.directory, /, but \.zip \(1\): unpack these first$/);

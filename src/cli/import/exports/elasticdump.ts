@@ -22,5 +22,5 @@ export const elasticdump: Export = {
       }),
     },
   ],
-  prefixes: ['_source'],
+  prefixes: ['_source', 'metadata', '_source.metadata'],
 };

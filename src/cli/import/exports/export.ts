@@ -28,7 +28,8 @@ export interface RowForm {
   /** For messages. */
   readonly words: string;
   readonly fits: (row: JsonObject) => boolean;
-  readonly take: (row: JsonObject) => ExportRow;
+  /** `hasColumns`: it is of CSV or Parquet. */
+  readonly take: (row: JsonObject, hasColumns: boolean) => ExportRow;
   /** Rows of any program may have this form, so it tells nothing about a file. */
   readonly isCommon?: true;
 }
@@ -47,7 +48,7 @@ export interface Export {
   readonly title: string;
   readonly wholes: readonly WholeForm[];
   readonly rows: readonly RowForm[];
-  /** Where the fields of `ExportRow` are in a row, so that `payload.body` names the field `body`. */
+  /** Where the fields of `ExportRow` may be in a row, so that `payload.body` names the field `body`. The shortest first. */
   readonly prefixes: readonly string[];
   /** Columns that may hold the identifier, if it also writes CSV and Parquet files. */
   readonly idColumns?: readonly string[];
@@ -72,10 +73,17 @@ export function objectIn(fields: JsonObject, name: string): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** The fields of a store, where LangChain and others put an object `metadata` beside the text. */
-export function withMetadataOpened(fields: JsonObject): JsonObject {
-  const { metadata, ...others } = fields;
-  return isObject(metadata) ? { ...others, ...metadata } : fields;
+/** The fields, with those of the object of this name in its place. The object stays where it has a name that is taken. */
+export function withOpened(fields: JsonObject, name: string): JsonObject {
+  const { [name]: object, ...others } = fields;
+  const isOpened = isObject(object) && !Object.keys(object).some((inner) => Object.hasOwn(others, inner));
+  return isOpened ? { ...others, ...object } : fields;
+}
+
+/** The names that a field may have in `ExportRow`: `payload.metadata.by` is that field, `metadata.by` or `by`. */
+export function namesIn({ prefixes }: Export, asked: string): readonly string[] {
+  const around = prefixes.filter((prefix) => asked.startsWith(`${prefix}.`));
+  return [asked, ...around.map((prefix) => asked.slice(prefix.length + 1))];
 }
 
 /** The vectors under these names. Clients write an empty object where none were asked for. */
@@ -93,11 +101,11 @@ export interface StoredFields {
   readonly textNames: readonly string[];
 }
 
-/** The text and the metadata in the fields that a store keeps. */
+/** The text and the metadata in the fields that a store keeps. LangChain and others put an object `metadata` beside the text. */
 export function takeStored({ fields, inside, textNames }: StoredFields): Pick<ExportRow, 'text' | 'fields'> {
   const name = textNames.find((candidate) => hasValue(fields, candidate));
   return {
     text: name === undefined ? undefined : { name: `${inside}.${name}`, value: fields[name] },
-    fields: withMetadataOpened(without(fields, [name])),
+    fields: withOpened(without(fields, [name]), 'metadata'),
   };
 }

@@ -3,6 +3,8 @@ import { isObject } from '../../json.ts';
 import { firstOf, objectIn, vectorsIn, type Export, type ExportRow, type JsonObject } from './export.ts';
 import { inside } from './member.ts';
 
+/** Deeper metadata is refused. */
+const depthMax = 16;
 const notWritten = 'hold values that LangChain could not write, such as dates: they are left out';
 
 export const langchain: Export = {
@@ -31,7 +33,7 @@ export const langchain: Export = {
       take: (row) => ({ ...documentOf(row, 'text'), vectors: vectorsIn(row, ['vector']) }),
     },
   ],
-  prefixes: ['kwargs.metadata', 'metadata', 'kwargs'],
+  prefixes: ['kwargs', 'metadata', 'kwargs.metadata'],
 };
 
 /** `id` and `vector` come first, so they are there in a beginning that is cut off. */
@@ -52,10 +54,8 @@ function documentOf(document: JsonObject, textName: string, prefix = ''): Export
 }
 
 /** Stands for a value of a type that has no JSON, anywhere in a value of metadata. */
-function isNotWritten(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some(isNotWritten);
-  if (!isObject(value)) return false;
-  return (
-    (value['lc'] === 1 && value['type'] === 'not_implemented') || Object.values(value).some(isNotWritten)
-  );
+function isNotWritten(value: unknown, depth = depthMax): boolean {
+  if (depth === 0 || typeof value !== 'object' || value === null) return false;
+  if (isObject(value) && value['lc'] === 1 && value['type'] === 'not_implemented') return true;
+  return Object.values(value).some((inner) => isNotWritten(inner, depth - 1));
 }

@@ -2,12 +2,11 @@
  * Milvus: results of `query`, and files of BulkWriter. CSV and Parquet have objects and arrays as JSON texts. The fields of
  * `$meta` are those that the schema does not name, which Milvus itself shows beside the others.
  */
-import { isObject, parseGivenJson } from '../../json.ts';
+import { isObject, isRawJson, parseGivenJson } from '../../json.ts';
 import {
   firstOf,
-  objectIn,
   vectorsIn,
-  withMetadataOpened,
+  withOpened,
   without,
   type Export,
   type ExportRow,
@@ -15,7 +14,7 @@ import {
 } from './export.ts';
 import { inside } from './member.ts';
 
-const idColumns = ['id', 'pk', 'doc_id', '_id'];
+const idColumns = ['pk', 'id', 'doc_id', '_id'];
 
 export const milvus: Export = {
   title: 'Milvus',
@@ -44,32 +43,47 @@ export const milvus: Export = {
       take,
     },
   ],
-  prefixes: [],
+  prefixes: ['metadata', '$meta'],
   idColumns,
 };
 
-function take(row: JsonObject): ExportRow {
+function take(row: JsonObject, hasColumns: boolean): ExportRow {
   const id = firstOf(row, idColumns);
   const text = firstOf(row, ['text']);
   const others = without(row, [id?.name, text?.name]);
-  const fields = Object.fromEntries(Object.entries(others).map(([name, value]) => [name, opened(value)]));
-  const whole = { ...objectIn(fields, '$meta'), ...without(fields, ['$meta']) };
+  const fields = Object.entries(others).map(([name, value]) => [
+    name,
+    hasColumns || name === '$meta' ? parsed(value) : value,
+  ]);
+  const whole = withOpened(Object.fromEntries(fields), '$meta');
   const vectors = Object.keys(whole).filter((name) => isVector(name, whole[name]));
   return {
     id,
     text,
-    fields: withMetadataOpened(without(whole, vectors)),
+    fields: withOpened(without(whole, vectors), 'metadata'),
     vectors: vectorsIn(whole, vectors),
   };
 }
 
 /** Any field may be one. The number of its dimensions, where it has many, tells the others. */
 function isVector(name: string, value: unknown): boolean {
-  return /vector|embedding/i.test(name) && typeof value === 'object';
+  if (!/vector|embedding/i.test(name)) return false;
+  if (!isObject(value)) return areNumbers(value);
+  // A sparse one has its places as names, or beside its values.
+  const isSparse = Object.keys(value).every((key) => /^(?:\d+|indices|values)$/.test(key));
+  return isSparse && areNumbers(Object.values(value).flat());
+}
+
+function areNumbers(values: unknown): boolean {
+  return (
+    Array.isArray(values) &&
+    values.length > 0 &&
+    values.every((value) => typeof value === 'number' || isRawJson(value))
+  );
 }
 
 /** The object or array whose JSON text it is. */
-function opened(value: unknown): unknown {
+function parsed(value: unknown): unknown {
   if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value;
   try {
     const inner = parseGivenJson(value);

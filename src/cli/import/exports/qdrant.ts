@@ -32,5 +32,5 @@ export const qdrant: Export = {
       }),
     },
   ],
-  prefixes: ['payload'],
+  prefixes: ['payload', 'metadata', 'payload.metadata'],
 };

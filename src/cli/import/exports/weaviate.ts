@@ -23,5 +23,5 @@ export const weaviate: Export = {
       }),
     },
   ],
-  prefixes: ['properties'],
+  prefixes: ['properties', 'metadata', 'properties.metadata'],
 };

@@ -186,7 +186,7 @@ function layoutOf(directory: string, card: Card): Layout {
 }
 
 /** A DatasetDict has no method that writes Parquet. Each of its splits has. */
-function parquetCode(directory: string): string {
+export function parquetCode(directory: string): string {
   const loaded = `load_from_disk(${JSON.stringify(directory)})`;
   return existsSync(path.join(directory, 'dataset_dict.json'))
     ? `for split, rows in ${loaded}.items(): rows.to_parquet(f"{split}.parquet")`

@@ -9,7 +9,14 @@ import type { ParsedLine } from '../../jsonl.ts';
 import { assertColumns, isDocument, mayBeTyped, staysString, type FieldChoice } from '../fields.ts';
 import { formsOf } from '../exports/exports.ts';
 import { ColumnTypes } from './column-types.ts';
-import { dataFilesIn, descriptionsIn, hasCard, openDataset, type DatasetChoice } from './dataset.ts';
+import {
+  dataFilesIn,
+  descriptionsIn,
+  hasCard,
+  openDataset,
+  parquetCode,
+  type DatasetChoice,
+} from './dataset.ts';
 import type { KeepsStrings } from './front-matter.ts';
 import { formatOf, openRowFile, openRowStream, type Format, type Reading, type RowFile } from './row-file.ts';
 import { openTexts, otherFilesIn, textsIn, type FileCounts } from './text.ts';
@@ -29,6 +36,8 @@ export interface Row {
   /** Line of a text file, element of a JSON array, row of a Parquet file; counted from 1. */
   readonly line: number;
   readonly parsed: ParsedLine;
+  /** The file has columns: it is CSV or Parquet. */
+  readonly hasColumns?: boolean;
   readonly remark?: string | undefined;
   /** The library that may have written it, which is told if no row is a document. */
   readonly hint?: string | undefined;
@@ -121,8 +130,13 @@ function mayBeTexts({ source: directory, format, subset, split }: SourceChoice):
   const textsMax = data.every((file) => file.endsWith('.json')) ? 0 : data.length;
   const isAsked = subset !== undefined || split !== undefined;
   if (texts.length <= textsMax || isAsked || hasCard(directory)) return false;
+  const readable = data.find((file) => formatOf(file) !== undefined);
+  const forData =
+    readable === undefined
+      ? `the data is read once it is Parquet, which Python writes with ${parquetCode(directory)}`
+      : `--format ${formatOf(readable)} the data`;
   throw inputError(
-    `${directory} holds texts (${texts.length}), such as ${texts[0]}, and data (${data.length}), such as ${data[0]}: --format text imports the texts, and --format ${formatOf(data[0]!) ?? 'jsonl'} the data`,
+    `${directory} holds texts (${texts.length}), such as ${texts[0]}, and data (${data.length}), such as ${readable ?? data[0]}: --format text imports the texts, and ${forData}`,
   );
 }
 
@@ -139,7 +153,7 @@ export function bytesOf({ files }: Source): number {
 export async function* rowsOf({ files, types }: Source): AsyncGenerator<Row> {
   let rowsBefore = 0;
   let bytesBefore = 0;
-  for (const { name, bytes, version, isText = false, rows: read } of files) {
+  for (const { name, bytes, version, columns, isText = false, rows: read } of files) {
     const rows = isText && version === undefined ? types.learnHead(read(), name) : read();
     let last = 0;
     for await (const { line, parsed, remark, hint, bytesRead } of rows) {
@@ -149,6 +163,7 @@ export async function* rowsOf({ files, types }: Source): AsyncGenerator<Row> {
         file: name,
         line,
         parsed: isText ? types.typed(parsed) : parsed,
+        hasColumns: columns !== undefined,
         remark,
         hint,
         bytesRead: bytesBefore + bytesRead,
