@@ -97,7 +97,9 @@ mixed="--mix search=3,upsert=1 --documents ${DOCUMENTS:-500}"
 {
   capacity capacity-1 $mixed
   # The threads of the API in one process.
-  for threads in 1 2 4; do MAXSIMD_API_THREADS=$threads capacity threads-$threads $mixed --senders 4; done
+  MAXSIMD_API_THREADS=1 capacity threads-1 $mixed --senders 4
+  MAXSIMD_API_THREADS=2 capacity threads-2 $mixed --senders 4
+  MAXSIMD_API_THREADS=4 capacity threads-4 $mixed --senders 4
   # Several api processes without a catalog to share: each has its own data and encoder.
   capacity services-2 $mixed --services 2
   capacity services-4 $mixed --services 4
