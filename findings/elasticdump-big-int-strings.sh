@@ -1,12 +1,12 @@
 #!/bin/sh
-# elasticdump 6.125.1: --support-big-int, which keeps integers above 2^53, also turns strings of such digits into numbers.
+# With --support-big-int, elasticdump turns strings of digits into numbers, not only the integers that the option is for.
 #
-# The input has one document with three fields: a card number as a string, a short string of digits, and an integer beyond 2^53. It is
-# copied from file to file. The option is meant for the integer, which stays a number with all its digits. But the card number
-# loses its quotation marks, too, so an index that maps the field as a keyword gets a number, and a reader with doubles rounds it.
-# The short string stays a string. The option --big-int-fields names the fields that may change.
+# elasticdump 6.125.1 copies one document from file to file. Its card number is a string of digits beyond 2^53, and its count is an
+# integer beyond 2^53. The count keeps its digits, as the option promises. The card number loses its quotation marks, so an
+# index that maps the field as a keyword gets a number, and a reader with doubles rounds it. A short string of digits stays a
+# string. The option --big-int-fields names the fields that may change.
 #
-# Needs npm and Node 20 or later. Exits with 0 while elasticdump behaves so, and with 1 once it does not.
+# It needs npm and Node 20 or later. It exits with 0 while elasticdump behaves so, and with 1 once it does not.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -63,7 +63,7 @@ function textOf(blocks: readonly Block[]): string {
 }
 
 export interface Beginning {
-  /** As far as it was read. What was cut off is missing. */
+  /** It has the members that end within the part that was read. */
   readonly value: unknown;
   readonly isWhole: boolean;
   /** Lines of the part that was read. */
