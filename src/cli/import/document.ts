@@ -16,6 +16,7 @@ import { identifierText, isObject, isRawJson, parseGivenJson, RepeatedNameError 
 import { DocIdSet } from './doc-id-set.ts';
 import { namesIn } from './exports/export.ts';
 import { libraries } from './exports/exports.ts';
+import { metadataDepthMax } from './exports/export.ts';
 import { expiryField, idFieldsOf, type FieldChoice } from './fields.ts';
 import { leanMetadata } from './lean-metadata.ts';
 import { fieldsOfRow, type RowFields } from './row-fields.ts';
@@ -53,7 +54,6 @@ export interface ImportItem {
 const textBytesMax = 100 * 1024;
 const docIdLengthMax = 255;
 const metadataBytesMax = 16 * 1024;
-const metadataDepthMax = 16;
 /** A longer title stays out of metadata, which has little room. */
 const titleBytesMax = 1024;
 /** Bounds the counted names, because each line may have a new one. */

@@ -3,6 +3,9 @@ import type { Block } from '../../blocks.ts';
 import { isObject } from '../../json.ts';
 import type { FileRow } from '../sources/row-file.ts';
 
+/** Deeper metadata is refused. */
+export const metadataDepthMax = 16;
+
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export interface Named {

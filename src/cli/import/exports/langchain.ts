@@ -1,10 +1,16 @@
 /** LangChain: `dumps`, `model_dump_json`, and `InMemoryVectorStore.dump`. */
 import { isObject } from '../../json.ts';
-import { firstOf, objectIn, vectorsIn, type Export, type ExportRow, type JsonObject } from './export.ts';
+import {
+  firstOf,
+  metadataDepthMax,
+  objectIn,
+  vectorsIn,
+  type Export,
+  type ExportRow,
+  type JsonObject,
+} from './export.ts';
 import { inside } from './member.ts';
 
-/** Deeper metadata is refused. */
-const depthMax = 16;
 const notWritten = 'hold values that LangChain could not write, such as dates: they are left out';
 
 export const langchain: Export = {
@@ -54,7 +60,7 @@ function documentOf(document: JsonObject, textName: string, prefix = ''): Export
 }
 
 /** Stands for a value of a type that has no JSON, anywhere in a value of metadata. */
-function isNotWritten(value: unknown, depth = depthMax): boolean {
+function isNotWritten(value: unknown, depth = metadataDepthMax): boolean {
   if (depth === 0 || typeof value !== 'object' || value === null) return false;
   if (isObject(value) && value['lc'] === 1 && value['type'] === 'not_implemented') return true;
   return Object.values(value).some((inner) => isNotWritten(inner, depth - 1));
